@@ -64,6 +64,12 @@ export interface Changes {
   files: ChangedFile[];
 }
 
+export interface Uncommitted {
+  git: boolean;
+  state: string;
+  files: ChangedFile[];
+}
+
 export interface Grant {
   id: string;
   agent: string;
@@ -175,6 +181,7 @@ export const v1 = {
   openTerminal: (of?: string) => call<Terminal>("POST", "/terminals", of === undefined ? {} : { session: of }),
   closeTerminal: (id: string) => call<void>("DELETE", `/terminals/${part(id)}`),
   changes: (id: string, turn?: string) => call<Changes>("GET", `${session(id)}/changes${turn === undefined ? "" : `?${new URLSearchParams({ turn })}`}`),
+  uncommitted: (id: string) => call<Uncommitted>("GET", `${session(id)}/uncommitted`),
   diff: async (id: string, path: string, turn?: string) =>
     (await answer("GET", `${session(id)}/changes/diff?${new URLSearchParams({ path, ...(turn === undefined ? {} : { turn }) })}`)).text(),
   covers: async (approval: string) => (await call<{ covers: Covered[] }>("GET", `/approvals/${part(approval)}/covers`)).covers,

@@ -1,7 +1,7 @@
 /** What the places of automations share: their frame, and the secret that one hands to the other. */
 
 import { make } from "../page";
-import { icon } from "./icons";
+import { icon } from "../icons";
 import { pathOf } from "./router";
 
 export function headOf(title: string, about: string): HTMLElement {

@@ -1,7 +1,7 @@
 /** What an automation is, in words, and how its form's fields become a plan. Pure. */
 
 import { clock, cost, span, tokens } from "./time";
-import type { Icon } from "./icons";
+import type { Icon } from "../icons";
 
 export type Trigger = "schedule" | "hook" | "files" | "after" | "none";
 type Json = Record<string, unknown>;

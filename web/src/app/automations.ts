@@ -10,7 +10,7 @@ import { call, sessionAddress } from "../v1";
 import { AutomationForm } from "./automationForm";
 import { frame, headOf, takeSecret, trouble } from "./automationFrame";
 import { type Automation, causeWords, lastWords, MISSED, nextWords, outcomeOf, OVERLAP, type Run, running, startsWords, stateOf, timeWords, dueWords, tookWords, triggerWords, usedWords } from "./automationModel";
-import { icon } from "./icons";
+import { icon } from "../icons";
 import { pathOf, type Place } from "./router";
 import type { Shell, View } from "./shell";
 

@@ -7,7 +7,9 @@ export interface Comment {
   path: string;
   side: "old" | "new";
   line: number;
-  /** The line as it was when somebody wrote about it. */
+  /** The first of several lines, of which `line` is the last. */
+  from?: number;
+  /** The lines as they were when somebody wrote about them. */
   quote: string;
   text: string;
 }
@@ -31,10 +33,18 @@ export function saveComments(session: string, comments: Comment[]): void {
   }
 }
 
-/** The line that it is about is not what it was. */
-export function hasMoved(comment: Comment, lines: DiffLine[] | undefined): boolean {
-  return lines?.find((line) => line[comment.side] === comment.line && (line.kind !== "same" || comment.side === "new"))?.text !== comment.quote;
+/** What stands at these lines now; undefined: nothing does. */
+export function quoteOf(lines: DiffLine[] | undefined, side: "old" | "new", from: number, to: number): string | undefined {
+  const found = lines?.filter((line) => Number(line[side]) >= from && Number(line[side]) <= to && (line.kind !== "same" || side === "new"));
+  return found?.length ? found.map(({ text }) => text).join("\n") : undefined;
 }
+
+/** The lines that it is about are not what they were. */
+export function hasMoved({ side, from, line, quote }: Comment, lines: DiffLine[] | undefined): boolean {
+  return quoteOf(lines, side, from ?? line, line) !== quote;
+}
+
+export const linesWord = ({ from, line }: Pick<Comment, "from" | "line">) => (from === undefined ? `line ${line}` : `lines ${from} to ${line}`);
 
 /** What the agent reads. */
 export function messageOf(comments: Comment[]): string {
@@ -42,6 +52,9 @@ export function messageOf(comments: Comment[]): string {
   const lead = comments.length === 1 ? "A comment on your changes:" : `${comments.length} comments on your changes:`;
   return [
     lead,
-    ...ordered.map(({ path, line, side, quote, text }) => `\`${path}\`, line ${line}${side === "old" ? " (before the change)" : ""}:\n${quote.trim() ? `> ${quote.trim()}\n` : ""}\n${text}`),
+    ...ordered.map((comment) => {
+      const quote = comment.quote.trim().replace(/\n/g, "\n> ");
+      return `\`${comment.path}\`, ${linesWord(comment)}${comment.side === "old" ? " (before the change)" : ""}:\n${quote ? `> ${quote}\n` : ""}\n${comment.text}`;
+    }),
   ].join("\n\n");
 }

@@ -3,8 +3,7 @@
 import { explain } from "../api";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
-import { call } from "../v1";
-import type { Uncommitted } from "./review";
+import { call, type Uncommitted, v1 } from "../v1";
 import type { SessionView } from "./sessionView";
 
 const UNDO_MS = 10_000;
@@ -17,7 +16,7 @@ interface Chosen {
 }
 
 async function choose(view: SessionView): Promise<Chosen> {
-  const seen = await call<Uncommitted>("GET", `${path(view)}/uncommitted`);
+  const seen = await v1.uncommitted(view.id);
   const list = make("div", "tick-list");
   const boxes = seen.files.map((file) => {
     const box = make("input");

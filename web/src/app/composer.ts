@@ -7,7 +7,7 @@ import { active, type Approval, type CallPart, offeredDraft, type SessionState, 
 import { price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
 import { type Agent, call, v1 } from "../v1";
-import { icon } from "./icons";
+import { icon } from "../icons";
 import { prefer, preferences, remember, remembered } from "./preferences";
 import { Suggestions } from "./suggestions";
 
@@ -37,6 +37,8 @@ export class Composer {
   private readonly mode = make("select", "pick");
   private readonly suggestions: Suggestions;
   private attached: Attachment[] = [];
+  /** A turn runs. */
+  private busy = false;
   private saving: ReturnType<typeof setTimeout> | undefined;
   private saved = "";
   /** What the host put here and nobody has touched since. */
@@ -108,8 +110,10 @@ export class Composer {
     return call && waitingApproval(call);
   }
 
+  /** What can be done with words, once there are some. */
   private showAnswers(): void {
     const [approval, written] = [this.waiting, this.area.value.trim() !== ""];
+    this.steer.hidden = !this.busy || !(written || this.attached.length > 0);
     this.denying.hidden = !approval || !written;
     // What is dangerous is allowed on its card, in two steps, or not at all.
     this.allowing.hidden = this.denying.hidden || dangers(approval as Approval, this.state?.cwd ?? "").length > 0;
@@ -166,13 +170,13 @@ export class Composer {
     const sends = command || (hasKeys() && !event.shiftKey && prefer("enterSends"));
     if (!sends) return;
     event.preventDefault();
-    void this.send(command && !this.steer.hidden ? "steer" : "queue");
+    void this.send(command && this.busy ? "steer" : "queue");
   }
 
   show(state: SessionState): void {
     this.state = state;
     const busy = active(state) !== undefined;
-    this.steer.hidden = !busy;
+    this.busy = busy;
     this.button.setAttribute("aria-label", busy ? "Queue" : "Send");
     this.button.title = busy ? "Goes next" : "Send";
     this.area.disabled = this.button.disabled = state.closed === true;
@@ -251,6 +255,7 @@ export class Composer {
   }
 
   private showAttached(): void {
+    this.showAnswers();
     this.files.hidden = this.attached.length === 0;
     this.files.replaceChildren(
       ...this.attached.map((each, index) => {

@@ -36,7 +36,7 @@ export class Details {
       facts.append(make("dt", "", name), cell);
     };
     const used = (state.usage?.input ?? 0) + (state.usage?.output ?? 0);
-    add("Agent", [state.agent, state.model].filter(Boolean).join(" · "));
+    add("Agent", [this.view.agentName, state.model].filter(Boolean).join(" · "));
     add("Folder", make("code", "", exact(state.cwd)));
     if (state.worktree?.branch) add("Own copy", make("code", "", exact(String(state.worktree.branch))));
     add("Used", used ? `${tokens(used)}${state.usage?.cached ? ` (${tokens(state.usage.cached)} from the cache)` : ""}, ${cost(state.usage?.cost)}` : "nothing yet");

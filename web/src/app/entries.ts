@@ -158,11 +158,13 @@ export function entryOfJob(job: JobRow, sessions: Row[]): Entry {
 const JOB_STATES: Record<JobRow["status"], State> = { running: "work", waiting: "need", succeeded: "done", failed: "failed", canceled: "interrupted" };
 const lower = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
-function jobLine({ status, reason, error }: JobRow, current: string | undefined): string {
+function jobLine({ status, reason, error, works = [] }: JobRow, current: string | undefined): string {
   if (status === "waiting") return reason || "Waits for your word";
   if (status === "running") return current ? `Working on ${current}` : "Working";
   if (status === "canceled") return "Stopped";
-  return status === "failed" ? `Failed${error || reason ? `: ${said(error || reason || "")}` : ""}` : "Succeeded";
+  if (status !== "failed") return "Succeeded";
+  const step = works.findLast((work) => work.status === "failed")?.name;
+  return error || reason ? `Failed: ${said(error || reason || "")}` : step ? `Failed at ${step}` : "Failed";
 }
 
 export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> = new Set()): Group {

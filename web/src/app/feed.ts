@@ -37,6 +37,7 @@ export class Feed {
     this.remember();
     this.connect();
     void this.loadJobs();
+    void this.loadNames();
   }
 
   /** Called once per frame in which something has changed. */

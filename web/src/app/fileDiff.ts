@@ -5,13 +5,14 @@ import { colourLines } from "../conversation/diffColours";
 import { type DiffLine, pairs } from "../conversation/diffLines";
 import { exact } from "../conversation/pieces";
 import { make, makeButton } from "../page";
-import type { Comment } from "./comments";
+import { type Comment, linesWord } from "./comments";
 import type { FileView } from "./review";
 
 export interface LineActs {
   comments: Comment[];
   moved(comment: Comment): boolean;
-  write(line: DiffLine, side: "old" | "new"): void;
+  /** `from`: the first of several lines, of which `line` is the last. */
+  write(line: DiffLine, side: "old" | "new", from?: number): void;
   remove(comment: Comment): void;
 }
 
@@ -62,6 +63,9 @@ function half(line: DiffLine | undefined, side: "old" | "new", acts: LineActs, s
   return row;
 }
 
+/** The number where a pointer went down, to comment on the lines from there on. */
+let drag: { row: HTMLElement; side: "old" | "new"; number: number } | undefined;
+
 const SAID: Partial<Record<DiffLine["kind"], string>> = { added: "added", removed: "removed" };
 
 /** The number becomes a button that opens a comment; for ears it says what the colours say. */
@@ -74,6 +78,17 @@ function dress(row: HTMLElement, line: DiffLine, side: "old" | "new", acts: Line
   button.tabIndex = line.kind === "same" ? -1 : 0;
   button.setAttribute("aria-label", `Comment on ${SAID[line.kind] ? `${SAID[line.kind]} ` : ""}line ${number}`);
   cell?.replaceChildren(button);
+  row.addEventListener("click", ({ target }) => {
+    // Who marks text to copy it does not want to comment.
+    if (target !== button && document.getSelection()?.isCollapsed !== false) acts.write(line, side);
+  });
+  cell?.addEventListener("pointerdown", () => (drag = { row, side, number }));
+  row.addEventListener("pointerup", () => {
+    const begun = drag;
+    drag = undefined;
+    const together = begun && begun.side === side && begun.row.closest(".diff") === row.closest(".diff");
+    if (together && begun.number < number) acts.write(line, side, begun.number);
+  });
   const text = row.querySelector("span");
   if (text && line.text.trim()) spans.push([text, line]);
 }
@@ -85,7 +100,7 @@ function notesAt(line: DiffLine, side: "old" | "new", acts: LineActs): HTMLEleme
 function noteView(comment: Comment, acts: LineActs): HTMLElement {
   const note = make("div", "note");
   note.dataset["comment"] = comment.id;
-  const head = make("small", "", `You, line ${comment.line}`);
+  const head = make("small", "", `You, ${linesWord(comment)}`);
   const remove = makeButton("link", "Remove", () => acts.remove(comment));
   head.append(" ", remove);
   const text = make("div", "", comment.text);

@@ -4,7 +4,7 @@ import { Conversation } from "../conversation/conversation";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import type { Feed } from "./feed";
-import { icon } from "./icons";
+import { icon } from "../icons";
 import { elapsed } from "./time";
 import { sessionAddress } from "../v1";
 

@@ -9,7 +9,7 @@ import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { call } from "../v1";
 import { lastName } from "./entries";
-import { icon } from "./icons";
+import { icon } from "../icons";
 import type { Shell, View } from "./shell";
 import { clock, span } from "./time";
 
@@ -83,7 +83,7 @@ export class Inbox implements View {
   /** The list says what waits; when that has changed, the whole of it is asked for. */
   private async look(): Promise<void> {
     const known = [...this.shell.feed.rows.values()].flatMap(({ waiting = [] }) => waiting.map(({ id }) => id)).sort().join(" ");
-    if (known === this.known && this.shown !== "") return;
+    if (known === this.known && this.shown !== "") return this.show();
     this.known = known;
     try {
       const today = new Date().setHours(0, 0, 0, 0);
@@ -116,7 +116,7 @@ export class Inbox implements View {
   }
 
   private show(): void {
-    const shown = JSON.stringify([this.waiting.map(({ id }) => id), this.opened, this.answered.map(({ id }) => id), this.rules]);
+    const shown = JSON.stringify([this.waiting.map(({ id, agent }) => [id, this.shell.feed.agentName(agent)]), this.opened, this.answered.map(({ id }) => id), this.rules]);
     if (shown === this.shown) return;
     this.shown = shown;
     const count = this.waiting.length;
@@ -139,6 +139,8 @@ export class Inbox implements View {
   private card(asked: Asked): HTMLElement {
     const acts = {
       cwd: () => asked.cwd,
+      agent: () => this.shell.feed.agentName(asked.agent),
+      wholeChange: () => this.shell.go({ at: "session", id: asked.session, tab: "changes" }),
       attempt: async (work: () => Promise<unknown>) => {
         try {
           await work();

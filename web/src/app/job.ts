@@ -13,7 +13,7 @@ import { make, makeButton, pause } from "../page";
 import { ask } from "../shortcuts";
 import { call, v1 } from "../v1";
 import { type JobRow, lastName } from "./entries";
-import { icon, type Icon } from "./icons";
+import { icon, type Icon } from "../icons";
 import { type Decision, JobHistory, type JobRecord, lanesOf, lastRun, said, type StepNode, type StepState, stateOf, stepsOf, taskDecisions, type TreeNode, treeOf, type WorkTree } from "./jobModel";
 import { menu } from "./menu";
 import type { Shell, View } from "./shell";
@@ -73,6 +73,7 @@ export class JobView implements View {
     private readonly shell: Shell,
   ) {
     this.chosen = wanted === undefined ? undefined : Number(wanted);
+    this.element.classList.toggle("at-step", wanted !== undefined);
     this.build();
     this.unwatch = shell.feed.watch(() => this.refresh());
     this.ticking = setInterval(() => this.tick(), 1000);
@@ -91,7 +92,8 @@ export class JobView implements View {
 
   private build(): void {
     const head = make("header", "head");
-    const back = makeButton("icon back", "", () => this.shell.go({ at: "jobs" }));
+    // On a phone the step's conversation is a page of its own.
+    const back = makeButton("icon back", "", () => (this.element.classList.contains("at-step") ? this.choose(undefined) : this.shell.go({ at: "jobs" })));
     back.append(icon("back"));
     back.setAttribute("aria-label", "Back to the list");
     const text = make("div", "head-text");
@@ -224,7 +226,7 @@ export class JobView implements View {
     this.status.className = `pill ${look}`;
     const text = whole.status === "running" ? `${word}, ${done} of ${steps.length}` : word;
     if (this.status.textContent !== text) this.status.textContent = text;
-    this.facts.textContent = [lastName(whole.cwd), `job of ${steps.length} ${steps.length === 1 ? "step" : "steps"}`, `started ${clock(whole.started)} by ${who(history.by || whole.by || "").toLowerCase() === "you" ? "you" : who(history.by || whole.by || "")}`, whole.ended ? `took ${span(whole.ended - whole.started)}` : "", this.usage()].filter(Boolean).join(" · ");
+    this.facts.textContent = [lastName(whole.cwd), `job of ${steps.length} ${steps.length === 1 ? "step" : "steps"}`, `started ${clock(whole.started)} by ${who(history.by || whole.by || "").toLowerCase() === "you" ? "you" : who(history.by || whole.by || "")}`, whole.ended ? `took ${span(whole.ended - whole.started) || "a moment"}` : "", this.usage()].filter(Boolean).join(" · ");
     this.stop.hidden = whole.status !== "running" && whole.status !== "waiting";
     this.showStrip(waiting);
     this.tree.replaceChildren(this.list(tree, waiting?.task));
@@ -238,13 +240,13 @@ export class JobView implements View {
   private showDecisions(): void {
     const all = [...this.history.decisions, ...this.decided].sort((one, other) => one.time - other.time);
     this.decisions.replaceChildren(
-      ...all.map(({ time, text, task, ok }) => {
+      ...all.map(({ time, text, task, ok, evidence: why }) => {
         const item = make("li");
         const sign = make("span", `call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}`, ok === true ? "✓" : ok === false ? "✗" : "·");
         sign.setAttribute("aria-hidden", "true");
         const evidence = make("span", "evidence");
         if (task) evidence.append(make("b", "", this.nameOf(this.history.runs.find((run) => run.task === task)?.work)), ": ");
-        evidence.append(plain(said(text)));
+        evidence.append(plain(said(text)), ...(why ? [make("q", "why", plain(why))] : []));
         item.append(sign, evidence, make("time", "soft", clock(time)));
         return item;
       }),
@@ -286,7 +288,7 @@ export class JobView implements View {
       this.strip.replaceChildren(icon("need"), make("span", "strip-text", whole.reason || "This job waits for your word."), make("span", "spring"), makeButton("primary", "Resume", () => void this.attempt(() => v1.resumeJob(this.id))));
     } else if (whole && (whole.status === "failed" || whole.status === "canceled")) {
       this.strip.replaceChildren(
-        make("span", "strip-text", whole.status === "failed" ? `Failed${whole.error || whole.reason ? `: ${plain(said(whole.error || whole.reason || ""))}` : "."}` : "Stopped."),
+        make("span", "strip-text", whole.status === "failed" ? this.failure(whole) : "Stopped."),
         make("span", "spring"),
         makeButton("", "Resume", () => void this.attempt(async () => this.shell.go({ at: "job", id: (await v1.resumeJob(this.id)).job }))),
         makeButton("", "Run again", () => void this.attempt(async () => this.shell.go({ at: "job", id: (await v1.retryJob(this.id)).job }))),
@@ -295,6 +297,16 @@ export class JobView implements View {
     if (!waiting && whole?.status === "succeeded") this.strip.replaceChildren(icon("done"), this.summary(whole));
     this.strip.className = whole?.status === "succeeded" && !waiting ? "strip ok" : `strip ${waiting || whole?.status === "waiting" ? "need" : ""}`;
     this.strip.hidden = !waiting && whole?.status === "running";
+  }
+
+  /** Why it failed: its own error, else the step that did not pass, and what its check said. */
+  private failure(whole: Whole): string {
+    if (whole.error || whole.reason) return `Failed: ${plain(said(whole.error || whole.reason || ""))}`;
+    const run = this.history.runs.findLast(({ outcome }) => outcome === "failed" || outcome === "crashed");
+    if (!run) return "Failed.";
+    const check = this.decided.findLast(({ task, ok }) => task === run.task && ok === false);
+    const why = this.decided.findLast(({ task, evidence }) => task === run.task && evidence)?.evidence ?? (check ? said(check.text) : "");
+    return plain(`Failed at ${this.nameOf(run.work)}${why ? `: ${why}` : "."}`);
   }
 
   /** What came of it, before how it came about. */
@@ -405,13 +417,10 @@ export class JobView implements View {
   /** Undefined: follow what runs. */
   choose(step?: string): void {
     this.chosen = step === undefined ? undefined : Number(step);
-    document.body.dataset["step"] = step === undefined ? "" : "open";
-    const place = { at: "job", id: this.id, ...(step === undefined ? {} : { step }) } as const;
+    this.element.classList.toggle("at-step", step !== undefined);
     const path = `${root}/app/j/${encodeURIComponent(this.id)}${step === undefined ? "" : `/${encodeURIComponent(step)}`}`;
     if (window.location.pathname !== path) window.history.replaceState(null, "", path);
-    void place;
     this.refresh();
-    if (step !== undefined && this.shell.phone) this.side.scrollIntoView({ block: "start" });
   }
 
   private showStep(steps: StepNode[]): void {
@@ -425,7 +434,7 @@ export class JobView implements View {
     if (this.step?.run === run) return;
     this.step?.leave();
     const rounds = this.history.runs.filter(({ work }) => work === step.work).length;
-    this.step = new StepView(step, run, rounds > 1 ? `round ${rounds}` : "");
+    this.step = new StepView(step, run, rounds > 1 ? `round ${rounds}` : "", (agent) => this.shell.feed.agentName(agent));
     this.side.replaceChildren(this.step.element);
   }
 
@@ -460,6 +469,7 @@ export class JobView implements View {
     this.step?.leave();
     this.step = undefined;
     this.chosen = -1;
+    this.element.classList.add("at-step");
   }
 
   private editEntry(): void {

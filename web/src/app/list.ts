@@ -4,9 +4,9 @@ import { root } from "../root";
 import { plain } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { type Hit, v1 } from "../v1";
-import { type Entry, fits, type Group, grouped, GROUPS, type State, wantsArchive } from "./entries";
+import { type Entry, fits, type Group, grouped, GROUPS, lastName, type State, wantsArchive } from "./entries";
 import type { Feed } from "./feed";
-import { icon, type Icon } from "./icons";
+import { icon, type Icon } from "../icons";
 import { remember, remembered } from "./preferences";
 import { elapsed, when } from "./time";
 
@@ -18,6 +18,11 @@ const MARKS: Record<State, [icon: Icon, look: string, word: string]> = {
   failed: ["failed", "bad", "Failed"],
   done: ["done", "", "Done"],
 };
+const OFFERS: Record<string, string> = { "is:needs": "needs you", "is:working": "working", "is:interrupted": "interrupted", "is:failed": "failed", "is:unread": "unread", "is:job": "jobs" };
+/** Folders of the host that an empty list offers. */
+const FOLDERS = 3;
+/** Folders and agents among them. */
+const OFFERED = 4;
 /** Rows of a group that are built; more on request. */
 const PAGE = 100;
 /** Rows never move under the pointer: the order follows so long after it left. */
@@ -34,6 +39,9 @@ export function mark(state: State, unread = false): HTMLElement {
 export class ListView {
   readonly element = make("div", "list");
   readonly search = make("input", "filter");
+  /** The field with what it offers. */
+  readonly field = make("div", "filter-field");
+  private readonly offers = make("div", "chips offers");
   private readonly empty = make("div", "list-empty");
   private readonly chips = make("div", "chips");
   private readonly rows = new Map<string, RowView>();
@@ -53,9 +61,14 @@ export class ListView {
   ) {
     this.search.type = "search";
     this.search.id = "filter";
-    this.search.placeholder = "Filter: words, folder:, agent:, by:, is:";
+    this.search.placeholder = "Filter";
+    this.search.title = "Words, folder:, agent:, by: or is:";
     this.search.setAttribute("aria-label", "Filter sessions and jobs");
     this.search.addEventListener("input", () => this.filtered());
+    this.field.addEventListener("focusin", () => this.showOffers());
+    this.field.addEventListener("focusout", ({ relatedTarget }) => this.showOffers(relatedTarget as Element | null));
+    this.offers.hidden = true;
+    this.field.append(this.search, this.offers);
     this.search.value = new URLSearchParams(window.location.search).get("filter") ?? "";
     this.element.addEventListener("pointerenter", () => this.hold(true));
     this.element.addEventListener("pointerleave", () => this.hold(false));
@@ -74,12 +87,14 @@ export class ListView {
   }
 
   select(key: string): void {
+    this.unseen = key !== this.current;
     this.current = key;
     for (const [each, row] of this.rows) row.select(each === key);
   }
 
   private filtered(): void {
     this.busy = false;
+    this.offers.hidden = true; // who types knows what they want
     this.showChips();
     this.show();
     const [text, mine] = [this.search.value.trim(), ++this.asked];
@@ -116,6 +131,32 @@ export class ListView {
     );
   }
 
+  /** What can be filtered by, for those who have yet to learn the words; over the list, so that no row moves. */
+  private showOffers(focused = document.activeElement): void {
+    const wanted = this.search.value === "" && this.field.contains(focused);
+    if (wanted && !this.offers.hidden) return; // one of them may have the focus
+    const found = wanted ? this.offered() : [];
+    this.offers.hidden = found.length === 0;
+    this.offers.replaceChildren(...found);
+  }
+
+  private offered(): HTMLElement[] {
+    const entries = this.feed.entries();
+    const most = (values: string[]) => [...new Set(values.filter(Boolean))].slice(0, OFFERED);
+    const words = [...Object.entries(OFFERS), ...most(entries.map(({ folder }) => folder)).map((name) => [`folder:${name}`, name]), ...most(entries.filter(({ kind }) => kind === "session").map(({ agent }) => agent)).map((id) => [`agent:${id}`, this.feed.agentName(id)])];
+    return words.flatMap(([word = "", text = ""]) => {
+      if (/\s/.test(word) || !entries.some((entry) => fits(entry, word))) return [];
+      const chip = makeButton("chip", text, () => {
+        this.search.value = word;
+        this.search.focus();
+        this.filtered();
+      });
+      chip.setAttribute("aria-label", `Only ${text}`);
+      chip.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
+      return [chip];
+    });
+  }
+
   show(): void {
     const now = Date.now();
     const text = this.search.value;
@@ -132,13 +173,17 @@ export class ListView {
       const older = group === "older" && !text && this.kind === "all" ? this.feed.older : 0;
       if (list.length + older > 0) pieces.push(this.section(group, title, list, list.length + older, seen, text !== ""));
     }
-    if (this.hits.length > 0 && text) pieces.push(this.found());
+    if (this.hits.length > 0 && text) pieces.push(this.saidSection());
     for (const key of [...this.rows.keys()]) if (!seen.has(key)) this.rows.delete(key);
     const teach = pieces.length === 1;
     if (teach) pieces.push(this.teach(text));
     if (!text && this.kind === "all" && this.feed.archived > 0) pieces.push(this.archive());
     place(this.element, pieces);
+    if (this.unseen && this.feed.live) this.reveal();
   }
+
+  /** The chosen row may come after it was chosen: the host's answer takes a moment. */
+  private unseen = false;
 
   private readonly archiveButton = makeButton("link archive", "", () => {
     this.search.value = "is:archived";
@@ -224,7 +269,7 @@ export class ListView {
   }
 
   /** What was said, one line for each session, with the words marked. */
-  private found(): HTMLElement {
+  private saidSection(): HTMLElement {
     const section = make("section", "group");
     section.append(make("h2", "group-head", "Said in a session"));
     const once = new Map(this.hits.map((hit) => [hit.session, hit]).reverse() as [string, Hit][]);
@@ -255,8 +300,27 @@ export class ListView {
     if (text) this.empty.replaceChildren(make("p", "", "Nothing fits. Titles, folders, agents and what was said were searched."));
     else if (!this.feed.live) this.empty.replaceChildren(...Array.from({ length: 8 }, () => make("div", "ghost")));
     else if (this.kind === "job") this.empty.replaceChildren(make("p", "", "No jobs yet."), link(`${root}/app/new/job`, "Start a job"));
-    else this.empty.replaceChildren(make("p", "", "No sessions yet."), link(`${root}/app/new`, "New session"));
+    else this.empty.replaceChildren(make("p", "", "No sessions yet."), link(`${root}/app/new`, "New session"), ...this.folders());
     return this.empty;
+  }
+
+  private found: string[] | undefined;
+
+  /** Where one could begin: folders that the host knows. */
+  private folders(): HTMLElement[] {
+    if (!this.found) {
+      this.found = [];
+      void v1.about().then(({ workspaces }) => {
+        this.found = workspaces.slice(0, FOLDERS);
+        this.show();
+      }, () => undefined); // the form asks again
+    }
+    return this.found.map((path) => {
+      const anchor = make("a", "button", `In ${lastName(path)}`);
+      anchor.href = `${root}/app/new?${new URLSearchParams({ folder: path })}`;
+      anchor.title = path;
+      return anchor;
+    });
   }
 
   /** The next or previous row of those shown. */
@@ -268,6 +332,7 @@ export class ListView {
 
   reveal(): void {
     this.rows.get(this.current)?.element.scrollIntoView({ block: "nearest" });
+    if (this.feed.live) this.unseen = false;
   }
 
   private tick(): void {

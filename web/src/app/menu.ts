@@ -1,7 +1,7 @@
 /** A button with a list of things to do. Closes on a choice, on Escape and on a click beside it. */
 
 import { make, makeButton } from "../page";
-import { icon } from "./icons";
+import { icon } from "../icons";
 
 export interface Choice {
   id?: string;

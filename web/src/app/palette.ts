@@ -4,7 +4,7 @@ import { plain } from "../conversation/pieces";
 import { make } from "../page";
 import { call, v1 } from "../v1";
 import type { Entry } from "./entries";
-import { icon, type Icon } from "./icons";
+import { icon, type Icon } from "../icons";
 import { KEYS } from "./keys";
 import { markWords } from "./list";
 import type { Shell } from "./shell";

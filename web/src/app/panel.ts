@@ -1,11 +1,12 @@
 /** The panel on the right: changes, terminal, details. Closed until it is wanted; its tab and width are remembered. */
 
 import { make, makeButton } from "../page";
-import { icon } from "./icons";
+import { icon } from "../icons";
 import { remember, remembered } from "./preferences";
 import type { Details } from "./details";
 import type { Review } from "./review";
 import type { SessionView } from "./sessionView";
+import { style } from "./style";
 import type { TerminalTab } from "./terminalTab";
 import type { Shell } from "./shell";
 
@@ -91,7 +92,6 @@ export class Panel {
     remember("tab", tab);
     remember("panel", "open");
     document.body.dataset["panel"] = "open";
-    this.element.hidden = false;
     if (this.shell.phone) document.body.dataset["at"] = "panel";
     this.shell.landmarks();
     void this.fill().then(() => {
@@ -127,6 +127,9 @@ export class Panel {
   private async fill(): Promise<void> {
     const { view, tab } = this;
     if (!view) return;
+    await style("app-places");
+    if (!this.isOpen) return;
+    this.element.hidden = false;
     for (const [each, button] of this.tabs) {
       button.setAttribute("aria-selected", String(each === tab));
       button.tabIndex = each === tab ? 0 : -1;

@@ -6,14 +6,14 @@ import { explain } from "../api";
 import { changedFiles } from "../conversation/changes";
 import { countOf, type DiffLine, filesOf, linesOf } from "../conversation/diffLines";
 import { exact, relative } from "../conversation/pieces";
-import { active } from "../conversation/state";
+import { active, waitingApproval } from "../conversation/state";
 import { make, makeButton } from "../page";
 import { ask } from "../shortcuts";
-import { call, type ChangedFile, v1 } from "../v1";
-import { type Comment, hasMoved, loadComments, messageOf, saveComments } from "./comments";
+import { type ChangedFile, v1 } from "../v1";
+import { type Comment, hasMoved, linesWord, loadComments, messageOf, quoteOf, saveComments } from "./comments";
 import { commitDialog, discardDialog } from "./commit";
 import { fileDiff, type LineActs } from "./fileDiff";
-import { icon } from "./icons";
+import { icon } from "../icons";
 import { prefer, remember, remembered, setPreference } from "./preferences";
 import type { SessionView } from "./sessionView";
 
@@ -24,14 +24,10 @@ export interface FileView {
   status: ChangedFile["status"];
   from?: string;
   binary: boolean;
+  /** Somebody has yet to allow it. */
+  asked?: boolean;
   diff?: string;
   lines?: DiffLine[];
-}
-
-export interface Uncommitted {
-  git: boolean;
-  state: string;
-  files: ChangedFile[];
 }
 
 /** Files whose changes are longer are folded. */
@@ -102,9 +98,11 @@ export class Review {
     const [mine, turn] = [++this.loading, this.scope.value];
     if (fresh || this.files.length === 0) this.note.textContent = "Looking…";
     try {
-      const files = await this.filesOf(turn);
+      const written = await this.filesOf(turn);
       if (mine !== this.loading) return;
-      if (turn === "") this.noteLooked(files);
+      if (turn === "") this.noteLooked(written);
+      const files = [...this.askedFor(turn), ...written];
+      if (files.length > 0 && written.length === 0) this.note.textContent = "";
       const same = this.files.length > 0 && JSON.stringify(this.files.map(({ path: each, diff }) => [each, diff])) === JSON.stringify(files.map(({ path: each, diff }) => [each, diff]));
       this.news.hidden = true;
       if (!same || fresh || this.body.childElementCount === 0) {
@@ -126,6 +124,19 @@ export class Review {
     return fresh;
   }
 
+  /** What an agent wants to change and nobody has allowed yet stands before what is changed. */
+  private askedFor(scope: string): FileView[] {
+    const { state } = this.view;
+    const turn = state && active(state);
+    if (!turn || (scope !== "" && scope !== turn.id)) return [];
+    return (turn.parts ?? []).flatMap((part) => {
+      const approval = part.part === "call" ? waitingApproval(part) : undefined;
+      if (!approval?.diff || !approval.path) return [];
+      const lines = linesOf(exact(approval.diff)).filter(({ kind }) => kind !== "file");
+      return [{ path: relative(approval.path, state.cwd), status: "modified" as const, binary: false, asked: true, diff: approval.diff, lines, ...countOf(lines) }];
+    });
+  }
+
   private noteLooked(files: FileView[]): void {
     remember(`looked.${this.view.id}`, JSON.stringify(Object.fromEntries(files.map((file) => [file.path, fingerprint(file.diff ?? "")]))));
   }
@@ -136,7 +147,7 @@ export class Review {
   }
 
   private async uncommitted(): Promise<FileView[]> {
-    const found = await call<Uncommitted>("GET", `${path(this.view.id)}/uncommitted`);
+    const found = await v1.uncommitted(this.view.id);
     this.seen = found.state;
     if (!found.git) return this.reported("");
     this.note.textContent = found.files.length === 0 ? "Everything is committed." : "";
@@ -224,16 +235,16 @@ export class Review {
     if (file.binary) counts.textContent = "binary";
     else counts.append(make("span", "good", `+${file.added}`), " ", make("span", "bad", `−${file.removed}`));
     const tick = make("span", "tick");
-    if (this.isNew(file) && !this.isViewed(file)) {
+    if (!file.asked && this.isNew(file) && !this.isViewed(file)) {
       const dot = make("i", "dot");
       dot.setAttribute("role", "img");
       dot.setAttribute("aria-label", "changed since you last looked");
       tick.append(dot);
     }
-    if (this.isViewed(file)) {
-      tick.append(icon("check"), make("span", "vh", "viewed"));
-    }
-    row.append(icon("file"), name, counts, tick);
+    if (file.asked) tick.classList.add("asked-for");
+    if (file.asked) tick.append("?", make("span", "vh", "not written yet"));
+    else if (this.isViewed(file)) tick.append(icon("check"), make("span", "vh", "viewed"));
+    row.append(file.asked ? icon("need") : icon("file"), name, counts, tick);
     return row;
   }
 
@@ -249,12 +260,13 @@ export class Review {
     label.append(viewed, "Viewed");
     const title = make("h2", "file-name");
     title.append(make("bdi", "", exact(file.path)));
-    head.append(title, ...(file.status === "modified" ? [] : [make("span", "pill", STATUS[file.status])]), label);
+    if (file.asked) head.append(title, make("span", "pill need", "not written yet"));
+    else head.append(title, ...(file.status === "modified" ? [] : [make("span", "pill", STATUS[file.status])]), label);
     const content = make("div");
     const acts: LineActs = {
       comments: this.comments.filter((comment) => comment.path === file.path),
       moved: (comment) => hasMoved(comment, file.lines),
-      write: (line, side) => this.write(file, line, side, content, beside),
+      write: (line, side, from) => this.write(file, line, side, content, beside, from),
       remove: (comment) => this.remove(comment),
     };
     const long = (file.lines?.length ?? 0) > FOLD_LINES;
@@ -273,11 +285,11 @@ export class Review {
     const send = makeButton("primary", count === 1 ? "Send 1 comment" : `Send ${count} comments`, () => this.send());
     send.hidden = count === 0;
     send.id = "send-comments";
-    const git = this.files.length > 0 && this.note.textContent === "";
+    const git = this.files.some(({ asked }) => !asked) && this.note.textContent === "";
     const commit = makeButton("", "Commit…", () => void commitDialog(this.view, () => void this.load(true)));
     const discard = makeButton("danger", "Discard…", () => void discardDialog(this.view, () => void this.load(true)));
     commit.hidden = discard.hidden = !git;
-    this.foot.replaceChildren(make("span", "hint soft", this.files.length ? "Click a line number to comment" : ""), make("span", "spring"), discard, commit, send);
+    this.foot.replaceChildren(make("span", "hint soft", this.files.length ? "Click a line to comment, or drag over several" : ""), make("span", "spring"), discard, commit, send);
     this.foot.hidden = !git && count === 0;
   }
 
@@ -335,7 +347,7 @@ export class Review {
     return button !== null;
   }
 
-  private write(file: FileView, line: DiffLine, side: "old" | "new", content: HTMLElement, beside: boolean): void {
+  private write(file: FileView, line: DiffLine, side: "old" | "new", content: HTMLElement, beside: boolean, from?: number): void {
     const number = line[side];
     if (number === undefined) return;
     const row = content.querySelector(`[data-${side}="${number}"]`);
@@ -344,15 +356,15 @@ export class Review {
     const area = make("textarea");
     area.rows = 2;
     area.dir = "auto";
-    area.setAttribute("aria-label", `Comment on ${file.path}, line ${number}`);
+    area.setAttribute("aria-label", `Comment on ${file.path}, ${linesWord({ line: number, ...(from === undefined ? {} : { from }) })}`);
     const buttons = make("div", "answers");
     buttons.append(make("button", "primary", "Add comment"), makeButton("", "Cancel", () => form.remove()));
     form.append(area, buttons);
     const add = () => {
       if (!area.value.trim()) return form.remove();
-      this.comments.push({ id: String(Date.now()) + Math.random(), path: file.path, side, line: number, quote: line.text, text: area.value.trim() });
+      this.comments.push({ id: String(Date.now()) + Math.random(), path: file.path, side, line: number, ...(from === undefined ? {} : { from }), quote: quoteOf(file.lines, side, from ?? number, number) ?? line.text, text: area.value.trim() });
       this.store();
-      fileDiff(content, file, beside, { comments: this.comments.filter((each) => each.path === file.path), moved: (each) => hasMoved(each, file.lines), write: (l, s) => this.write(file, l, s, content, beside), remove: (each) => this.remove(each) });
+      fileDiff(content, file, beside, { comments: this.comments.filter((each) => each.path === file.path), moved: (each) => hasMoved(each, file.lines), write: (l, s, f) => this.write(file, l, s, content, beside, f), remove: (each) => this.remove(each) });
       this.showFoot();
     };
     form.addEventListener("submit", (event) => {
@@ -384,12 +396,12 @@ export class Review {
   private send(): void {
     void this.view.attempt(async () => {
       const before = this.scope.value;
-      const files = await (before === "looked" ? this.changes("") : this.filesOf(before));
+      const files = [...this.askedFor(before), ...(await (before === "looked" ? this.changes("") : this.filesOf(before)))];
       const moved = this.comments.filter((comment) => hasMoved(comment, files.find((file) => file.path === comment.path)?.lines));
       if (moved.length === 0) return this.sendNow();
       this.files = files;
       this.show();
-      const what = moved.map(({ path: name, line }) => `${name}, line ${line}`).join("; ");
+      const what = moved.map((comment) => `${comment.path}, ${linesWord(comment)}`).join("; ");
       ask("Some lines have changed since", `You commented on lines that are different now: ${what}. The message quotes the lines as they were.`, "Send all the same", () => this.view.attempt(() => this.sendNow()));
     });
   }

@@ -2,7 +2,7 @@
 
 import { explain } from "../api";
 import { Conversation } from "../conversation/conversation";
-import { plain } from "../conversation/pieces";
+import { plain, relative } from "../conversation/pieces";
 import { commandOf, kindOf, subjectOf } from "../conversation/calls";
 import { QueueView } from "../conversation/queue";
 import { active, type LogRecord, type Part, type SessionState, statusOf, type Turn, waits } from "../conversation/state";
@@ -10,11 +10,13 @@ import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { v1 } from "../v1";
+import { Announcer } from "./announcer";
 import { Composer } from "./composer";
 import { lastName } from "./entries";
 import type { Feed } from "./feed";
 import { Helper } from "./helper";
-import { icon } from "./icons";
+import { icon } from "../icons";
+import { MessageMap } from "./messageMap";
 import { type Place, pathOf } from "./router";
 import { sessionMenu } from "./sessionMenu";
 import { cost, elapsed, tokens } from "./time";
@@ -23,7 +25,7 @@ export interface Frame {
   feed: Feed;
   go(place: Place, replace?: boolean): void;
   /** Opens the panel on the right at one of its tabs. */
-  panelAt(tab: "changes" | "terminal" | "details", turn?: string): void;
+  panelAt(tab: "changes" | "terminal" | "details", aim?: { turn?: string; file?: string }): void;
   /** Something about the session in view has changed. */
   changed(view: SessionView, what: "opened" | "state" | "delta"): void;
   titled(text: string): void;
@@ -49,6 +51,8 @@ export class SessionView {
   private readonly now = make("div", "now");
   private readonly sticky = make("button", "sticky");
   private readonly stream: Stream;
+  private readonly announcer = new Announcer();
+  private readonly map: MessageMap;
   private readonly helpers = new Map<string, Helper>();
   private ticking: ReturnType<typeof setInterval> | undefined;
   private heard = Date.now();
@@ -72,8 +76,9 @@ export class SessionView {
     view.id = "transcript";
     view.tabIndex = 0;
     view.setAttribute("role", "log");
+    view.setAttribute("aria-live", "off"); // the announcer reads what is finished; a text that grows would be read over and over
     view.setAttribute("aria-label", "Conversation");
-    const end = makeButton("", "New below ↓", () => undefined);
+    const end = makeButton("", "", () => undefined);
     end.id = "to-end";
     end.hidden = true;
     this.sticky.type = "button";
@@ -81,9 +86,12 @@ export class SessionView {
     const acts = {
       attempt: (work: () => Promise<unknown>) => this.attempt(work),
       cwd: () => this.state?.cwd ?? "",
+      agent: () => this.agentName,
+      wholeChange: (path: string) => this.frame.panelAt("changes", { file: relative(path, this.state?.cwd ?? "") }),
+      terminal: () => this.frame.panelAt("terminal"),
       fork: (turn: string) => void this.fork(turn),
       resume: () => void this.attempt(() => v1.resume(this.id)),
-      files: (turn: string) => this.frame.panelAt("changes", turn),
+      files: (turn: string) => this.frame.panelAt("changes", { turn }),
       resend: (turn: Turn) => this.resend(turn),
       helper: (callId: string) => this.helperOf(callId),
     };
@@ -97,8 +105,9 @@ export class SessionView {
     const dock = make("div", "dock");
     dock.append(this.now, queue, this.composer.element);
     const middle = make("div", "middle");
-    middle.append(this.sticky, view, end);
-    this.element.append(this.head(), this.trouble, middle, dock);
+    this.map = new MessageMap((turn) => this.conversation.goToMessage(turn));
+    middle.append(this.sticky, view, this.map.element, end);
+    this.element.append(this.head(), this.trouble, middle, dock, this.announcer.element);
     this.followOwnWords(view);
     this.stream = new Stream(id, {
       opened: (state) => this.opened(state),
@@ -117,6 +126,10 @@ export class SessionView {
     text.append(this.title, this.facts);
     head.append(back, text, this.status, this.toggle, sessionMenu(this, this.frame));
     return head;
+  }
+
+  get agentName(): string {
+    return this.state ? this.frame.feed.agentName(this.state.agent) : "";
   }
 
   // -- coming and going ---------------------------------------------------------------------------------------------
@@ -149,6 +162,8 @@ export class SessionView {
   private opened(state: SessionState): void {
     this.state = state;
     this.conversation.open(state);
+    this.map.show(state);
+    this.announcer.begin(state);
     this.showHead();
     this.markRead();
     this.frame.changed(this, "opened");
@@ -159,7 +174,12 @@ export class SessionView {
     this.conversation.move(state, events);
     // Deltas change nothing up there, and there are thousands of them.
     const plainOnes = events.every(({ type }) => DELTAS.has(type));
-    if (!plainOnes) this.showHead();
+    if (!plainOnes) {
+      this.showHead();
+      this.map.show(state);
+      this.announcer.tellCard(this.element);
+    }
+    this.announcer.tellText(state);
     if (events.some(({ type }) => type === "turn.ended")) this.markRead();
     this.frame.changed(this, plainOnes ? "delta" : "state");
   }
@@ -194,9 +214,11 @@ export class SessionView {
     this.status.hidden = word === "";
     const used = (now.usage?.input ?? 0) + (now.usage?.output ?? 0);
     const branch = now.worktree?.branch;
-    const facts = [lastName(now.cwd), branch ?? "", this.frame.feed.agentName(now.agent), used ? tokens(used) : "", used ? cost(now.usage?.cost) : ""];
+    const facts = [lastName(now.cwd), branch ?? "", this.agentName, used ? tokens(used) : "", used ? cost(now.usage?.cost) : ""];
     this.facts.textContent = facts.filter(Boolean).join(" · ");
     this.facts.title = now.cwd;
+    // A card may be there before the host has told what its agents are called.
+    for (const asking of this.element.querySelectorAll(".asking")) if (asking.textContent !== this.agentName) asking.textContent = this.agentName;
     this.showToggle();
     this.queue.show(now);
     this.composer.show(now);

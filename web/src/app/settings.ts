@@ -8,7 +8,7 @@ import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { call, v1 } from "../v1";
-import { icon, type Icon } from "./icons";
+import { icon, type Icon } from "../icons";
 import { showPeople } from "./people";
 import { preferences, type Preferences, setPreference } from "./preferences";
 import { pushRow } from "./push";

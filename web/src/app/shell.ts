@@ -8,7 +8,7 @@ import { badge } from "./badge";
 import type { Entry } from "./entries";
 import { Feed } from "./feed";
 import { grip } from "./grip";
-import { icon, type Icon } from "./icons";
+import { icon, type Icon } from "../icons";
 import type { Inbox } from "./inbox";
 import { keys, openPalette } from "./keys";
 import { ListView } from "./list";
@@ -16,6 +16,7 @@ import { Panel } from "./panel";
 import { prefer, remember, remembered, setPreference, watchLook } from "./preferences";
 import { type Place, pathOf, Router } from "./router";
 import { SessionView } from "./sessionView";
+import { style } from "./style";
 import { clock } from "./time";
 
 /** A place that is not a session. */
@@ -95,7 +96,7 @@ export class Shell {
     navs.append(this.nav("inbox", "Inbox", "inbox", true), this.nav("jobs", "Jobs", "jobs"), this.nav("automations", "Automations", "clock"), this.nav("usage", "Usage", "usage"));
     this.offline.setAttribute("role", "status");
     this.offline.hidden = true;
-    side.append(heading, brandrow, find, navs, this.offline, this.list.search, this.list.element, this.foot());
+    side.append(heading, brandrow, find, navs, this.offline, this.list.field, this.list.element, this.foot());
     byId("tabbar").append(this.tab("inbox", "Inbox", "inbox", true), this.tab("home", "Sessions", "chats"), this.tab("jobs", "Jobs", "jobs"), this.tab("more", "More", "more"));
   }
 
@@ -319,12 +320,13 @@ export class Shell {
   }
 
   private async viewOf(place: Place): Promise<View> {
+    await style("app-places");
     switch (place.at) {
       case "inbox":
         return new (await import("./inbox")).Inbox(this, place.id);
       case "new":
         if (place.what === "job") {
-          await chartStyle();
+          await style("chart");
           return new (await import("./startJob")).StartJob(this);
         }
         return new (await import("./start")).NewSession(this);
@@ -349,7 +351,7 @@ export class Shell {
   }
 
   private async openJob(place: Extract<Place, { at: "job" }>): Promise<View> {
-    await chartStyle();
+    await style("chart");
     const view = new (await import("./job")).JobView(place.id, place.step, this);
     this.jobs = view;
     return view;
@@ -361,8 +363,8 @@ export class Shell {
     if (view === this.session) this.panel.changed(view, what);
   }
 
-  panelAt(tab: "changes" | "terminal" | "details", turn?: string): void {
-    this.panel.open(tab, turn === undefined ? {} : { turn });
+  panelAt(tab: "changes" | "terminal" | "details", aim: { turn?: string; file?: string } = {}): void {
+    this.panel.open(tab, aim);
   }
 
   toggleSide(): void {
@@ -400,18 +402,4 @@ function notFound(place: Place): View {
   text.append(make("h1", "", "There is no such page"), make("p", "", `The workbench has nothing at ${path}. The address may be cut off, or from another version.`), link);
   element.append(text);
   return { element, title: "Not found" };
-}
-
-let chart: Promise<void> | undefined;
-
-/** What jobs look like as a chart comes with the first one; a chart measures its boxes, so it waits for that. */
-function chartStyle(): Promise<void> {
-  chart ??= new Promise((done) => {
-    const link = make("link");
-    link.rel = "stylesheet";
-    link.href = `${root}/chart.css`;
-    link.onload = link.onerror = () => done();
-    document.head.append(link);
-  });
-  return chart;
 }

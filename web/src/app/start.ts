@@ -7,7 +7,7 @@ import { folder, price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
 import { type Agent, call, type Start, v1 } from "../v1";
 import { MODES } from "./composer";
-import { icon } from "./icons";
+import { icon } from "../icons";
 import { prefer, remember, remembered } from "./preferences";
 import type { Shell, View } from "./shell";
 
@@ -66,12 +66,12 @@ export class NewSession implements View {
     this.first.id = "first";
     this.first.rows = 4;
     this.first.dir = "auto";
-    this.first.placeholder = "What should be done?";
+    this.first.placeholder = "Find out why the login test is flaky, and fix it";
     this.button.id = "start";
     this.trouble.hidden = true;
     this.trouble.setAttribute("role", "alert");
     const own = make("label", "check");
-    own.append(this.copy, "Work in an own copy (a git worktree beside the folder, on its own branch)");
+    own.append(this.copy, "Work in its own copy (a git worktree beside the folder, on its own branch)");
     this.form.append(labelled("What should be done?", this.first), make("h2", "", "Agent"), this.agents, this.missing, labelled("Model", this.model), labelled("Folder", this.folder), own, labelled("What it may do", this.mode), this.trouble, this.button);
     this.first.addEventListener("keydown", (event) => {
       const sends = event.ctrlKey || event.metaKey || (hasKeys() && !event.shiftKey && prefer("enterSends"));
@@ -109,7 +109,7 @@ export class NewSession implements View {
     list.append(...all.map((path) => new Option(path, path)));
     this.form.querySelector("datalist")?.remove();
     this.form.append(list);
-    if (!this.folder.value) this.folder.value = all[0] ?? "";
+    if (!this.folder.value) this.folder.value = new URLSearchParams(window.location.search).get("folder") ?? all[0] ?? "";
     this.showRecent(all.slice(0, RECENT));
   }
 

@@ -4,7 +4,7 @@ import { explain } from "../api";
 import { make, makeButton } from "../page";
 import { call, v1 } from "../v1";
 import { type Checked, EntryEditor } from "./entryEditor";
-import { icon } from "./icons";
+import { icon } from "../icons";
 import type { Shell, View } from "./shell";
 
 interface Current {

@@ -28,15 +28,17 @@ export class StepView {
   private stream: Stream | undefined;
   private source: EventSource | undefined;
   private found: TaskSession[] = [];
-  private decisions: { time: number; text: string; ok: boolean | undefined; exit?: number }[] = [];
+  private decisions: { time: number; text: string; ok: boolean | undefined; exit?: number; why?: string }[] = [];
   private shown = "";
   private cwd = "";
+  private agent = "";
   private chosen = false;
 
   constructor(
     step: StepNode,
     readonly run: Run,
     round: string,
+    private readonly nameOf: (agent: string) => string,
   ) {
     this.checks.hidden = true;
     this.checks.tabIndex = 0; // it scrolls where there is little room
@@ -53,7 +55,7 @@ export class StepView {
     this.view.setAttribute("role", "log");
     this.view.setAttribute("aria-label", `Conversation of ${step.name}`);
     this.trouble.setAttribute("role", "alert");
-    const end = makeButton("", "New below ↓", () => undefined);
+    const end = makeButton("", "", () => undefined);
     end.id = "to-end";
     end.hidden = true;
     this.conversation = new Conversation(this.view, end, {
@@ -68,6 +70,7 @@ export class StepView {
         }
       },
       cwd: () => this.cwd,
+      agent: () => this.agent,
       fork: (turn) => void v1.fork(this.shown, turn).then(({ id }) => window.location.assign(sessionAddress(id))),
       resume: () => void v1.resume(this.shown),
       files: () => window.location.assign(`${sessionAddress(this.shown)}/changes`),
@@ -96,7 +99,7 @@ export class StepView {
       this.showSessions();
     } else if (event.type === "task.decided") {
       const [text, ok, exit] = [String(event["reason"]), event["passed"], event["exit_code"]];
-      if (!text.startsWith("[SESSION STARTED]")) this.decisions.push({ time, text, ok: typeof ok === "boolean" ? ok : undefined, ...(typeof exit === "number" ? { exit } : {}) });
+      if (!text.startsWith("[SESSION STARTED]")) this.decisions.push({ time, text, ok: typeof ok === "boolean" ? ok : undefined, ...(typeof exit === "number" ? { exit } : {}), ...(event["evidence"] ? { why: String(event["evidence"]) } : {}) });
       this.showChecks();
     } else if (event.type === "task.ended") {
       if (event["error"]) this.decisions.push({ time, text: String(event["error"]), ok: false });
@@ -119,6 +122,7 @@ export class StepView {
     this.stream = new Stream(id, {
       opened: (state) => {
         this.cwd = state.cwd;
+        this.agent = this.nameOf(state.agent);
         this.conversation.open(state);
       },
       moved: (state, events) => this.conversation.move(state, events),
@@ -131,12 +135,14 @@ export class StepView {
     this.checks.hidden = this.decisions.length === 0;
     const list = make("ol");
     list.append(
-      ...this.decisions.map(({ time, text, ok, exit }) => {
+      ...this.decisions.map(({ time, text, ok, exit, why }) => {
         const item = make("li", ok === true ? "passed" : ok === false ? "failed" : "");
         const sign = make("span", `call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}`, ok === true ? "✓" : ok === false ? "✗" : "·");
         sign.setAttribute("aria-hidden", "true");
         const word = make("span", "vh", ok === true ? "Passed:" : ok === false ? "Failed:" : "");
-        item.append(sign, word, make("span", "evidence", plain(said(text))), ...(exit === undefined ? [] : [make("span", `call-word ${exit ? "bad" : ""}`, `exit ${exit}`)]), make("time", "soft", clock(time)));
+        const evidence = make("span", "evidence", plain(said(text)));
+        if (why) evidence.append(make("q", "why", plain(why)));
+        item.append(sign, word, evidence, ...(exit === undefined ? [] : [make("span", `call-word ${exit ? "bad" : ""}`, `exit ${exit}`)]), make("time", "soft", clock(time)));
         return item;
       }),
     );

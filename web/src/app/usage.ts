@@ -139,7 +139,7 @@ export class UsageView implements View {
         return button;
       }),
     );
-    this.body.replaceChildren(...(whole ? [numbers(whole)] : []), plot(sums(this.rows, "day"), Number(this.period.value)), tabs, this.table());
+    this.body.replaceChildren(...(whole ? [numbers(whole)] : []), plot(sums(this.rows, "day"), Number(this.period.value), this.body.clientWidth), tabs, this.table());
   }
 
   private table(): HTMLElement {
@@ -154,7 +154,7 @@ export class UsageView implements View {
     table.createCaption().className = "vh";
     if (table.caption) table.caption.textContent = TABS.find(([by]) => by === this.by)?.[1] ?? "";
     const head = make("tr");
-    head.append(...["", "Turns", "Tokens in", "from the cache", "Tokens out", "Cost"].map((name, index) => make("th", index ? "num" : "", name || this.by.charAt(0).toUpperCase() + this.by.slice(1))));
+    head.append(...["", "Turns", "Tokens in", "From the cache", "Tokens out", "Cost"].map((name, index) => make("th", index ? "num" : "", name || this.by.charAt(0).toUpperCase() + this.by.slice(1))));
     table.append(head);
     for (const sum of found.slice(0, MOST)) {
       const row = make("tr");
@@ -163,7 +163,7 @@ export class UsageView implements View {
         const link = make("a", "", sum.name);
         link.href = sum.link;
         name.append(link);
-      } else name.textContent = sum.name;
+      } else name.textContent = this.by === "day" ? dayWords(sum.name) : this.by === "agent" ? this.shell.feed.agentName(sum.name) : sum.name;
       const told = sum.input + sum.output > 0;
       row.append(name, ...[String(sum.turns), told ? tokens(sum.input) : "unknown", told ? tokens(sum.cached) : "unknown", told ? tokens(sum.output) : "unknown", costWords(sum)].map((text) => make("td", "num", text)));
       table.append(row);
@@ -197,13 +197,14 @@ function draw(tag: string, attributes: Record<string, string | number>, text = "
 }
 
 /** A bar for each day: dollars where they are known, else tokens; grey where a cost is unknown. */
-function plot(days: Sum[], period: number): HTMLElement {
+function plot(days: Sum[], period: number, room: number): HTMLElement {
   const known = new Map(days.map((day) => [day.name, day]));
   const all = Array.from({ length: period }, (_, index) => localDay(Date.now() - (period - 1 - index) * 86_400_000));
   const priced = days.some(({ cost: told, estimated }) => told + estimated > 0);
   const value = (day: Sum | undefined) => (day ? (priced ? day.cost + day.estimated : day.input + day.output) : 0);
   const most = Math.max(...days.map(value), priced ? 0.01 : 1);
-  const [width, height, foot] = [800, 160, 20];
+  // As wide as its place, so that its letters have the size of all others.
+  const [width, height, foot] = [Math.max(280, room || 800), 160, 20];
   const step = width / all.length;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height + foot}`, class: "plot", role: "img", "aria-label": `${priced ? "Dollars" : "Tokens"} by day; the table below has the numbers` });
   svg.append(draw("line", { x1: 0, y1: height, x2: width, y2: height }));
@@ -212,13 +213,21 @@ function plot(days: Sum[], period: number): HTMLElement {
     if (!sum) return;
     const high = Math.max(2, (value(sum) / most) * (height - 16));
     const bar = draw("rect", { class: `bar ${priced && sum.cost + sum.estimated === 0 ? "unknown" : ""}`, x: index * step + step * 0.15, y: height - high, width: Math.max(1, step * 0.7), height: high, rx: Math.min(3, step / 4) });
-    bar.append(draw("title", {}, `${day}: ${costWords(sum)}, ${tokens(sum.input + sum.output)}`));
+    bar.append(draw("title", {}, `${dayWords(day)}: ${costWords(sum)}, ${tokens(sum.input + sum.output)}`));
     svg.append(bar);
   });
-  svg.append(draw("text", { x: 0, y: 12 }, priced ? cost(most) : tokens(most)), draw("text", { x: 0, y: height + 15 }, all[0] ?? ""), draw("text", { x: width, y: height + 15, "text-anchor": "end" }, all.at(-1) ?? ""));
+  svg.append(draw("text", { x: 0, y: 12 }, priced ? cost(most) : tokens(most)), draw("text", { x: 0, y: height + 15 }, dayWords(all[0] ?? "")), draw("text", { x: width, y: height + 15, "text-anchor": "end" }, dayWords(all.at(-1) ?? "")));
   const box = make("div");
   box.append(svg);
   return box;
+}
+
+/** "2026-11-03" as people say it: 3 Nov, with the year where it is another one. */
+export function dayWords(day: string): string {
+  const date = new Date(`${day}T12:00:00`);
+  if (Number.isNaN(date.getTime())) return day;
+  const year = date.getFullYear() === new Date().getFullYear() ? {} : ({ year: "numeric" } as const);
+  return date.toLocaleDateString([], { day: "numeric", month: "short", ...year });
 }
 
 function localDay(time: number): string {

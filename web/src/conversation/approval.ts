@@ -1,14 +1,15 @@
 /** An approval as a card: a question, exactly what would run, what is known about it, and the answers. */
 
+import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
-import { type Covered, v1 } from "../v1";
-import { dangers, outside } from "./danger";
+import { type Covered, type Uncommitted, v1 } from "../v1";
+import { dangers, lostBy, outside } from "./danger";
 import { diffView } from "./diff";
 import { countOf, linesOf } from "./diffLines";
 import { coverWords } from "./grants";
 import { type CardActs, box, exact, plain, pretty, relative } from "./pieces";
 import type { Approval, CallPart, Option } from "./state";
-import { who } from "./words";
+import { folder, who } from "./words";
 
 /** The reason of most questions is none that anybody needs to read. */
 const EVERYDAY = "No rule lets it pass.";
@@ -16,22 +17,27 @@ const EVERYDAY = "No rule lets it pass.";
 const FOR_EVER_MS = 300 * 86_400_000;
 /** Lines of a change on the card; the panel has all of them. */
 const LINES = 400;
+/** About so many are in sight at once. */
+const LINES_SEEN = 16;
 
 export function approvalCard(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
   const card = make("section", "card approval");
   const reasons = dangers(approval, acts.cwd());
   if (reasons.length > 0) card.classList.add("dangerous");
   const title = make("h2");
-  title.append(...question(approval, call, acts.cwd()));
+  title.append(icon("need"), ...question(approval, call, acts.cwd()));
   title.id = `title-${approval.id}`;
   title.tabIndex = -1;
   card.setAttribute("aria-labelledby", title.id);
   card.setAttribute("role", "group");
   card.dataset["since"] = String(performance.now());
   card.dataset["approval"] = approval.id;
-  card.append(title, make("p", "about", lead(approval)));
+  const about = make("p", "about");
+  about.append(make("span", "asking", acts.agent?.() || "The agent"), ` ${lead(approval, acts.cwd())}`);
+  card.append(title, about);
   card.append(...theThing(approval));
-  card.append(facts(approval, acts.cwd(), reasons));
+  const uncommitted = once(() => v1.uncommitted(sessionOf(approval)));
+  card.append(facts(approval, acts, reasons, uncommitted));
   const edit = approval.editable ? editor(approval.input) : undefined;
   if (edit) card.append(edit.view);
   const reason = make("input", "reason");
@@ -45,7 +51,7 @@ export function approvalCard(approval: Approval, call: CallPart, acts: CardActs)
     if (!(await acts.attempt(() => v1.approve(approval.id, body)))) for (const button of card.querySelectorAll("button")) button.disabled = false;
   };
   const scopes = (option: Option) => void chooseScope(card, approval, call, option, acts, answer);
-  card.append(reason, reasons.length > 0 ? carefulButtons(approval.options, reasons, answer) : buttons(approval.options, answer, scopes));
+  card.append(reason, reasons.length > 0 ? carefulButtons(approval, reasons, answer, uncommitted) : buttons(approval.options, answer, scopes));
   return card;
 }
 
@@ -60,10 +66,21 @@ function question(approval: Approval, call: CallPart, cwd: string): (string | HT
   return ["Use ", make("code", "", exact(named || call.tool)), "?"];
 }
 
-function lead(approval: Approval): string {
-  if (!approval.diff) return "Nothing happens until you answer.";
+/** How much of what the agent wants. */
+function lead(approval: Approval, cwd: string): string {
+  if (!approval.diff) return approval.command ? `wants to run it in ${folder(cwd)}. Nothing runs until you allow it.` : "asks. Nothing happens until you answer.";
   const { added, removed } = countOf(linesOf(approval.diff));
-  return `It would add ${added} ${added === 1 ? "line" : "lines"} and remove ${removed}. Nothing is written until you allow it.`;
+  const lines = (count: number) => `${count} ${count === 1 ? "line" : "lines"}`;
+  const what = removed === 0 ? `write ${lines(added)}` : added === 0 ? `remove ${lines(removed)}` : `write ${lines(added)} and remove ${removed}`;
+  return `wants to ${what}. Nothing is written until you allow it.`;
+}
+
+/** The ids of what waits begin with their session's. */
+const sessionOf = ({ id }: Approval) => id.split(".")[0] ?? "";
+
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let found: Promise<T> | undefined;
+  return () => (found ??= work());
 }
 
 function theThing(approval: Approval): HTMLElement[] {
@@ -75,15 +92,41 @@ function theThing(approval: Approval): HTMLElement[] {
   return found;
 }
 
-function facts(approval: Approval, cwd: string, reasons: string[]): HTMLElement {
+function facts(approval: Approval, acts: CardActs, reasons: string[], uncommitted: () => Promise<Uncommitted>): HTMLElement {
   const list = make("ul", "card-facts");
-  list.append(...reasons.map((reason) => make("li", "bad", reason)));
-  if (approval.path && !outside(approval.path, cwd)) list.append(make("li", "", "Inside the project folder"));
-  if (approval.why && approval.why !== EVERYDAY) list.append(make("li", "", plain(approval.why)));
+  const inside = approval.path && !outside(approval.path, acts.cwd());
+  list.append(...reasons.map((reason) => fact("need", reason, "bad")));
+  if (inside) list.append(fact("folder", "Inside the project folder"));
+  if (inside && approval.kind === "write") void canBeUndone(approval, acts.cwd(), uncommitted).then((text) => text && list.children[reasons.length]?.after(fact("shield", text)));
+  if (approval.why && approval.why !== EVERYDAY) list.append(fact("note", plain(approval.why)));
   const left = approval.expires - Date.now();
   const forEver = approval.expires <= 0 || left > FOR_EVER_MS;
-  list.append(make("li", "", forEver ? "Waits as long as you need" : `Not done if nobody answers by ${new Date(approval.expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })}`));
+  list.append(fact("clock", forEver ? "Waits as long as you need" : `Not done if nobody answers by ${new Date(approval.expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })}`));
+  const lines = approval.diff ? linesOf(approval.diff).filter(({ kind }) => kind !== "file").length : 0;
+  if (acts.wholeChange && approval.path && lines > LINES_SEEN) {
+    const item = make("li", "apart");
+    item.append(makeButton("link", `Show all ${lines} lines`, () => acts.wholeChange?.(approval.path ?? "")));
+    list.append(item);
+  }
   return list;
+}
+
+function fact(name: Icon, text: string, look = ""): HTMLElement {
+  const item = make("li", look);
+  item.append(icon(name), text);
+  return item;
+}
+
+/** What git holds can be had back; what it does not hold yet cannot. Nothing is said where that is not known. */
+async function canBeUndone(approval: Approval, cwd: string, uncommitted: () => Promise<Uncommitted>): Promise<string> {
+  try {
+    const { git, files } = await uncommitted();
+    if (!git) return "Not in git: the old text is not kept";
+    const path = relative(approval.path ?? "", cwd);
+    return files.some((file) => file.path === path) ? "Has changes that are not committed" : "Can be undone";
+  } catch {
+    return ""; // not for this reader, or out of reach
+  }
 }
 
 function answerButton(option: Option, look: string, key: string, answer: (option: Option) => unknown): HTMLButtonElement {
@@ -128,7 +171,7 @@ async function chooseScope(card: HTMLElement, approval: Approval, call: CallPart
 }
 
 /** The safe answer is the large one; a yes takes two steps and no key. */
-function carefulButtons(options: Option[], reasons: string[], answer: (option: Option) => Promise<void>): HTMLElement {
+function carefulButtons({ options, command }: Approval, reasons: string[], answer: (option: Option) => Promise<void>, uncommitted: () => Promise<Uncommitted>): HTMLElement {
   const row = make("div", "answers");
   const no = options.find(({ allow }) => !allow);
   const yes = options.filter(({ allow }) => allow);
@@ -139,8 +182,15 @@ function carefulButtons(options: Option[], reasons: string[], answer: (option: O
   };
   const second = () => {
     const sure = make("p", "careful", `${reasons.join(". ")}. Allow it all the same?`);
-    row.replaceChildren(sure, makeButton("primary", "Back", first), ...yes.map((option) => answerButton(option, "danger apart", "", answer)));
+    row.replaceChildren(sure, makeButton("primary", "Back", first), ...yes.map((option, index) => answerButton(option, index === 0 ? "danger apart" : "danger", "", answer)));
     row.querySelector("button")?.focus();
+    void uncommitted().then(
+      ({ files }) => {
+        const lost = lostBy(command ?? "", files);
+        if (lost) sure.prepend(make("b", "", lost), " ");
+      },
+      () => undefined, // not known here: the reasons stand
+    );
   };
   first();
   return row;

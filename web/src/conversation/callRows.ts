@@ -1,10 +1,11 @@
 /** Tool calls on the screen: commands with the end of their output, changes, runs of looking around, plans, helpers. */
 
-import { make } from "../page";
+import { make, makeButton } from "../page";
 import { blobAddress, terminalAddress } from "../v1";
 import { approvalCard, verdict } from "./approval";
-import { type CallState, changeCounts, commandOf, kindOf, lookWords, planOf, stateOf, subjectOf, tailOf } from "./calls";
+import { type CallState, changeCounts, commandOf, kindOf, lookWords, planOf, reasonOf, stateOf, subjectOf, tailOf } from "./calls";
 import { changesOf } from "./changes";
+import { copyButton } from "./code";
 import { diffView } from "./diff";
 import { type Acts, box, exact, picture, plain, pretty, relative } from "./pieces";
 import { type CallPart, waitingApproval } from "./state";
@@ -69,7 +70,7 @@ export class CallRow implements Row {
     const seen = exit ? "bad" : state;
     const sign = make("span", `call-state ${seen}`, SIGNS[seen]);
     sign.setAttribute("aria-hidden", "true");
-    const word = make("span", `call-word ${exit ? "bad" : ""}`, exit === undefined ? WORDS[state] : `exit ${exit}`);
+    const word = make("span", `call-word ${exit ? "bad" : ""}`, exit === undefined ? wordOf(this.call, state) : `exit ${exit}`);
     const took = tookOf([this.call]);
     // "Done" is what the sign says already; the time is worth more.
     summary.replaceChildren(sign, ...this.title(kind), ...(took && exit === undefined && state === "ok" ? [] : [word]), ...(took ? [make("span", "call-word", took)] : []));
@@ -83,15 +84,22 @@ export class CallRow implements Row {
     } else if (kind === "change" && changeCounts(call).length > 0) {
       const verb = call.done ? (call.ok ? "Wrote" : "Did not write") : "Changes";
       title.append(`${verb} `, ...changeCounts(call).flatMap(({ path, added, removed }, index) => [...(index ? [", "] : []), make("code", "", relative(path, this.acts.cwd())), " ", counted(added, removed)]));
+    } else if (/job_boolean_(true|false)$/.test(call.tool)) {
+      title.textContent = plain(`Says ${call.tool.endsWith("true") ? "yes" : "no"}: ${reasonOf(call)}`);
+    } else if (call.kind === "fetch" && (!call.title || call.title === call.tool)) {
+      title.append(call.done ? (call.ok ? "Fetched " : "Could not fetch ") : "Fetches ", make("code", "", exact(subjectOf(call))));
     } else {
       title.textContent = plain((call.done && call.ok && call.past) || call.title || call.tool);
     }
     return [title];
   }
 
-  /** A command shows how it ends without a click. */
+  /** A command shows how it ends without a click, and whatever failed says why. */
   private showTail(): void {
-    const text = kindOf(this.call) === "command" ? tailOf(plain((this.call.output ?? "").slice(-TAIL_CHARS))) : "";
+    const { call } = this;
+    const said = kindOf(call) === "command" ? tailOf(plain((call.output ?? "").slice(-TAIL_CHARS))) : "";
+    const text = said || (stateOf(call) === "bad" ? tailOf(plain(call.error?.message ?? "")) : "");
+    this.tail.classList.toggle("bad", said === "" && text !== "");
     const hidden = text === "" || this.details?.open === true;
     if (this.tail.hidden !== hidden) this.tail.hidden = hidden;
     if (!hidden && this.tail.textContent !== text) this.tail.textContent = text;
@@ -162,12 +170,26 @@ export class CallRow implements Row {
     if (call.input) pieces.push(section(`Input of ${call.tool}`, box(pretty(call.input))));
     pieces.push(...changesOf(call).map(({ path, diff }) => section("Change", diffView(exact(diff), undefined, path))));
     if (!call.done) pieces.push(...terminalsOf(call).map((id) => link(terminalAddress(id), "Watch it in its terminal")));
-    if (call.output) pieces.push(section("Output", box(plain(call.done ? call.output : call.output.slice(-LIVE_CHARS)))));
+    if (call.output) pieces.push(this.output(call.output));
     if (call.blob) pieces.push(link(blobAddress(call.blob), "The whole output"));
     if (call.error) pieces.push(make("p", "bad", plain(call.error.message)));
     if (pieces.length === 0) pieces.push(make("p", "soft", "Nothing yet."));
     this.details.lastElementChild?.replaceChildren(...pieces);
   }
+
+  private output(text: string): HTMLElement {
+    const found = section("Output", box(plain(this.call.done ? text : text.slice(-LIVE_CHARS))));
+    const tools = make("div", "output-tools");
+    tools.append(copyButton(() => this.call.output ?? "", "Copy the output"));
+    if (this.acts.terminal && kindOf(this.call) === "command") tools.append(makeButton("quiet", "Open a terminal here", () => this.acts.terminal?.()));
+    found.append(tools);
+    return found;
+  }
+}
+
+/** What nobody answered was not done, and nobody has denied it. */
+function wordOf(call: CallPart, state: CallState): string {
+  return state === "refused" && call.approvals?.at(-1)?.by === "timeout" ? "not done" : WORDS[state];
 }
 
 /** Reads and searches that follow each other are one line. */

@@ -29,6 +29,15 @@ function argument(call: CallPart): string {
   return "";
 }
 
+/** What an agent that judges gives as its reason: the one text among the arguments. */
+export function reasonOf(call: CallPart): string {
+  try {
+    return Object.values(JSON.parse(call.input ?? "") as object).find((value) => typeof value === "string") ?? "";
+  } catch {
+    return ""; // half an input, or none
+  }
+}
+
 export function commandOf(call: CallPart): string {
   return call.approvals?.findLast(({ command }) => command)?.command ?? (argument(call) || call.title || call.tool);
 }

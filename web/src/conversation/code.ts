@@ -1,7 +1,7 @@
 /** Blocks of code in an answer: a button that copies, and colours once nobody waits for anything else. */
 
 import { coloured, languageOf } from "../highlight";
-import { makeButton } from "../page";
+import { make, makeButton } from "../page";
 
 const later: (work: () => void) => void = typeof requestIdleCallback === "function" ? (work) => requestIdleCallback(() => work(), { timeout: 1000 }) : (work) => setTimeout(work);
 
@@ -9,12 +9,22 @@ const later: (work: () => void) => void = typeof requestIdleCallback === "functi
 export function dressCode(body: HTMLElement, finished: boolean): void {
   for (const pre of body.querySelectorAll("pre")) {
     const code = pre.querySelector("code");
-    if (!code || pre.querySelector(".copy")) continue;
-    pre.append(copyButton(() => code.textContent ?? ""));
+    if (!code || pre.querySelector(".code-tools")) continue;
+    pre.append(codeTools(pre, code));
     const name = /language-([\w+#-]+)/.exec(code.className)?.[1];
     const language = name && languageOf(name);
     if (finished && language) later(() => void colour(code, language));
   }
+}
+
+/** Copies the code, and lets long lines go on below where they are cut off. */
+function codeTools(pre: HTMLElement, code: HTMLElement): HTMLElement {
+  const tools = make("span", "code-tools");
+  const wrap = makeButton("quiet copy", "Wrap", () => wrap.setAttribute("aria-pressed", String(pre.classList.toggle("wrapped"))));
+  wrap.setAttribute("aria-label", "Wrap long lines");
+  wrap.setAttribute("aria-pressed", "false");
+  tools.append(wrap, copyButton(() => code.textContent ?? ""));
+  return tools;
 }
 
 async function colour(code: HTMLElement, language: string): Promise<void> {

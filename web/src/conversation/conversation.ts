@@ -22,6 +22,8 @@ export class Conversation {
   private readonly looks = new Map<string, LookRow>();
   /** The last row, if it takes more looks around. */
   private look: LookRow | undefined;
+  /** Something came while its reader was elsewhere. */
+  private fresh = false;
 
   constructor(
     private readonly view: HTMLElement,
@@ -57,6 +59,7 @@ export class Conversation {
     for (const key of new Set(events.flatMap((event) => this.touched(event)).map((id) => this.rowKey(id)))) this.transcript.update(key);
     this.showEmpty();
     this.transcript.follow();
+    this.fresh ||= !this.end.hidden;
     this.showEnd();
   }
 
@@ -181,6 +184,10 @@ export class Conversation {
     return true;
   }
 
+  goToMessage(turn: Turn): void {
+    this.transcript.reveal(messageOf(turn), "start");
+  }
+
   toEnd(): void {
     this.transcript.toEnd();
     this.showEnd();
@@ -188,6 +195,9 @@ export class Conversation {
 
   private showEnd(): void {
     this.end.hidden = this.view.scrollHeight - this.view.scrollTop - this.view.clientHeight < 200;
+    if (this.end.hidden) this.fresh = false;
+    const text = this.fresh ? "New below ↓" : "To the end ↓";
+    if (this.end.textContent !== text) this.end.textContent = text;
   }
 
   private showEmpty(): void {

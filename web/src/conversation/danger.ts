@@ -1,5 +1,6 @@
 /** What makes an approval dangerous. It only decides how a card looks: what may run is the host's to decide. */
 
+import type { ChangedFile } from "../v1";
 import type { Approval } from "./state";
 
 const COMMANDS: [pattern: RegExp, reason: string][] = [
@@ -25,4 +26,23 @@ export function dangers(approval: Approval, cwd: string): string[] {
 
 export function outside(path: string, cwd: string): boolean {
   return path.startsWith("/") && cwd !== "" && (!path.startsWith(`${cwd}/`) || path.split("/").includes(".."));
+}
+
+const DELETES = /(?:^|[\s;&|(`])(?:rm|rmdir|unlink|shred|truncate)\s+([^;&|`]*)/g;
+const THROWS_AWAY = /\bgit\s+(?:reset\s+--hard|clean\b|checkout\s+--)/;
+
+/**
+ * What a command would take that git could not give back, in words: files it names or whose folder it names, as far as its words say.
+ * Empty where nothing is known to be lost.
+ */
+export function lostBy(command: string, files: readonly ChangedFile[]): string {
+  const named = [...command.matchAll(DELETES)].flatMap(([, rest = ""]) => rest.split(/\s+/)).filter((word) => word && !word.startsWith("-"));
+  const paths = named.map((word) => word.replace(/^["']|["']$/g, "").replace(/^\.\//, "").replace(/\/?\*?$/, ""));
+  const under = (path: string) => paths.some((each) => each === "" || each === "." || path === each || path.startsWith(`${each}/`));
+  const lost = files.filter(({ path, status }) => status !== "deleted" && (THROWS_AWAY.test(command) || under(path)));
+  const fresh = lost.filter(({ status }) => status === "added").length;
+  const changed = lost.length - fresh;
+  const count = (number: number) => `${number} ${number === 1 ? "file" : "files"}`;
+  const words = [fresh ? `${count(fresh)} not in git` : "", changed ? `${count(changed)} with changes that are not committed` : ""].filter(Boolean);
+  return words.length > 0 ? `Lost for good: ${words.join(", ")}.` : "";
 }

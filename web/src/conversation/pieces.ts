@@ -8,6 +8,10 @@ import type { Turn } from "./state";
 export interface CardActs {
   /** The session's folder. */
   cwd(): string;
+  /** What people call the agent that asks, where that is known. */
+  agent?(): string;
+  /** Shows a change as a whole, beside the conversation. */
+  wholeChange?(path: string): void;
   /** Does something, and says on the page when that failed. */
   attempt(work: () => Promise<unknown>): Promise<boolean>;
 }
@@ -18,6 +22,8 @@ export interface Acts extends CardActs {
   resume(): void;
   /** Shows the files that a turn changed. */
   files(turn: string): void;
+  /** Opens a shell in the session's folder. */
+  terminal?(): void;
   /** Takes a message up again, from before its turn. */
   resend?(turn: Turn): void;
   /** The conversation of the helper that this call started, if it started one. */

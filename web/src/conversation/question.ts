@@ -1,6 +1,7 @@
 /** A question of the agent as a card, one step for each of its fields; or what was answered. */
 
 import { outsideAddress } from "../addresses";
+import { icon } from "../icons";
 import { make, makeButton } from "../page";
 import { v1 } from "../v1";
 import { evidenceView } from "./evidence";
@@ -12,6 +13,7 @@ export function questionCard(question: QuestionPart, acts: CardActs): HTMLElemen
   const card = make("form", "card question");
   const [asked = ""] = question.evidence?.length ? question.text.split("\n\nChanged files:\n") : [question.text];
   const title = make("h2", "", plain(asked));
+  if (!question.response) title.prepend(icon("ask"));
   title.id = `title-${question.id}`;
   title.tabIndex = -1;
   card.setAttribute("aria-labelledby", title.id);
@@ -85,7 +87,9 @@ class Steps {
     const found: HTMLElement[] = [];
     if (this.fields.length > 1) {
       const line = make("p", "question-field");
-      line.append(make("b", "", title || plain(field.message ?? field.id)), make("span", "soft", `${this.at + 1} of ${this.fields.length}`));
+      const name = title || plain(field.message ?? field.id);
+      // The card's own title has asked it already.
+      line.append(make("b", "", name === plain(this.question.text) ? "" : name), make("span", "soft", `${this.at + 1} of ${this.fields.length}`));
       found.push(line);
     }
     if (field.message && field.message !== title && field.message !== this.question.text && (title || this.fields.length === 1)) found.push(make("p", "soft", plain(field.message)));

@@ -24,7 +24,7 @@ export class QueueView {
     const draft = this.view.querySelector<HTMLTextAreaElement>("textarea")?.value;
     this.view.hidden = queue.length === 0;
     const head = make("header");
-    head.append(make("h2", "", state.held ? "Held after an interruption" : "Waiting"));
+    head.append(make("h2", "", state.held ? "Held after an interruption" : "Goes next"));
     if (state.held) head.append(makeButton("primary", "Let it go on", () => void this.acts.attempt(() => v1.releaseQueue(state.id))));
     const list = make("ol");
     list.append(...queue.map((pending, index) => this.item(state, pending, index, draft)));

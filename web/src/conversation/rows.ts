@@ -302,14 +302,15 @@ export class EndRow implements Row {
     if (turn.outcome !== "completed") {
       const note = make("div", `outcome ${turn.outcome}`);
       note.append(make("strong", "", this.sentence()));
-      if (turn.error) note.append(make("span", "", plain(turn.error.message)));
+      // That the host ended is what the sentence says already.
+      if (turn.error && turn.outcome !== "interrupted") note.append(make("span", "", plain(turn.error.message)));
       if (this.last() && (turn.outcome === "failed" || turn.outcome === "interrupted"))
         note.append(makeButton("", turn.outcome === "failed" ? "Try again" : "Resume", () => this.acts.resume()));
       row.append(note);
     }
     const facts = [turn.ended ? duration(turn.ended - turn.started) : "", words(turn.usage)].filter(Boolean);
     const line = make("span", "soft", facts.join(" · "));
-    if (turn.parts?.some((part) => part.part === "call" && part.done && !LOOKING.has(part.kind ?? ""))) line.append(makeButton("quiet", "Files changed", () => this.acts.files(turn.id)));
+    if (turn.parts?.some((part) => part.part === "call" && part.done && !LOOKING.has(part.kind ?? ""))) line.append(makeButton("quiet", "Changes of this turn", () => this.acts.files(turn.id)));
     if (line.hasChildNodes()) row.append(line);
     return row;
   }

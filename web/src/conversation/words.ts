@@ -15,7 +15,8 @@ export function who(by: string): string {
   const [kind = "", name = ""] = by.split(/:(.*)/s);
   if (kind === "token") return name === "owner" ? "You" : name;
   if (kind === "client") return clientNames.get(name.replace(/#[^#]*$/, "")) ?? "An editor";
-  if (kind === "job" || kind === "task") return `The ${kind} ${name}`;
+  if (kind === "task") return "The job";
+  if (kind === "job") return `The job ${name}`;
   return name || kind;
 }
 
