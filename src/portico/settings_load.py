@@ -129,9 +129,21 @@ def env_name(key: str) -> str:
     return "PORTICO_" + key.replace(".", "_").upper()
 
 
+SHARED = "shared.toml"
+"""Beside the settings file: what concerns everyone. Hosts on one log keep it the same; a host's own file and
+environment come above it."""
+_OWN = ("server.", "log.", "cluster.", "jobs.", "telemetry.", "workspaces", "agents")
+"""What is each host's own affair."""
+
+
 def load(path: Path, environ: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None) -> Loaded:
     environ = os.environ if environ is None else environ
     sources = {key: Source(default, "default") for key, default in keys().items()}
+    shared = path.with_name(SHARED)
+    for key, value in _read(shared).items():
+        if key.startswith(_OWN):
+            raise BadRequest(f"{str(shared)!r}: {key!r} is each host's own; set it in {path.name}.", field=key)
+        sources[key] = Source(value, str(shared))
     for key, value in _read(path).items():
         sources[key] = Source(value, str(path))
     for name, text in environ.items():

@@ -142,7 +142,7 @@ async def test_the_file_is_the_same_at_all_hosts(nodes: Nodes) -> None:
 async def look(shared: Any, here: Path, there: Path, a: Automations, b: Automations) -> None:
     """As the servers do every second."""
     for each in shared:
-        await each.look()
+        await each.share()
         await each._log.flush()
     await apply(there, b)
     await apply(here, a)

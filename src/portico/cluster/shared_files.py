@@ -1,63 +1,176 @@
-"""Tokens, the keys of cookies and hooks, and automations.toml are files of a home; here all hosts have the same ones,
-within two seconds.
+"""Tokens, people, keys and the settings for everyone are files of a home; here all hosts have the same ones.
 
-What changed in this home since the last look goes to the database; else what the database has comes here.
+The attack: a token that was revoked at one host comes back with one that was made at another in the same moment. So
+what changed in a file is merged into what the database has, and written there only if nobody wrote meanwhile.
 """
 
+import asyncio
+import base64
+import contextlib
+import fcntl
 import logging
+import secrets
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from portico.events import HOST
+import msgspec
+
+from portico.errors import LogUnavailable
 from portico.home import stamp, write_private
-from portico.log.log import Log
+from portico.log.postgres.log import PostgresLog
+from portico.settings_load import SHARED
 
 logger = logging.getLogger("portico.cluster")
 
-AUTOMATIONS = "automations.toml"
-NAMES = ("token", "tokens.json", "cookie-key", "hooks.key", AUTOMATIONS)
+_KEYS = ("cookie-key", "hooks.key")
+_WRITTEN = (SHARED, "automations.toml")
+"""By people: a host that joins with another one keeps a copy."""
+NAMES = ("token", "tokens.json", "people.json", *_KEYS, *_WRITTEN)
+SECONDS = 0.25
+"""Between two looks at this home's files: what is done at one host holds at all within a second."""
+_QUIET_SECONDS = 1.0
+"""Between two questions to the database without a bell."""
 _PREFIX = "shared/"
 
 
 class SharedFiles:
-    def __init__(self, log: Log, folder: Path) -> None:
+    def __init__(self, log: PostgresLog, folder: Path, changed: Callable[[], None] = lambda: None) -> None:
         self._log = log
         self._folder = folder
+        self._changed = changed
+        """Called when other hosts' changes have come here."""
         self._stamps: dict[str, tuple[int, int] | None] = {}
+        self._bases: dict[str, bytes] = {}
+        """The content of each file when it was last the same here and there."""
+        self._rung = False
+        self._asked = 0.0
+        log.files_rung = self._ring
+
+    def _ring(self) -> None:
+        self._rung = True
 
     async def begin(self) -> None:
-        """At the start: the database's, where it has them."""
+        """At the start: the database's, where it has them. Keys are made now, or two hosts would make one each."""
+        stored = await self._stored()
         for name in NAMES:
-            self._stamps[name] = stamp(self._folder / name)
-            known = await self._log.get_kv(HOST, _PREFIX + name)
-            if known and name == AUTOMATIONS:
-                self._keep_copy(known)
-            self._pull(name, known) if known else self._push(name)
-        await self._log.flush()
+            path = self._folder / name
+            if name in _KEYS and name not in stored and not path.exists():
+                write_private(path, secrets.token_bytes(32))
+            self._stamps[name] = stamp(path)
+            if not stored.get(name) and path.exists():
+                await self._push(name, stored.get(name))
+        stored = await self._stored()
+        for name in (each for each in NAMES if each in stored):
+            if name in _WRITTEN:
+                self._keep_copy(name, stored[name])
+            self._pull(name, stored[name])
 
-    def _keep_copy(self, known: bytes) -> None:
-        """A person wrote it."""
-        path = self._folder / AUTOMATIONS
-        if path.exists() and path.read_bytes() not in (known, b""):
-            write_private(path.with_name(f"{AUTOMATIONS}.replaced"), path.read_bytes())
-            logger.warning("%s is the one of the other hosts now; what was here is in %s.replaced", path, path.name)
+    def _keep_copy(self, name: str, data: bytes) -> None:
+        path = self._folder / name
+        if path.exists() and path.read_bytes() not in (data, b""):
+            write_private(path.with_name(f"{name}.replaced"), path.read_bytes())
+            logger.warning("%s is the one of the other hosts now; what was here is in %s.replaced", path, name)
+
+    async def watch(self) -> None:
+        while True:
+            await asyncio.sleep(SECONDS)
+            try:
+                await self.look()
+            except LogUnavailable as error:
+                logger.debug("the files of all hosts: %s", error.message)
+            except Exception:
+                logger.exception("the files of all hosts failed; the next look comes soon")
 
     async def look(self) -> None:
-        for name in NAMES:
-            if stamp(self._folder / name) != self._stamps[name]:
-                self._push(name)
-            else:
-                self._pull(name, await self._log.get_kv(HOST, _PREFIX + name))
+        now = asyncio.get_running_loop().time()
+        edited = [name for name in NAMES if stamp(self._folder / name) != self._stamps[name]]
+        if not (edited or self._rung or now - self._asked >= _QUIET_SECONDS):
+            return
+        self._rung, self._asked = False, now
+        stored = await self._stored()
+        pulled = [self._pull(name, stored[name]) for name in NAMES if name in stored and name not in edited]
+        for name in edited:
+            await self._push(name, stored.get(name))
+        if any(pulled):
+            self._changed()
 
-    def _push(self, name: str) -> None:
-        path, before = self._folder / name, self._stamps[name]
-        self._stamps[name] = stamp(path)
-        if path.exists():
-            self._log.put_kv(HOST, _PREFIX + name, path.read_bytes())
-        elif name == AUTOMATIONS and before is not None:
-            self._log.put_kv(HOST, _PREFIX + name, b"")  # removed here is removed everywhere
+    async def _stored(self) -> dict[str, bytes]:
+        sql = f"SELECT key, value FROM meta WHERE key LIKE '{_PREFIX}%'"
+        rows = await self._log.run(lambda connection: connection.fetch(sql))
+        return {key.removeprefix(_PREFIX): base64.b64decode(value) for key, value in rows}
 
-    def _pull(self, name: str, data: bytes | None) -> None:
+    async def _push(self, name: str, theirs: bytes | None) -> None:
         path = self._folder / name
-        if data is not None and (path.read_bytes() if path.exists() else b"") != data:
-            write_private(path, data)
-            self._stamps[name] = stamp(path)
+        seen, ours = stamp(path), _read(path)
+        if ours is None:
+            return  # a key that was taken away is made anew
+        wanted = ours if theirs is None else merged(self._bases.get(name, b""), ours, theirs)
+        if wanted != theirs and not await self._replace(name, theirs, wanted):
+            return  # another host was faster: the next look merges with what it wrote
+        self._stamps[name], self._bases[name] = seen, ours
+        if wanted != ours:
+            self._pull(name, wanted)
+
+    async def _replace(self, name: str, theirs: bytes | None, data: bytes) -> bool:
+        """False: the database has something else by now."""
+        insert = "INSERT INTO meta VALUES ($1, $3) ON CONFLICT DO NOTHING RETURNING $2::text"
+        update = "UPDATE meta SET value = $3 WHERE key = $1 AND value = $2 RETURNING value"
+        before = None if theirs is None else base64.b64encode(theirs).decode()
+        values = (_PREFIX + name, before, base64.b64encode(data).decode())
+        sql = insert if before is None else update
+        if not await self._log.run(lambda connection: connection.fetch(sql, *values)):
+            return False
+        await self._log.ring_files()
+        return True
+
+    def _pull(self, name: str, data: bytes) -> bool:
+        """Whether the file is another one now. Nobody here edits it meanwhile: what they have read would be old."""
+        path = self._folder / name
+        if data == self._bases.get(name) and path.exists():
+            return False
+        with _editing(self._folder) as mine:
+            if not mine or stamp(path) != self._stamps[name]:
+                return False
+            if not path.exists() or path.read_bytes() != data:
+                write_private(path, data)
+            self._stamps[name], self._bases[name] = stamp(path), data
+        return True
+
+
+@contextlib.contextmanager
+def _editing(folder: Path) -> Iterator[bool]:
+    """The lock of those who edit the files; False while somebody has it. Never held over an `await`: commands of this
+    very process wait for it."""
+    with open(folder / "tokens.lock", "a", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _read(path: Path) -> bytes | None:
+    """None: it has to be there. The others may be missing, and then nobody is in them."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_bytes()
+    return {".json": b"[]", ".toml": b""}.get(path.suffix)
+
+
+def merged(base: bytes, ours: bytes, theirs: bytes) -> bytes:
+    """What changed here since `base`, in what the others have. Lists go by their entries; of all else ours counts."""
+    if theirs in (base, ours):
+        return ours
+    try:
+        was, now, there = (_entries(each) for each in (base or b"[]", ours or b"[]", theirs))
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+        return ours
+    changed = {name: entry for name, entry in now.items() if was.get(name) != entry}
+    both = {**there, **changed}
+    return msgspec.json.encode([entry for name, entry in both.items() if name in now or name not in was])
+
+
+def _entries(data: bytes) -> dict[str, dict[str, Any]]:
+    """Tokens by their id, people by their name."""
+    return {str(each.get("id") or each["name"]): each for each in msgspec.json.decode(data, type=list[dict[str, Any]])}

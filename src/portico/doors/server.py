@@ -13,7 +13,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -69,7 +69,7 @@ from portico.people.quotas import QuotaBounds, Quotas
 from portico.people.retention import Retention
 from portico.projects.projects import Projects
 from portico.queries.search import Search
-from portico.settings_load import Loaded, load
+from portico.settings_load import SHARED, Loaded, load
 from portico.workspace.jail import closed
 from portico.workspace.orphans import end_orphans
 
@@ -88,7 +88,7 @@ class Server:
     def __init__(self, options: ServeOptions) -> None:
         self.options = options
         self.home = options.home
-        self._stamp = stamp(self.home.settings_path)  # before the first look, so that no edit falls in between
+        self._stamp = self._settings_stamp()  # before the first look, so that no edit falls in between
         self._automations_stamp: tuple[tuple[int, int] | None, bool] | None = None
         self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
         self._stop = asyncio.Event()
@@ -96,8 +96,8 @@ class Server:
         self._sockets: list[socket.socket] = []
         self._watcher: asyncio.Task[None] | None = None
         self._known: dict[str, str] = {}
-        self._looks: list[Callable[[], Awaitable[None]]] = []
-        """What else is looked after every second."""
+        self._look_now = asyncio.Event()
+        """Set where something that is looked at has changed for certain."""
         self.port = 0
         self.socket_path: str | None = None
         self.notify = Notify.from_environment()
@@ -152,8 +152,7 @@ class Server:
         self.tokens = Tokens(self.home, options.with_token)
         install_tokens(self.host, self.home)
         self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
-        seen = await log.get_kv(HOST, _TOKENS)
-        self._known = msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
+        self._known = await self._audited()
         await self._audit_tokens()
         self.gate = Gate(
             self.tokens,
@@ -240,9 +239,17 @@ class Server:
     async def _share_files(self, log: Log) -> None:
         from portico.cluster.open import SharedFiles
 
-        shared = SharedFiles(log, self.home.path)
+        shared = SharedFiles(log, self.home.path, self._look_now.set)  # type: ignore[arg-type]
         await shared.begin()
-        self._looks.append(shared.look)
+        self._stamp = self._settings_stamp()
+        self.loaded = load(self.home.settings_path, flags=self.options.flags)
+        check_settings(self.loaded.settings, self.options)
+        watching = asyncio.get_running_loop().create_task(shared.watch(), name="watch shared files")
+        self._stack.push_async_callback(_cancel, watching)
+
+    def _settings_stamp(self) -> object:
+        path = self.home.settings_path
+        return stamp(path), stamp(path.with_name(SHARED))
 
     def _open_sockets(self) -> None:
         self._sockets = open_sockets(self.loaded.settings.server)
@@ -344,10 +351,11 @@ class Server:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(_WATCH_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._look_now.wait(), _WATCH_SECONDS)
+            self._look_now.clear()
             self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
             for look in (
-                *self._looks,
                 self._audit_tokens,
                 self._look_at_settings,
                 self._look_at_automations,
@@ -362,7 +370,7 @@ class Server:
                     logger.exception("watching settings and tokens failed; the next look comes in a second")
 
     async def _look_at_settings(self) -> None:
-        now = stamp(self.home.settings_path)
+        now = self._settings_stamp()
         if now != self._stamp:
             self._stamp = now
             await self._reload()
@@ -384,6 +392,8 @@ class Server:
         known = self.tokens.known()
         if known == self._known or self.host.log.down is not None:
             return
+        if self.host.members.several:  # another host, where it was done, may have written it down
+            self._known = await self._audited()
         before = self._known
         changes = [("token.added", known[ident]) for ident in known.keys() - before.keys()]
         changes += [("token.revoked", before[ident]) for ident in before.keys() - known.keys()]
@@ -392,6 +402,10 @@ class Server:
         if audited:
             await self.host.log.append(HOST, *audited)
         self._known = known  # not before: what could not be written down is for the next look
+
+    async def _audited(self) -> dict[str, str]:
+        seen = await self.host.log.get_kv(HOST, _TOKENS)
+        return msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
 
     def _has_people(self) -> bool:
         login = self.loaded.settings.login

@@ -27,7 +27,7 @@ from portico.log.postgres.columns import blob_users, note_columns, numbers
 from portico.log.postgres.connect import connect, pool
 from portico.log.postgres.identity import identify, mark_of
 from portico.log.postgres.lease import LEASE_SECONDS, Lease, claim, folder_of, reconnect, release, renew
-from portico.log.postgres.schema import BELL, prepare
+from portico.log.postgres.schema import BELL, FILES_BELL, prepare
 from portico.log.postgres.store import PostgresStore, stored_sum
 from portico.log.postgres.trouble import Fenced, check_url, is_lost, translate
 from portico.log.sqlite.mark import Mark
@@ -89,6 +89,8 @@ class PostgresLog(StoredLog):
         self.fenced: list[Callable[[], None]] = []
         """Called when another host has taken over, before anything can be written again: nothing that this one had
         is its own any more."""
+        self.files_rung: Callable[[], None] = lambda: None
+        """Called when another host says that what all hosts share has changed."""
         self._rows = store
         self._writer = writer
         self._address = check_url(opening.url)
@@ -403,6 +405,7 @@ class PostgresLog(StoredLog):
             try:
                 bell.add_termination_listener(lambda _: gone.set())  # noqa: B023 - its own event
                 await bell.add_listener(BELL, self._ring)
+                await bell.add_listener(FILES_BELL, lambda *_: self.files_rung())
                 wait = 0.1
                 await self._look()  # what was committed before we listened
                 await gone.wait()
@@ -416,6 +419,9 @@ class PostgresLog(StoredLog):
         if int(host) != self.lease.host:
             self._heard = max(self._heard, int(last))
             self._read_on()
+
+    async def ring_files(self) -> None:
+        await self.run(lambda connection: connection.execute("SELECT pg_notify($1, '')", FILES_BELL))
 
     def _read_on(self) -> None:
         """Not while a commit of ours is on its way: its rows may be there before its answer is."""

@@ -14,7 +14,7 @@ SCHEMA = "portico"
 LOCK = 0x706F727469636F
 """The advisory lock of all commits: "portico" as a number. It is the database's, so two databases do not meet."""
 MIGRATION, COMPACTION = LOCK + 1, LOCK + 2
-BELL = "portico_log"
+BELL, FILES_BELL = "portico_log", "portico_files"
 
 TABLES_1 = f"""
 CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL);
