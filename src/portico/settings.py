@@ -11,6 +11,10 @@ from msgspec import Struct
 from portico import limits
 from portico.events import Budget
 
+SHARED = "shared.toml"
+"""Beside the settings file: what concerns everyone. Hosts on one log keep it the same; a host's own file and
+environment come above it."""
+
 
 class Server(Struct, forbid_unknown_fields=True):
     host: str = "127.0.0.1"

@@ -24,7 +24,7 @@ from msgspec import Struct
 from portico import settings
 from portico.commands import SCOPES
 from portico.errors import BadRequest, nearest
-from portico.settings import RetentionRule, RetentionSettings, Settings
+from portico.settings import SHARED, RetentionRule, RetentionSettings, Settings
 
 
 class Source(Struct, frozen=True):
@@ -129,9 +129,6 @@ def env_name(key: str) -> str:
     return "PORTICO_" + key.replace(".", "_").upper()
 
 
-SHARED = "shared.toml"
-"""Beside the settings file: what concerns everyone. Hosts on one log keep it the same; a host's own file and
-environment come above it."""
 _OWN = ("server.", "log.", "cluster.", "jobs.", "telemetry.", "workspaces", "agents")
 """What is each host's own affair."""
 

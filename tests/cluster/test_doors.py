@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from portico.commands import SCOPES
 from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token, revoke_token
+from portico.doors.people import add_person
 from tests.doors.ahp.wire_client import WireClient
 from tests.doors.rest.test_terminals import viewing
-from tests.doors.standing import Standing, read_events, standing
+from tests.doors.standing import Standing, problem, read_events, standing
 from tests.postgres import Databases
 
 
@@ -118,6 +120,89 @@ async def test_an_editor_goes_on_at_another_host(servers: tuple[Standing, Standi
     await say(editor, "third")
     for client in (editor, other):
         await client.close()
+
+
+async def test_a_bound_counts_what_runs_at_every_host(databases: Databases, tmp_path: Path) -> None:
+    """A person had one turn at each host where one in all was the bound; and a change of two things did the first."""
+    url = await databases.new()
+    async with AsyncExitStack() as stack:
+        found = []
+        for name in "ab":
+            (tmp_path / name).mkdir()
+            bound = {**flags(url, name), "quotas.turns": 1}
+            found.append(await stack.enter_async_context(standing(tmp_path / name, flags=bound)))
+        a, b = found
+        add_person(a.home, "ann", SCOPES[:-1])
+        token = new_token(a.home, "laptop", list(SCOPES), "ann")
+        await a.server.gate.share()  # type: ignore[misc]
+        async with a.client(token) as here, b.client(token) as there:
+            first, second = [
+                (await each.post("/v1/sessions", json={"agent": "scripted"})).json()["id"] for each in (here, there)
+            ]
+            assert (await here.post(f"/v1/sessions/{first}/messages", json={"text": "[[hang]]"})).status_code == 202
+            refused = await there.post(f"/v1/sessions/{second}/messages", json={"text": "hello"})
+            assert problem(refused, 429, "quota_exceeded", "quotas.turns")
+            assert (await there.get("/v1")).json()["running"] == 1
+            change = {"title": "mine", "model": "nosuch"}
+            assert (await here.patch(f"/v1/sessions/{second}", json=change)).status_code == 404
+            assert (await there.get(f"/v1/sessions/{second}")).json().get("title", "") == ""
+    databases.give_back(url)
+
+
+async def test_two_editors_at_two_hosts_are_both_there(servers: tuple[Standing, Standing]) -> None:
+    """Each host took the clients of the other for gone, and let them leave with their tools."""
+    session, version = "scripted:/both", "0.9.0"
+    clients = []
+    for host, name in zip(servers, ("one", "two"), strict=True):
+        await host.server.host.members.look()  # type: ignore[attr-defined]
+        url = f"{host.url}/ahp?tkn={host.home.token()}".replace("http", "ws", 1)
+        client = WireClient(url, name, version)
+        await client.open()
+        await client.initialize()
+        if name == "one":
+            await client.request("createSession", channel=session)
+        await client.subscribe(session)
+        here = {"clientId": name, "displayName": name, "tools": [{"name": f"tool-{name}", "inputSchema": {}}]}
+        await client.dispatch(session, "session/activeClientSet", activeClient=here)
+        clients.append(client)
+
+    def present(client: WireClient) -> list[str]:
+        return sorted(each["clientId"] for each in client.states[session].get("activeClients", []))
+
+    for client in clients:
+        await client.wait(lambda client=client: present(client) == ["one", "two"])  # type: ignore[misc]
+    await clients[1].close()
+    await clients[0].wait(lambda: present(clients[0]) == ["one"])
+    await clients[0].close()
+
+
+async def test_a_project_and_its_conversation_are_the_same_at_every_host(
+    servers: tuple[Standing, Standing], tmp_path: Path
+) -> None:
+    """Each host knew the projects and conversations of its start, and began a second conversation."""
+    a, b = servers
+    (tmp_path / "code").mkdir()
+    assert (await b.http.get("/sessions")).status_code == 200  # it has read what there was
+    async with b.http.stream("GET", "/events", headers={"Accept": "text/event-stream"}) as stream:
+        added = await a.http.post("/sessions", json={"path": str(tmp_path / "code")})
+        assert added.status_code == 201, added.text
+        ident = added.json()["id"]
+        for host in servers:
+            assert ident in [each["id"] for each in (await host.http.get("/sessions")).json()]
+        for host, text in ((a, "first"), (b, "second")):
+            body = {"sessionId": ident, "agent": "scripted", "text": f"[[say:{text}]]"}
+            sent = await host.http.post("/message", json=body)
+            assert sent.status_code in (200, 202), sent.text
+        frames = b""
+        async with asyncio.timeout(30):
+            async for data in stream.aiter_bytes():
+                frames += data
+                if b"first" in frames and b"second" in frames:
+                    break
+    sessions = (await b.http.get("/v1/sessions")).json()["sessions"]
+    assert len(sessions) == 1
+    assert (await b.http.request("DELETE", f"/sessions/{ident}")).status_code == 204
+    assert ident not in [each["id"] for each in (await a.http.get("/sessions")).json()]
 
 
 async def test_the_hosts_are_listed_and_say_who_they_are(servers: tuple[Standing, Standing]) -> None:

@@ -4,8 +4,10 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 
@@ -16,11 +18,15 @@ from portico.doors.people import add_person
 from portico.errors import BadRequest
 from portico.events import HOST, Audited, AutomationPlan
 from portico.home import Home
-from portico.settings_load import SHARED, load
+from portico.settings import SHARED
+from portico.settings_load import load
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_cluster import eventually
-from tests.cluster.test_doors import servers
-from tests.doors.standing import Standing
+from tests.cluster.test_doors import flags, servers
+from tests.doors import openid
+from tests.doors.standing import Standing, standing
+from tests.doors.test_oidc import settings as oidc_settings
+from tests.postgres import Databases
 
 __all__ = ["servers"]
 
@@ -67,8 +73,7 @@ class Homes:
         ]
 
     async def look(self, index: int) -> None:
-        self.shared[index]._rung = True
-        await self.shared[index].look()
+        await self.shared[index].share()
 
     def names(self, index: int) -> list[str]:
         path = self.homes[index].tokens_path
@@ -195,6 +200,29 @@ async def test_a_person_and_their_token_are_known_at_every_host(servers: tuple[S
     caller = b.server.tokens.by_token(token)
     assert caller is not None
     assert (caller.person, sorted(caller.scopes)) == ("ada", ["read"])
+
+
+async def test_a_login_is_finished_at_another_host(databases: Databases, tmp_path: Path) -> None:
+    """What it had begun with was in the memory of one host, and who came of it in the file of another."""
+    url = await databases.new()
+    async with openid.provider() as provider, AsyncExitStack() as stack:
+        hosts = []
+        for name in "ab":
+            (tmp_path / name).mkdir()
+            given = {**flags(url, name), **oidc_settings(provider.issuer)}
+            hosts.append(await stack.enter_async_context(standing(tmp_path / name, flags=given)))
+        a, b = hosts
+        browser = await stack.enter_async_context(httpx.AsyncClient(trust_env=False))
+        begun = await browser.get(f"{a.url}/login/oidc")
+        answer = provider.authorize(begun.headers["location"])
+        done = await browser.get(f"{b.url}/login/oidc/callback", params=answer)
+        assert done.status_code == 200, done.text
+        key = {"x-portico-key": done.text.partition("#key=")[2].partition('"')[0]}
+        for host in (a, b):
+            me = await browser.get(f"{host.url}/v1/people/me", headers=key)
+            assert me.json()["person"] == "ann@example.org"
+        assert (await browser.get(f"{a.url}/login/oidc/callback", params=answer)).status_code == 403
+    databases.give_back(url)
 
 
 async def test_a_settings_file_for_everyone(servers: tuple[Standing, Standing]) -> None:

@@ -1,6 +1,7 @@
 """Logging in with an OpenID provider, honest and hostile. What a hostile one, or a page of somebody else, tries never
 ends in a login."""
 
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,32 @@ async def test_an_answer_in_another_browser(login: Login) -> None:
         assert not victim.cookies
     assert "token" not in login.provider.called
     await refused(login, await login.come_back(answer))  # and a state is good for one try
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state[:-1] + ("0" if state[-1] != "0" else "1"),
+        lambda state: "e30" + state[3:],
+        lambda state: state.partition(".")[0],
+        lambda state: state + ".x",
+        lambda state: "." + state,
+        lambda state: "é" + state,
+    ],
+)
+async def test_a_state_that_was_changed(login: Login, change: Callable[[str], str]) -> None:
+    """It says which browser began and where to go: who could change it could finish a login of theirs in ours."""
+    answer = login.provider.authorize(await login.begin())
+    await refused(login, await login.come_back({**answer, "state": change(answer["state"])}))
+    assert "token" not in login.provider.called
+
+
+async def test_a_state_is_too_old_after_a_while(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = login.provider.authorize(await login.begin())
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + 601)
+    await refused(login, await login.come_back(answer))
+    assert "token" not in login.provider.called
 
 
 async def test_an_answer_twice(login: Login) -> None:

@@ -145,6 +145,9 @@ class Cluster(Component, Members):
     def owns(self, channel: Channel) -> bool:
         return not channel.startswith(OWNED) or (channel in self._mine and not self.log.lost_lease)
 
+    def is_gone(self, name: str) -> bool:
+        return not any(peer.alive and peer.name == name != self.name for peer in self._peers)
+
     def number_after(self, number: int) -> int:
         own = self.log.lease.host % STRIDE
         return number + 1 + (own - number - 1) % STRIDE

@@ -19,7 +19,7 @@ import msgspec
 from portico.errors import LogUnavailable
 from portico.home import stamp, write_private
 from portico.log.postgres.log import PostgresLog
-from portico.settings_load import SHARED
+from portico.settings import SHARED
 
 logger = logging.getLogger("portico.cluster")
 
@@ -43,12 +43,10 @@ class SharedFiles:
         self._stamps: dict[str, tuple[int, int] | None] = {}
         self._bases: dict[str, bytes] = {}
         """The content of each file when it was last the same here and there."""
-        self._rung = False
+        self._rung = asyncio.Event()
         self._asked = 0.0
-        log.files_rung = self._ring
-
-    def _ring(self) -> None:
-        self._rung = True
+        self._looking = asyncio.Lock()
+        log.files_rung = self._rung.set
 
     async def begin(self) -> None:
         """At the start: the database's, where it has them. Keys are made now, or two hosts would make one each."""
@@ -74,7 +72,8 @@ class SharedFiles:
 
     async def watch(self) -> None:
         while True:
-            await asyncio.sleep(SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._rung.wait(), SECONDS)
             try:
                 await self.look()
             except LogUnavailable as error:
@@ -82,12 +81,23 @@ class SharedFiles:
             except Exception:
                 logger.exception("the files of all hosts failed; the next look comes soon")
 
+    async def share(self) -> None:
+        """Returns when what was changed here before is the others', and what they have changed is here; while the
+        database does not answer, what is here has to do."""
+        self._rung.set()
+        with contextlib.suppress(LogUnavailable):
+            await self.look()
+
     async def look(self) -> None:
-        now = asyncio.get_running_loop().time()
-        edited = [name for name in NAMES if stamp(self._folder / name) != self._stamps[name]]
-        if not (edited or self._rung or now - self._asked >= _QUIET_SECONDS):
-            return
-        self._rung, self._asked = False, now
+        async with self._looking:
+            now = asyncio.get_running_loop().time()
+            edited = [name for name in NAMES if stamp(self._folder / name) != self._stamps[name]]
+            if edited or self._rung.is_set() or now - self._asked >= _QUIET_SECONDS:
+                self._rung.clear()
+                self._asked = now
+                await self._exchange(edited)
+
+    async def _exchange(self, edited: list[str]) -> None:
         stored = await self._stored()
         pulled = [self._pull(name, stored[name]) for name in NAMES if name in stored and name not in edited]
         for name in edited:

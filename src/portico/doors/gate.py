@@ -89,6 +89,8 @@ class Gate:
         """Who somebody is whom a trusted proxy has logged in."""
         self.catch_up: Callable[[], Awaitable[None]] | None = None
         """Several hosts: what another one has acknowledged before this request is known here when it returns."""
+        self.share: Callable[[], Awaitable[None]] | None = None
+        """Several hosts: a token that another one has made before is known here when it returns, and ours there."""
         self._audit = audit
         self._router = Router()
         self.heads = Heads(cookie)
@@ -174,6 +176,9 @@ class Gate:
 
     async def _identify(self, scope: Scope, head: Head, entry: RouterEntry) -> Caller:
         found, token = head.identify(self.tokens), head.bearer
+        if self.share is not None and found.token is found.cookie is None and _claims(scope, head):
+            await self.share()
+            found = head.identify(self.tokens)
         caller = found.token
         if token is None and entry.socket and (token := _query(scope, "tkn")):
             caller = self.tokens.by_token(token)
@@ -337,6 +342,11 @@ def _bounded(head: Head, receive: Receive, limit: int) -> Receive:
         return message
 
     return bounded
+
+
+def _claims(scope: Scope, head: Head) -> bool:
+    """Whether somebody says who they are."""
+    return head.bearer is not None or b"cookie" in head or _query(scope, "tkn") is not None
 
 
 def _query(scope: Scope, name: str) -> str | None:

@@ -170,7 +170,11 @@ class Tokens:
 
     def page_key(self, cookie: str) -> str:
         """What a page must know besides its cookie."""
-        return hmac.new(self._key, f"page.{cookie}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+        return self.derive("page", cookie)
+
+    def derive(self, purpose: str, text: str) -> str:
+        """What only hosts with our key can make of it."""
+        return hmac.new(self._key, f"{purpose}.{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
     def is_page_key(self, key: str, cookie: str) -> bool:
         return _same(key, self.page_key(cookie))

@@ -1,10 +1,13 @@
 """The ways in besides a token: `/login/oidc`, and who a trusted proxy says it is.
 
-What a login begins with is kept in memory for ten minutes, under its state; the browser that began it has a cookie, and
-no other browser can finish it. The answer to the provider's redirect is a page of ours that goes on by itself: cookies
-that are `SameSite=Strict` do not come along with a navigation that began at the provider.
+What a login begins with is in its state, signed, so any host of a cluster can finish it within ten minutes; the browser
+that began it has a cookie, and no other browser can finish it. The answer to the provider's redirect is a page of ours
+that goes on by itself: cookies that are `SameSite=Strict` do not come along with a navigation that began at the
+provider.
 """
 
+import base64
+import contextlib
 import hashlib
 import hmac
 import html
@@ -13,10 +16,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.identity import by_proxy, new_login
@@ -29,9 +34,22 @@ from portico.settings import OidcSettings
 
 _SECONDS = 600.0
 """From our page to the provider, a password and a second factor, and back."""
-_BEGUN = 1_000
-"""Logins on their way at once; above it the oldest is forgotten."""
+_TRIED = 10_000
+"""States that are remembered as tried."""
+_WANTED_CHARS = 500
+"""Of the page to go to afterwards: it goes to the provider and back in an address."""
 _CALLBACK = "/login/oidc/callback"
+
+
+class Sealed(Struct, array_like=True):
+    """What a state says."""
+
+    redirect: str
+    browser: str
+    """The hash of what only that browser knows."""
+    wanted: str
+    """The page to go to afterwards."""
+    until: float
 
 
 class Ways(Struct):
@@ -77,7 +95,7 @@ class Logins:
     def __init__(self, app: App) -> None:
         self._app = app
         self._gate = app.gate
-        self._begun: dict[str, Begun] = {}
+        self._tried = Cache[str, bool](_TRIED)
         self._provider: Provider | None = None
 
     @property
@@ -97,17 +115,16 @@ class Logins:
         return JsonResponse(Ways(provider_name(settings) if settings.issuer else None))
 
     async def begin(self, request: Request) -> Response:
-        browser, state = new_secret(), new_secret()
-        begun = Begun(
-            nonce=new_secret(),
-            verifier=new_secret(),
-            redirect=self._callback(request),
-            browser=_hash(browser),
-            wanted=request.query_params.get("next", ""),
-            until=time.monotonic() + _SECONDS,
+        browser, wanted = new_secret(), request.query_params.get("next", "")
+        state = self._seal(
+            Sealed(
+                self._callback(request),
+                _hash(browser),
+                wanted if len(wanted) <= _WANTED_CHARS else "",
+                time.time() + _SECONDS,
+            )
         )
-        address = await self.provider.address(state, begun)
-        self._keep(state, begun)
+        address = await self.provider.address(state, self._begun(state))
         answer = RedirectResponse(address, 303, headers=UNKEPT)
         answer.set_cookie(
             self._cookie(request),
@@ -138,10 +155,11 @@ class Logins:
 
     async def _finish(self, request: Request) -> tuple[Caller, str]:
         query = request.query_params
-        begun = self._begun.pop(_hash(query.get("state", "")), None)
+        begun = self._begun(state := query.get("state", ""))
+        if _hash(state) in self._tried:
+            raise BadRequest("This login has been tried already: begin again.")
+        self._tried[_hash(state)] = True
         browser = request.cookies.get(self._cookie(request), "")
-        if begun is None or begun.until < time.monotonic():
-            raise BadRequest("This login was not begun here, or took too long: begin again.")
         if not hmac.compare_digest(begun.browser, _hash(browser)):
             raise BadRequest("This login was begun in another browser: begin again.")
         if "error" in query:
@@ -153,6 +171,8 @@ class Logins:
         caller = tokens.by_id(ident)
         if caller is None:
             raise BadRequest(f"{person.name!r} may do nothing here: ask an admin of this host for a scope.")
+        if self._gate.share is not None:
+            await self._gate.share()  # the page may go on at another host
         await self._app.host.audit("login", caller.by, issuer=account.issuer)
         return caller, begun.wanted
 
@@ -170,12 +190,24 @@ class Logins:
     def _cookie(self, request: Request) -> str:
         return self._gate.heads.cookie_of(request.scope) + "-oidc"
 
-    def _keep(self, state: str, begun: Begun) -> None:
-        now = time.monotonic()
-        self._begun = {key: each for key, each in self._begun.items() if each.until > now}
-        while len(self._begun) >= _BEGUN:
-            self._begun.pop(next(iter(self._begun)))
-        self._begun[_hash(state)] = begun
+    def _seal(self, sealed: Sealed) -> str:
+        text = base64.urlsafe_b64encode(msgspec.json.encode(sealed)).decode().rstrip("=")
+        return f"{text}.{self._gate.tokens.derive('oidc', text)}"
+
+    def _opened(self, state: str) -> Sealed:
+        """Raises for a state that is not ours or too old."""
+        text, _, mac = state.partition(".")
+        with contextlib.suppress(ValueError):  # also where the text is no base64 or JSON
+            if hmac.compare_digest(mac.encode(), self._gate.tokens.derive("oidc", text).encode()):
+                sealed = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Sealed)
+                if sealed.until > time.time():
+                    return sealed
+        raise BadRequest("This login was not begun here, or took too long: begin again.")
+
+    def _begun(self, state: str) -> Begun:
+        sealed, derive = self._opened(state), self._gate.tokens.derive
+        nonce, verifier = derive("oidc-nonce", state), derive("oidc-verifier", state)
+        return Begun(nonce, verifier, sealed.redirect, sealed.browser, sealed.wanted)
 
 
 _CSP = "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"

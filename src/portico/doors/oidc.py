@@ -60,7 +60,6 @@ class Begun(Struct, frozen=True):
     """The hash of what only that browser knows."""
     wanted: str
     """The page to go to afterwards."""
-    until: float
 
 
 class _TokenAnswer(Struct):

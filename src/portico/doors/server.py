@@ -13,7 +13,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -69,7 +69,8 @@ from portico.people.quotas import QuotaBounds, Quotas
 from portico.people.retention import Retention
 from portico.projects.projects import Projects
 from portico.queries.search import Search
-from portico.settings_load import SHARED, Loaded, load
+from portico.settings import SHARED
+from portico.settings_load import Loaded, load
 from portico.workspace.jail import closed
 from portico.workspace.orphans import end_orphans
 
@@ -96,6 +97,7 @@ class Server:
         self._sockets: list[socket.socket] = []
         self._watcher: asyncio.Task[None] | None = None
         self._known: dict[str, str] = {}
+        self._shared: Callable[[], Awaitable[None]] | None = None
         self._look_now = asyncio.Event()
         """Set where something that is looked at has changed for certain."""
         self.port = 0
@@ -163,7 +165,7 @@ class Server:
             audit=self._audit,
         )
         if self.host.members.several:
-            self.gate.catch_up = self.host.members.hear
+            self.gate.catch_up, self.gate.share = self.host.members.hear, self._shared
         self.app = App(
             self.host,
             self.home,
@@ -244,6 +246,7 @@ class Server:
         self._stamp = self._settings_stamp()
         self.loaded = load(self.home.settings_path, flags=self.options.flags)
         check_settings(self.loaded.settings, self.options)
+        self._shared = shared.share
         watching = asyncio.get_running_loop().create_task(shared.watch(), name="watch shared files")
         self._stack.push_async_callback(_cancel, watching)
 

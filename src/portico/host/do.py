@@ -268,13 +268,9 @@ class Dispatcher:
             raise RateLimited("Too many requests with this token.", retry_after=wait)
 
     async def do_together(self, commands: Sequence[c.Command], caller: c.Caller) -> None:
-        """Commands about one session that do not depend on each other: all of them are done, or none (where another
-        host does them: one after the other)."""
+        """Commands about one session that do not depend on each other: all of them are done, or none. (Where another
+        host does them: one after the other, when all of them are found right here.)"""
         session = await self._host.get(commands[0].subject)
-        if not self._host.members.owns(session.channel):
-            for command in commands:
-                await self.do(command, caller)
-            return
         for command in commands:
             self._admit(command, caller)
         found = [await ask(session, command) for command in commands]
@@ -283,7 +279,11 @@ class Dispatcher:
                 decide(session.state, command, self.context(session, caller, answer))
                 for command, answer in zip(commands, found, strict=True)
             ]
-            await self._append(session, *decisions)
+            if self._host.members.owns(session.channel):
+                await self._append(session, *decisions)
+                return
+        for command in commands:
+            await self.do(command, caller)
 
     # -- many at once ------------------------------------------------------------------------------------------
 

@@ -22,6 +22,10 @@ class Members:
         """Whether this host writes it, and runs what it is about."""
         return True
 
+    def is_gone(self, name: str) -> bool:
+        """Whether nobody is connected to a host of that name, other than this one, any more."""
+        return True
+
     def number_after(self, number: int) -> int:
         """The next number for an id that no other host gives."""
         return number + 1

@@ -14,6 +14,7 @@ from portico.host.component import Component
 from portico.host.host import Host
 from portico.host.people import HOST_OWNER
 from portico.host.state import Summary
+from portico.people.view import at_work
 from portico.terminals.terminals import Terminals
 
 _NAMED = 5
@@ -112,8 +113,7 @@ class Quotas(Component):
         return sorted(chosen, key=lambda each: each.modified)
 
     def _turns(self, person: str) -> list[str]:
-        running = [turn.session for turn in self._host.turns.values()]
-        return [each.id for each in running if self._host.ownership.owner_of(each) == person]
+        return [each.id for each in at_work(self._host) if self._host.ownership.owner_of(each) == person]
 
     def _terminals(self, person: str) -> list[str]:
         return [each.id for each in self._host.part(Terminals).list() if each.owner == person and not each.command]

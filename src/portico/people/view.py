@@ -29,6 +29,13 @@ WITHHELD = encode(e.Audited(action="withheld", by=""))
 """In the place of what a reader may not see, where the places themselves are counted."""
 
 
+def at_work(host: Host) -> list[Session]:
+    """Sessions with a turn, at whichever host it runs."""
+    if not host.members.several:
+        return [turn.session for turn in host.turns.values()]
+    return [session for session in host.catalogue if session.summary.status in ("running", "waiting")]
+
+
 class View:
     __slots__ = ("_host", "_ownership", "caller")
 
@@ -84,7 +91,7 @@ class View:
 
     def running(self) -> int:
         """How many turns."""
-        return self._host.running if self.whole else sum(self.sees(f"session/{each}") for each in self._host.turns)
+        return sum(self.whole or self.sees(session.channel) for session in at_work(self._host))
 
     def owns(self, ident: str) -> bool:
         """Whether it is this caller's, or everybody's: where a door chooses a session by itself."""

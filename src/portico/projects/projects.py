@@ -9,7 +9,7 @@ another agent goes to the project's conversation with that one.
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -21,7 +21,7 @@ from portico import limits
 from portico.cache import Cache
 from portico.commands import Project
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
-from portico.events import HOST, number_of
+from portico.events import HOST, Audited, Channel, Record, number_of
 from portico.host.component import Component
 from portico.host.folders import check_folder
 from portico.host.host import Host
@@ -40,6 +40,7 @@ PROJECTS_MAX = 1_000
 """Projects added over HTTP; more is a script gone wild."""
 DELETED_MAX = 1_000
 """Deleted conversations whose last events may still be on the way to a reader."""
+_ADDED, _FORGOTTEN, _HEARD = "project.added", "project.forgotten", "project.conversation"
 _CONVERSATION = "anywhere"
 _PROJECTS = "anywhere.projects"
 
@@ -69,11 +70,13 @@ class Projects(Component):
         self._deleted = Cache[str, str](DELETED_MAX)
         """The projects of deleted ones: their last events may still be on the way to readers."""
         self._kept = _Kept()
-        self._ready = False
+        self._ready = self._loaded = False
         self._lock = asyncio.Lock()
         self._followers: WeakKeyDictionary[Follower, str | None] = WeakKeyDictionary()
         self._since = host.now()
         host.watch(self._changed)
+        if host.members.several:
+            host.log.on_commit(self._hear)
         host.commands.handle(c.AddProject, self._add)
         host.commands.handle(c.ForgetProject, self._forget)
         host.commands.handle(c.OpenProject, self._open)
@@ -81,24 +84,47 @@ class Projects(Component):
 
     async def ready(self) -> "Projects":
         """What a host before this one knew. Sessions and projects are named beside their channels in the log."""
+        await self._host.members.hear()
         async with self._lock:
             if not self._ready:
+                self._ready = True  # before: what another host changes meanwhile is read again
                 log = self._host.log
                 data = await log.get_kv(HOST, _PROJECTS)
                 self._kept = msgspec.json.decode(data, type=_Kept) if data else _Kept()
-                for channel, note in (await log.list_kv(_CONVERSATION)).items():
-                    session = channel.removeprefix("session/")
-                    if self._host.has(session):
-                        self._conversations[session] = msgspec.json.decode(note, type=ProjectConversation)
-                await self._go_on()
-                self._ready = True
+                if not self._loaded:
+                    await self._load()
+                    self._loaded = True
         return self
 
-    async def _go_on(self) -> None:
+    async def _load(self) -> None:
+        for channel, note in (await self._host.log.list_kv(_CONVERSATION)).items():
+            session = channel.removeprefix("session/")
+            if self._host.has(session) and session not in self._conversations:
+                self._conversations[session] = msgspec.json.decode(note, type=ProjectConversation)
+        await self._go_on([each.id for each in self._host.list() if each.queued])
+
+    def _hear(self, records: Iterable[Record]) -> None:
+        """What other hosts do to projects is in the audit record, in one commit with the note that keeps it."""
+        for record in records:
+            event = record.event if record.channel == HOST else None
+            if isinstance(event, Audited) and event.action == _HEARD:
+                self._begin(event.detail["session"], msgspec.convert(event.detail["conversation"], ProjectConversation))
+            elif isinstance(event, Audited) and event.action in (_ADDED, _FORGOTTEN):
+                self._ready = False
+
+    async def take_over(self, channels: Collection[Channel]) -> None:
+        sessions = [each.removeprefix("session/") for each in channels if each.startswith("session/")]
+        self._host.own(self._go_on(sessions, interrupted=True), "go on with projects")
+
+    async def _go_on(self, sessions: Iterable[str], *, interrupted: bool = False) -> None:
         """After a crash a queue waits for a person. Nobody looks at what programs have sent here, and each of their
         messages was promised an end: so these go on."""
-        for ident in [each.id for each in self._host.list() if each.queued and each.id in self._conversations]:
+        for ident in [each for each in sessions if each in self._conversations]:
             session = await self._host.get(ident)
+            if not self._host.members.owns(session.channel):
+                continue
+            if interrupted:
+                await session.wait_until(lambda state: state.active is None)
             if session.state.queue_held and any(
                 {"mode", "command"} & each.message.meta.keys() for each in session.state.queue
             ):
@@ -152,7 +178,7 @@ class Projects(Component):
                 raise Conflict(f"There are {PROJECTS_MAX} projects; forget some.")
             kept = self._kept
             await self._keep(
-                "project.added",
+                _ADDED,
                 caller.by,
                 folder,
                 _Kept(
@@ -173,7 +199,7 @@ class Projects(Component):
             kept, path = self._kept, project.path
             configured = any(_project(str(each), 0).path == path for each in self._host.workspaces)
             await self._keep(
-                "project.forgotten",
+                _FORGOTTEN,
                 caller.by,
                 path,
                 _Kept(
@@ -235,12 +261,16 @@ class Projects(Component):
             chosen = agent or await self._answering()
             start = c.StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
             started: Summary = await self._host.do(start, caller)
-            self._conversations[started.id] = ProjectConversation(project.id, chosen, model=started.model)
-            for follower, wanted in self._followers.items():
-                if wanted in (None, project.id):
-                    follower.add(f"session/{started.id}")
+            self._begin(started.id, ProjectConversation(project.id, chosen, model=started.model))
             await self._note(started.id)
             return started
+
+    def _begin(self, session: str, conversation: ProjectConversation) -> None:
+        new = session not in self._conversations
+        self._conversations[session] = conversation
+        for follower, wanted in self._followers.items() if new else ():
+            if wanted in (None, conversation.project):
+                follower.add(f"session/{session}")
 
     async def _follow_settings(self, session: Session) -> None:
         """`models` has changed since, and nobody has chosen another one for this conversation."""
@@ -268,7 +298,10 @@ class Projects(Component):
         return c.Done()
 
     async def _note(self, session: str) -> None:
-        self._host.log.put_kv(f"session/{session}", _CONVERSATION, msgspec.json.encode(self._conversations[session]))
+        conversation = self._conversations[session]
+        self._host.log.put_kv(f"session/{session}", _CONVERSATION, msgspec.json.encode(conversation))
+        if self._host.members.several:
+            await self._host.audit(_HEARD, "host", session=session, conversation=msgspec.to_builtins(conversation))
         await self._host.log.flush()
 
 

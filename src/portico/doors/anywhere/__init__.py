@@ -154,7 +154,7 @@ def _routes(app: App, projects: Projects) -> Table:
 
     async def cancel_project(project: Project, who: c.Caller) -> None:
         running = [await host.get(each) for each in projects.sessions(project.id, app.view(who).owns, cleared=True)]
-        running = [session for session in running if session.running is not None]
+        running = [session for session in running if session.state.active is not None]
         if not running:
             raise NotFound("running message in the project", project.id)
         for session in running:

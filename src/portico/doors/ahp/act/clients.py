@@ -35,13 +35,14 @@ async def join(connection: "Connection", session: Session, client: Json, by: str
         for each in client.get("tools") or []
     ]
     shown = {**client, "tools": client.get("tools") or []}
+    where = connection.host.members.name
     connection.joined.add(session.id)
     command = JoinSession(
         session=session.id,
         client=client["clientId"],
         name=client.get("displayName") or connection.title,
         tools=tools,
-        meta={"ahp": shown, "by": by},
+        meta={"ahp": shown, "by": by, **({"host": where} if where else {})},
     )
     await connection.do(command)
     if session.state.parent is None:
@@ -73,8 +74,10 @@ def left(connection: "Connection") -> None:
 
 def _runs(connection: "Connection") -> list[Session]:
     """Where this client runs a call, also one that it took over before it lost its network the last time."""
-    turns = connection.host.turns.values()
-    return [turn.session for turn in turns if any(call.owner == connection.client_id for call in turn.calls.values())]
+    host, ident = connection.host, connection.client_id
+    here = [turn.session for turn in host.turns.values() if any(c.owner == ident for c in turn.calls.values())]
+    joined = [found for each in connection.joined if (found := host.find(each)) is not None]
+    return here + [session for session in joined if not host.members.owns(session.channel)]
 
 
 async def _leave(connection: "Connection", client_id: str) -> None:
@@ -89,13 +92,16 @@ async def _leave(connection: "Connection", client_id: str) -> None:
     if away.get(client_id) is connection:  # not back since; when it came and went again, that absence has its own time
         del away[client_id]
         for session in _runs(connection):
-            await host.do(LeaveSession(session=session.id, client=client_id, abandon=True), Caller.inside(""))
+            await session.load()
+            if all(each.id != client_id for each in session.state.clients):  # it may be back at another host
+                await host.do(LeaveSession(session=session.id, client=client_id, abandon=True), Caller.inside(""))
 
 
 async def sort_out(connection: "Connection", session: Session) -> None:
     """After a stop or a crash of the host nobody saw them go: those who are not back have left."""
+    gone = connection.host.members.is_gone
     for client in session.state.clients:
         if client.id == connection.client_id:
             connection.joined.add(session.id)
-        elif "ahp" in client.meta and client.id not in connection.broker.clients:
+        elif "ahp" in client.meta and client.id not in connection.broker.clients and gone(client.meta.get("host", "")):
             await part(session, client.id)
