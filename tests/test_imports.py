@@ -59,7 +59,7 @@ ROOMS: dict[str, set[str]] = {
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent", "settings"},
     "automation": {
         *("automation", "host", "log.log", "workspace", "jobs", "home"),
-        *("approvals.regex_timeout", "usage.prices"),
+        *("approvals.regex_timeout", "usage"),
     },
     "client": {"client", "host.agent", "host.state", "home", "usage.shapes"},
     "models": {"models", "workspace", "home"},

@@ -162,6 +162,8 @@ class Automations:
             if stop:
                 events.append((f"automation/{state.id}", e.AutomationPaused(by="host", reason=stop)))
                 continue
+            if state.plan.schedule is None:
+                continue  # its end was set later meanwhile
             causes, missed = due_causes(state, now)
             events += missed
             for cause in causes:

@@ -100,7 +100,9 @@ class Next(Struct):
 
 def next_runs(state: AutomationState, runs: Sequence[RunSummary], starting: frozenset[str]) -> Next:
     """`starting` are those that this process runs already."""
-    pending = [each.id for each in runs if each.status == "pending" and each.id not in starting]
+    pending = [
+        each.id for each in runs if each.status == "pending" and each.id not in starting and not _waits(state, each)
+    ]
     running = [each.id for each in runs if each.status == "running" or (each.open and each.id in starting)]
     match state.plan.overlap:
         case "parallel":
@@ -108,6 +110,13 @@ def next_runs(state: AutomationState, runs: Sequence[RunSummary], starting: froz
         case "cancel" if pending:
             return Next([] if running else pending[-1:], running, pending[:-1])
     return Next(pending[:1] if not running else [])
+
+
+def _waits(state: AutomationState, run: RunSummary) -> bool:
+    """Claimed before a person paused the automation, or before it failed too often: it starts after the resume. The
+    last ones of a number of runs, or before a date, go on."""
+    failed = 0 < state.plan.stop_after_failures <= state.failures
+    return not state.enabled and run.cause != "person" and (failed or not state.stopped)
 
 
 def due_causes(state: AutomationState, now: int) -> tuple[list[Cause], Appended]:
@@ -141,15 +150,16 @@ def due_causes(state: AutomationState, now: int) -> tuple[list[Cause], Appended]
 
 
 def next_time(state: AutomationState, now: int) -> int | None:
-    """When its schedule is due next; None: never, or it is paused."""
-    schedule = state.plan.schedule
-    if schedule is None or not state.enabled or state.deleted:
+    """When its schedule is due next, or it ends; None: never, or it is paused."""
+    schedule, stop = state.plan.schedule, stop_time(state)
+    if not state.enabled or state.deleted:
         return None
+    if schedule is None:
+        return stop
     due = next_due(schedule, min(state.considered, now), state.since)
     while due is not None and due in state.dues:
         due = next_due(schedule, due, state.since)
-    stop = stop_time(state)
-    return due if due is None or stop is None or due < stop else max(stop, state.considered + 1)
+    return due if due is None or stop is None or due < stop else stop
 
 
 def stop_time(state: AutomationState) -> int | None:

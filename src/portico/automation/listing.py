@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cronsim import CronSim
 from msgspec import Struct
 
+from portico.automation.decide import stop_time
 from portico.automation.schedule import cron_of, next_due
 from portico.automation.state import AutomationState, RunSummary
 from portico.events import AutomationPlan, Json
@@ -77,12 +78,10 @@ def info_of(automations: "Automations", state: AutomationState, *, times: int = 
 
 def _times(state: AutomationState, first: int | None, count: int) -> list[int]:
     """The first is known; each further one takes a while to find."""
-    found = [first] if first is not None else []
-    while found and len(found) < count and state.plan.schedule is not None:
-        due = next_due(state.plan.schedule, found[-1], state.since)
-        if due is None:
-            break
-        found.append(due)
+    schedule, stop, found = state.plan.schedule, stop_time(state), list[int]()
+    while schedule is not None and first is not None and len(found) < count and (stop is None or first < stop):
+        found.append(first)
+        first = next_due(schedule, first, state.since) if len(found) < count else None
     return found
 
 

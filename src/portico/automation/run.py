@@ -12,9 +12,13 @@ from portico.automation.decide import Appended, stop_reason
 from portico.automation.plan import folder_of
 from portico.automation.state import AutomationState, RunSummary
 from portico.errors import LogUnavailable, NotFound, PorticoError
+from portico.host.session import Session
 from portico.host.state import Summary
+from portico.jobs.failure import failure
 from portico.log.log import NotOwner
-from portico.usage.prices import TokenUse, dollars
+from portico.usage.book import priced
+from portico.usage.lineage import Lineage, Lineages
+from portico.usage.shapes import UsageRow
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations
@@ -33,6 +37,7 @@ class Runs:
         self._host = automations.host
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self._jobs: dict[str, asyncio.Future[None]] = {}
+        self._lineages = Lineages(self._host)
         self._canceled: dict[str, str] = {}
         """Runs that are to stop as soon as they have started, and who says so."""
 
@@ -113,7 +118,7 @@ class Runs:
             await self._jobs.setdefault(job, asyncio.get_running_loop().create_future())
         summary = jobs.job(job)
         outcome: e.EndOutcome = summary.status if summary.status in ("succeeded", "canceled") else "failed"
-        return outcome, summary.error
+        return outcome, await failure(self._host.log, summary) if outcome == "failed" else summary.error
 
     def job_ended(self, job: str) -> None:
         waiting = self._jobs.pop(job, None)
@@ -153,26 +158,26 @@ class Runs:
         return [(f"automation/{state.id}", e.AutomationPaused(by="host", reason=reason))] if reason else []
 
     async def _ended(self, run: RunSummary, outcome: e.EndOutcome, error: str) -> e.RunEnded:
-        used = [(each.usage, each.model) for each in self._sessions(run) if each.usage.input + each.usage.output]
-        tokens, output = sum(each.input for each, _ in used), sum(each.output for each, _ in used)
-        asked = [
-            TokenUse(each.model or model, each.input, each.output, each.cached) for each, model in used if not each.cost
-        ]
-        listed = await dollars(asked)
-        known = bool(used) and None not in listed
-        cost = sum(each.cost for each, _ in used) + sum(each or 0.0 for each in listed) if known else None
+        rows = [row for session in await self._sessions(run) for row in await self._used(session)]
+        known = bool(rows) and not any(row.unpriced for row in rows)
         return e.RunEnded(
-            outcome=outcome, error=error, input=tokens, output=output, cost=cost, estimated=known and bool(listed)
+            outcome=outcome,
+            error=error,
+            input=sum(row.input for row in rows),
+            output=sum(row.output for row in rows),
+            cost=sum(row.cost + row.estimated for row in rows) if known else None,
+            estimated=known and any(row.estimated for row in rows),
         )
 
-    def _sessions(self, run: RunSummary) -> list[Summary]:
-        """Those of the run, with the sessions below them."""
-        began = {f"run:{run.id}"}
-        if run.job and self._all.jobs is not None:
-            began = {f"task:{work.task}" for work in self._all.jobs.job(run.job).works}
-        found = [each for each in self._host.list() if each.by in began]
-        above = {each.id for each in found}
-        return [*found, *(each for each in self._host.list() if each.parent in above and each.id not in above)]
+    async def _sessions(self, run: RunSummary) -> list[Session]:
+        """Those of the run, with all sessions below them."""
+        began = await self._lineages.sessions_of(Lineage(run.job, run.id), whole_run=True)
+        roots, catalogue = {each.id for each in began}, self._host.catalogue
+        return [each for each in tuple(catalogue) if catalogue.root(each).id in roots]
+
+    async def _used(self, session: Session) -> list[UsageRow]:
+        await session.load()
+        return await priced(session.state, 0)
 
     # -- before its end ----------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ class AutomationState(Struct, omit_defaults=True):
     failures: int = 0
     """In a row."""
     runs: int = 0
-    """By its trigger, since it was switched on."""
+    """By its trigger, since it was switched on or their number was bounded."""
     refs: list[str] = []
     dues: list[int] = []
     deleted: bool = False
@@ -115,6 +115,8 @@ def fold(state: AutomationState, event: e.Event, time: int) -> None:
             if _trigger(event.plan) != _trigger(state.plan):
                 state.since = state.considered = time
                 state.dues = []
+            if event.plan.stop_after_runs and not state.plan.stop_after_runs:
+                state.runs = 0
             state.name, state.plan, state.by = event.name, event.plan, event.by
             state.scopes, state.meta, state.modified = event.scopes, event.meta, time
         case e.AutomationPaused():

@@ -43,10 +43,7 @@ def list_automations(as_json: JsonFlag = False, home: HomeOption = None) -> None
             return
         if found.file_error:
             print(plain(f"automations.toml: {found.file_error}"))
-        rows = [
-            [each.name, "on" if each.enabled else "paused", plain(each.when), _next(each), _last(each)]
-            for each in found.automations
-        ]
+        rows = [[each.name, _is(each), plain(each.when), _next(each), _last(each)] for each in found.automations]
         print_table(
             ["name", "is", "starts", "next", "last run"], rows, "No automations. Try: portico automations add -h"
         )
@@ -291,7 +288,7 @@ def history(
                 each.status,
                 each.session or each.job,
                 _used(each),
-                plain(each.reason),
+                plain(" ".join(each.reason.split())),
             ]
             for each in found.runs
         ]
@@ -427,6 +424,10 @@ async def _get(client: Client, name: str) -> AutomationInfo:
     return msgspec.json.decode(await client.call("GET", f"/v1/automations/{name}"), type=AutomationInfo)
 
 
+def _is(each: AutomationInfo) -> str:
+    return "on" if each.enabled else plain(f"paused: {each.reason}" if each.reason else "paused")
+
+
 def _next(each: AutomationInfo) -> str:
     return when(each.next[0]) if each.next else ""
 
@@ -438,7 +439,8 @@ def _last(each: AutomationInfo) -> str:
 def _used(each: RunSummary) -> str:
     tokens = f"{each.input + each.output} tokens" if each.input + each.output else ""
     about = "about " if each.estimated else ""
-    return f"{tokens}, {about}${each.cost:.2f}" if each.cost is not None else tokens
+    cost = f"{about}${each.cost:.2f}" if each.cost is not None else "cost unknown"
+    return f"{tokens}, {cost}" if tokens or each.cost is not None else ""
 
 
 def _order(method: str, path: str, words: str, as_json: bool, home: Path | None, body: Json | None = None) -> None:

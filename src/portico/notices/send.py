@@ -177,7 +177,11 @@ class Sender:
     async def _command(self, delivery: Delivery, target: NoticeCommand) -> None:
         try:
             done = await run(
-                target.command, cwd=Path.home(), env=environment(), timeout=COMMAND_SECONDS, stdin=body_of(delivery)
+                target.command,
+                cwd=Path.home(),
+                env=environment(),
+                timeout=COMMAND_SECONDS,
+                stdin=body_of(delivery) + b"\n",
             )
         except (OSError, PorticoError) as error:
             raise NotSent(f"{target.command[0]!r} does not start: {error}") from error

@@ -1,0 +1,40 @@
+"""What `portico automations list` and `history` say: why one does not run, why a run failed, what it cost."""
+
+import pytest
+
+from portico.automation.listing import AutomationInfo
+from portico.automation.state import RunSummary
+from portico.cli.automations import _is, _used
+from portico.events import AutomationPlan
+
+
+@pytest.mark.parametrize(
+    ("enabled", "reason", "words"),
+    [
+        (True, "", "on"),
+        (False, "", "paused"),
+        (
+            False,
+            "2 runs failed in a row (stop_after_failures).",
+            "paused: 2 runs failed in a row (stop_after_failures).",
+        ),
+        (False, "\x1b[31mred", "paused: [31mred"),
+    ],
+)
+def test_a_paused_one_says_why(enabled: bool, reason: str, words: str) -> None:
+    info = AutomationInfo("a-1", "x", AutomationPlan(), "none", enabled, "me", "door", 0, 0, reason=reason)
+    assert _is(info) == words
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cost", "estimated", "words"),
+    [
+        (0, None, False, ""),
+        (480, None, False, "480 tokens, cost unknown"),
+        (480, 0.25, False, "480 tokens, $0.25"),
+        (480, 0.25, True, "480 tokens, about $0.25"),
+    ],
+)
+def test_an_unknown_cost_is_said(tokens: int, cost: float | None, estimated: bool, words: str) -> None:
+    run = RunSummary("run-1", "a-1", "x", "hook", 0, 0, "me", input=tokens, cost=cost, estimated=estimated)
+    assert _used(run) == words
