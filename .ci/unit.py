@@ -3,36 +3,55 @@
 The suite drives real agents, browsers, databases and kills on machines that are busy with other work. One that passes
 alone is told as unstable: the first failure stands above, and is worth a look, for it may be a race of the product.
 More than six are a failure whatever they do alone.
+
+What was skipped is told in the end, with the reason.
 """
 
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 MOST_UNSTABLE = 6  # of 5,000: a thousandth
 
 
-class Failures:
-    """A plugin that notes what fails; of tests that run in other processes it hears as well."""
+class Outcomes:
+    """A plugin that notes what fails and what is skipped; of tests that run in other processes it hears as well."""
 
     def __init__(self) -> None:
-        self.tests: dict[str, None] = {}
+        self.failed: dict[str, None] = {}
+        self.skipped: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.tests[report.nodeid] = None
+            self.failed[report.nodeid] = None
+        self._note_skip(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A whole file that skips itself."""
+        self._note_skip(report)
+
+    def _note_skip(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self.skipped[report.longrepr[2].removeprefix("Skipped: ")] += 1
 
 
 def main() -> int:
-    failures = Failures()
-    code = pytest.main(["-n", "3", "--dist", "loadfile", *sys.argv[1:]], plugins=[failures])
-    if code != pytest.ExitCode.TESTS_FAILED or not 0 < len(failures.tests) <= MOST_UNSTABLE:
-        return code
-    print("\nOnce more, alone:", *failures.tests, sep="\n  ", flush=True)
-    code = subprocess.call([sys.executable, "-m", "pytest", *failures.tests])
+    outcomes = Outcomes()
+    code = int(pytest.main(["-n", "3", "--dist", "loadfile", *sys.argv[1:]], plugins=[outcomes]))
+    if code == pytest.ExitCode.TESTS_FAILED and 0 < len(outcomes.failed) <= MOST_UNSTABLE:
+        code = run_alone(list(outcomes.failed))
+    for reason, count in sorted(outcomes.skipped.items()):
+        print(f"Left out: {count} test{'s' * (count != 1)} ({reason}).")
+    return code
+
+
+def run_alone(tests: list[str]) -> int:
+    print("\nOnce more, alone:", *tests, sep="\n  ", flush=True)
+    code = subprocess.call([sys.executable, "-m", "pytest", *tests])
     if code == 0:
-        print("UNSTABLE (passed alone, the failure is above):", *failures.tests, sep="\n  ")
+        print("UNSTABLE (passed alone, the failure is above):", *tests, sep="\n  ")
     return code
 
 

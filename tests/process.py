@@ -4,6 +4,7 @@ import contextlib
 import io
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import pytest
 
 from portico.cli import main
 
@@ -25,6 +28,12 @@ def environment(**more: str) -> dict[str, str]:
         name: value for name, value in os.environ.items() if not name.startswith(("PORTICO_", "FORCE_", "NO_COLOR"))
     }
     return {**kept, "TERM": "dumb", "COLUMNS": "120", **more}
+
+
+def needs_openssl() -> None:
+    """It makes the certificates of tests."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed here")
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Hosts with certificates talk to each other, and to nobody else."""
 
+import asyncio
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ from portico.errors import BadRequest, Unreachable
 from portico.settings import ClusterSettings
 from tests.cluster.conftest import Nodes
 from tests.cluster.test_cluster import ADA, found, say
+from tests.process import needs_openssl
 
 _EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
 
 
 def signed(folder: Path, name: str) -> dict[str, Any]:
     """An authority of that name, and a host's certificate from it."""
+    needs_openssl()
     authority, ca_key, cert, key = (folder / f"{name}-{each}.pem" for each in ("ca", "ca-key", "cert", "key"))
     subject = ["-subj", f"/CN={name}"]
     made = ["openssl", "req", "-x509", *_EC, "-keyout", str(ca_key), "-out", str(authority), *subject]
@@ -46,6 +49,10 @@ async def test_hosts_show_each_other_their_certificates(nodes: Nodes, tmp_path: 
                 await other.post(f"{a.cluster.link.url}/do", headers=key, content=b"{}")
     with pytest.raises(Unreachable, match="no certificate"):
         await a.cluster.link.ask("http://127.0.0.1:1", c.CancelTurn(session="x"), ADA, "")
+
+    async with asyncio.timeout(25):  # each waited 30 seconds for the other's idle connection
+        await a.cluster.link.close()
+        await b.cluster.link.close()
 
 
 @pytest.mark.parametrize(

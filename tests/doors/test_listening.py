@@ -18,11 +18,12 @@ from portico.doors.sockets import listen_unix
 from portico.errors import BadRequest
 from portico.home import Home
 from tests.doors.standing import options, standing
-from tests.process import environment, watchdog
+from tests.process import environment, needs_openssl, watchdog
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     """Signed by itself, for one name."""
+    needs_openssl()
     cert, key = folder / "cert.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     command += ["-keyout", str(key), "-out", str(cert), "-days", "2", "-subj", f"/CN={name}"]

@@ -88,7 +88,14 @@ class Link:
         shown = f"[{address}]" if ":" in address else address
         self.url = f"{'https' if tls else 'http'}://{shown}:{self._socket.getsockname()[1]}"
         app = Starlette(routes=[Route("/do", self._do, methods=["POST"])])
-        config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, server_header=False)
+        config = uvicorn.Config(
+            app,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,  # nobody answers the end of an idle TLS connection: it took half a minute
+        )
         config.load()
         config.ssl = tls.server if tls else None
         self._server = _Uvicorn(config)
