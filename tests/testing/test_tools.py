@@ -45,6 +45,21 @@ def test_a_path_is_passed_under_the_tools_own_name(name: str) -> None:
     assert choice == Choice("write_file", {name: "/a", "content": "hi"})
 
 
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (Call(kind="write", args={"path": "/a", "content": "one\ntwo\n"}), "*** Add File: /a\n+one\n+two"),
+        (Call(kind="edit", args={"path": "/a", "old": "x", "new": "y\nz"}), "*** Update File: /a\n@@\n-x\n+y\n+z"),
+    ],
+    ids=["write", "edit"],
+)
+def test_files_are_written_by_a_patch_where_that_is_the_way(call: Call, expected: str) -> None:
+    tools = [tool("exec_command"), Tool(name="apply_patch", freeform=True)]
+
+    assert choose(call, tools) == Choice("apply_patch", f"*** Begin Patch\n{expected}\n*** End Patch\n", True)
+    assert choose(call, [*tools, tool("write"), tool("edit")]) == Choice(str(call.kind), call.args)
+
+
 def test_the_first_alternative_that_is_declared_wins() -> None:
     call = Call(
         name=["Bash", "bash"],

@@ -12,6 +12,7 @@ from msgspec import Struct
 from portico.testing.model import script
 from portico.testing.model.request import ModelRequest, tokens, without_injected
 from portico.testing.model.script import Error, Finish, Script, Step, Usage
+from portico.testing.model.search import call_found, look_for
 from portico.testing.model.tools import choose, example
 
 DONE = Step(say="Done.")
@@ -155,12 +156,14 @@ def _calls(request: ModelRequest, step: Step, number: int) -> tuple[list[ToolCal
     calls: list[ToolCall] = []
     problems: list[str] = []
     for index, call in enumerate(step.calls if request.tools else ()):
-        choice = choose(call, request.tools)
+        choice = choose(call, request.tools) or call_found(call, request)
+        call_id = call.id or request.call_id(number, index)
+        if choice is None and (choice := look_for(call, request)) is not None:
+            call_id = request.search_id(number, index)
         if choice is None:
             names = ", ".join(tool.name for tool in request.tools)
             problems.append(f"\nNo declared tool fits {msgspec.json.encode(call).decode()}; there are: {names}.")
         else:
-            call_id = call.id or request.call_id(number, index)
             calls.append(ToolCall(id=call_id, name=choice.name, input=choice.args, freeform=choice.freeform))
     return calls, problems
 

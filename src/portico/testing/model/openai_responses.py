@@ -1,6 +1,6 @@
 """`POST /v1/responses`. The stream builds the whole response as it goes; an answer in one piece is its last event."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -14,6 +14,8 @@ from portico.testing.model.script import Error, Usage
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 _INCOMPLETE = {"length": "max_output_tokens", "refusal": "content_filter"}
+
+_SEARCH = "tool_search"
 
 Event = dict[str, Any]
 Writing = Generator[tuple[Event, bool], None, Event]  # yields events and whether each is a delta; returns the item
@@ -29,12 +31,16 @@ class _Item(Struct):
     content: str | list[_Part] | None = None
     call_id: str | None = None
     output: str | list[_Part] | dict[str, Any] | None = None
+    tools: list["_Tool"] = []
+    """What a search has found: the model may call it from then on."""
 
 
 class _Tool(Struct):
     type: str = "function"
     name: str | None = None
     parameters: dict[str, Any] | None = None
+    tools: list["_Tool"] = []
+    """Of a namespace: Codex groups the tools of each MCP server so."""
 
 
 class _TextFormat(Struct):
@@ -67,18 +73,30 @@ def parse(body: bytes, target: str) -> ModelRequest:
         format="openai-responses",
         model=asked.model,
         messages=[_message(item) for item in items],
-        tools=[
-            Tool(name=tool.name, parameters=tool.parameters or {}, freeform=tool.type == "custom")
-            for tool in asked.tools or ()
-            if tool.name
-        ],
+        tools=[found for tool in _all_tools(asked.tools or [], items) for found in _tools(tool)],
         stream=bool(asked.stream),
         schema=shape.schema if shape else None,
     )
 
 
+def _all_tools(declared: list[_Tool], items: list[_Item]) -> Iterator[_Tool]:
+    yield from declared
+    for item in items:
+        yield from item.tools
+
+
+def _tools(tool: _Tool, namespace: str = "") -> Iterator[Tool]:
+    if tool.type == "namespace":
+        for each in tool.tools:
+            yield from _tools(each, f"{tool.name}__")
+    elif tool.type == _SEARCH:
+        yield Tool(_SEARCH, tool.parameters or {})
+    elif tool.name:
+        yield Tool(namespace + tool.name, tool.parameters or {}, tool.type == "custom", namespace)
+
+
 def _message(item: _Item) -> Message:
-    if item.type.endswith("_call_output"):
+    if item.type.endswith("_output"):
         return Message(role="tool", text=_text(item.output))
     if item.type.endswith("_call"):
         return Message(role="assistant", calls=[item.call_id or ""])
@@ -113,7 +131,9 @@ def _events(answer: Answer) -> Iterator[tuple[Event, bool]]:
     if answer.text or not answer.calls:
         output.append((yield from _message_item(answer, next(position))))
     for call in answer.calls:
-        output.append((yield from _call(call, next(position))))
+        named = _named(call, answer.request.tools)
+        writing = _search(call, next(position)) if call.name == _SEARCH else _call(call, named, next(position))
+        output.append((yield from writing))
     status = "incomplete" if answer.finish in _INCOMPLETE else "completed"
     yield {"type": f"response.{status}", "response": _response(answer, status, output)}, False
 
@@ -154,13 +174,29 @@ def _message_item(answer: Answer, index: int) -> Writing:
     return done
 
 
-def _call(call: ToolCall, index: int) -> Writing:
+def _named(call: ToolCall, tools: Sequence[Tool]) -> Event:
+    namespace = next((tool.namespace for tool in tools if tool.name == call.name), "")
+    if not namespace:
+        return {"name": call.name}
+    return {"name": call.name.removeprefix(namespace), "namespace": namespace.removesuffix("__")}
+
+
+def _search(call: ToolCall, index: int) -> Writing:
+    done: Event = {"id": f"ts_{call.id}", "type": "tool_search_call", "call_id": call.id, "status": "completed"}
+    done |= {"execution": "client", "arguments": call.mapping}
+    opened = {**done, "status": "in_progress"}
+    yield {"type": "response.output_item.added", "output_index": index, "item": opened}, False
+    yield {"type": "response.output_item.done", "output_index": index, "item": done}, False
+    return done
+
+
+def _call(call: ToolCall, named: Event, index: int) -> Writing:
     kind, field, deltas = (
         ("custom_tool_call", "input", "custom_tool_call_input")
         if call.freeform
         else ("function_call", "arguments", "function_call_arguments")
     )
-    item: Event = {"id": f"fc_{call.id}", "type": kind, "call_id": call.id, "name": call.name}
+    item: Event = {"id": f"fc_{call.id}", "type": kind, "call_id": call.id, **named}
     where = {"item_id": item["id"], "output_index": index}
     opened = {**item, field: "", "status": "in_progress"}
     yield {"type": "response.output_item.added", "output_index": index, "item": opened}, False

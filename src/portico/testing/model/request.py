@@ -14,7 +14,9 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 # Agents put reminders and facts about the machine into messages of the user, each wrapped in a tag of its own.
 _TAG = re.compile(r"<([\w-]+)[^<>]*>")
-_CALL_ID = re.compile(r"call_[0-9a-f]{8}_\d+_(\d+)_\d+")
+_CALL_ID = re.compile(r"call_[0-9a-f]{8}_\d+_(-?\d+)_\d+")
+_SEARCH = "_search"
+_REMARKS = ("", "Tool loaded.")  # the second is Claude Code's, beside the result of a search
 
 
 class Message(Struct, frozen=True):
@@ -27,6 +29,7 @@ class Tool(Struct, frozen=True):
     name: str
     parameters: dict[str, Any] = {}
     freeform: bool = False  # takes plain text instead of a JSON object
+    namespace: str = ""  # the beginning of its name, where the format has a field for it
 
 
 class ModelRequest(Struct, frozen=True, dict=True):
@@ -45,7 +48,7 @@ class ModelRequest(Struct, frozen=True, dict=True):
         users = [index for index, message in enumerate(self.messages) if message.role == "user"]
         for index in reversed(users):
             text = self.messages[index].text
-            if without_injected(text).strip() or script.find(text).steps:
+            if without_injected(text).strip() not in _REMARKS or script.find(text).steps:
                 return index
         return users[-1] if users else -1
 
@@ -85,6 +88,16 @@ class ModelRequest(Struct, frozen=True, dict=True):
 
     def call_id(self, number: int, index: int) -> str:
         return f"call_{self.fingerprint}_{number}_{self.position}_{index}"
+
+    def search_id(self, number: int, index: int) -> str:
+        """Of a call that comes before its step: the next request is answered by the same one."""
+        return f"call_{self.fingerprint}_{number}_{self.position - 1}_{index}{_SEARCH}"
+
+    @property
+    def searched(self) -> bool:
+        """Whether this step has looked for its tool; also where an agent drops the ids that would tell."""
+        calls = [call for message in self.messages[self._anchor + 1 :] for call in message.calls]
+        return bool(calls) and (calls[-1].endswith(_SEARCH) or not _CALL_ID.search(calls[-1]))
 
     @property
     def tokens(self) -> int:

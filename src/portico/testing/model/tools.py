@@ -33,6 +33,10 @@ PROPERTIES: dict[str, tuple[str, ...]] = {
 }
 
 
+PATCH = "apply_patch"
+"""Codex writes and edits by a patch, as free text."""
+
+
 class Choice(NamedTuple):
     name: str
     args: dict[str, Any] | str
@@ -46,6 +50,8 @@ def choose(call: Call, tools: Sequence[Tool]) -> Choice | None:
         for tool in _fitting(wanted, tools):
             if wanted.kind is None or isinstance(args, str):
                 return Choice(tool.name, args, tool.freeform)
+            if tool.freeform:
+                return Choice(tool.name, patch(wanted.kind, args), freeform=True)
             return Choice(tool.name, _translate(args, tool.parameters), tool.freeform)
     names = _names(call)
     return Choice(names[0], call.args) if names else None
@@ -60,6 +66,8 @@ def _fitting(call: Call, tools: Sequence[Tool]) -> Iterator[Tool]:
         for name in NAMES[call.kind]:
             # A prefix is an extension's name space: `developer__shell`.
             yield from (tool for tool in tools if tool.name.lower().rpartition("__")[2] == name)
+        if call.kind in ("write", "edit"):
+            yield from (tool for tool in tools if tool.freeform and tool.name == PATCH)
 
 
 def _names(call: Call) -> list[str]:
@@ -77,6 +85,20 @@ def _translate(args: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     for name in _required(schema):
         result.setdefault(name, example(_mapping(properties.get(name))))
     return result
+
+
+def patch(kind: ToolKind, args: dict[str, Any]) -> str:
+    """A new file, or a change of one, as Codex writes it."""
+    if kind == "write":
+        change = [f"*** Add File: {args.get('path')}", *_marked("+", args.get("content"))]
+    else:
+        lines = [*_marked("-", args.get("old")), *_marked("+", args.get("new"))]
+        change = [f"*** Update File: {args.get('path')}", "@@", *lines]
+    return "\n".join(["*** Begin Patch", *change, "*** End Patch", ""])
+
+
+def _marked(sign: str, text: object) -> list[str]:
+    return [f"{sign}{line}" for line in str(text).splitlines()]
 
 
 def _listed(neutral: str, value: Any) -> list[Any]:
