@@ -21,6 +21,9 @@ class Cut:
         self._pieces = [data[a:b] for a, b in itertools.pairwise(places)]
         self.reader = self
 
+    async def let_wait(self, seconds: float) -> None:
+        pass
+
     async def read(self, limit: int) -> bytes:
         return self._pieces.pop(0) if self._pieces else b""
 

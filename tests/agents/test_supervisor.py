@@ -335,3 +335,15 @@ async def gone(pid: int) -> None:
     async with asyncio.timeout(30):
         while started(pid) is not None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def test_a_flood_that_waits_in_the_pipe_arrives_whole_and_its_end_is_seen(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    """In a flood nobody reads for a moment: what was said before a death in that moment counts."""
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    expected = "".join(f"{number} " for number in range(20_000))
+    assert said(await turn_of(session, steps(["flood", 20_000]))) == expected
+    turn = await turn_of(session, steps(["flood", 20_000], ["die", 7]))
+    assert (turn.outcome, said(turn)) == ("failed", expected)

@@ -77,7 +77,8 @@ class Process:
         child.process.stderr.close()
         self.reader = asyncio.StreamReader(limit=LINE_BYTES)
         self._writer: asyncio.StreamWriter | None = None
-        self._reading: asyncio.BaseTransport | None = None
+        self._reading: asyncio.ReadTransport | None = None
+        self._wide = _widen(child.process)
 
     async def attach(self) -> None:
         """Binds the pipes to the loop."""
@@ -91,6 +92,20 @@ class Process:
             asyncio.streams.FlowControlMixin, UnownedPipe(process.stdin)
         )
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
+
+    async def let_wait(self, seconds: float) -> None:
+        """What it says meanwhile stays in the pipe, if that has the room: to wake a reader for each line of a flood
+        costs the program as much as the line itself."""
+        reading = self._reading
+        if not self._wide or reading is None or reading.is_closing():
+            await asyncio.sleep(seconds)
+            return
+        reading.pause_reading()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            if not reading.is_closing():
+                reading.resume_reading()
 
     async def write(self, data: bytes) -> None:
         """Raises AgentDied when nobody reads any more."""
@@ -310,7 +325,6 @@ class Supervisor(Generic[C]):
             )
         except (ValueError, OSError) as error:
             raise AgentUnavailable(f"{self.name} cannot be started ({self.command[0]!r}): {error}.") from error
-        _widen(made)
         self.starts += 1
         STARTS[self.name] += 1
         self._registry.register(made.pid, mark, self.name)
@@ -372,12 +386,16 @@ class Supervisor(Generic[C]):
             self._pool.forget(self)
 
 
-def _widen(process: "subprocess.Popen[bytes]") -> None:
+def _widen(process: "subprocess.Popen[bytes]") -> bool:
     """Room for a flood while we are busy elsewhere: some agents give up when nobody takes what they say."""
     size = getattr(fcntl, "F_SETPIPE_SZ", None)  # Linux
-    if size is not None and process.stdout is not None:
-        with contextlib.suppress(OSError):  # many pipes of this user are wide already
-            fcntl.fcntl(process.stdout.fileno(), size, PIPE_BYTES)
+    if size is None or process.stdout is None:
+        return False
+    try:
+        fcntl.fcntl(process.stdout.fileno(), size, PIPE_BYTES)
+    except OSError:  # many pipes of this user are wide already
+        return False
+    return True
 
 
 def _code(code: int) -> str:

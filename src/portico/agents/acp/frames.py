@@ -132,7 +132,7 @@ class Frames:
         """In a flood, lets more of it come. Its pipe is read on meanwhile; nobody waits for an answer."""
         now = asyncio.get_running_loop().time
         if self._quick >= _FLOOD and (rest := self._read_at + BREATH_SECONDS - now()) > 0:
-            await asyncio.sleep(rest)
+            await self._process.let_wait(rest)
         began = now()
         await self._read()
         self._read_at = now()
@@ -191,13 +191,13 @@ class Frames:
 
 
 def _piece(params: Any) -> Piece | None:
-    """None for anything but a text."""
+    """None for anything but a text that says something."""
     if not isinstance(params, dict) or not isinstance(update := params.get("update"), dict):
         return None
     kind, content = update.get("sessionUpdate"), update.get("content")
     if kind not in _PIECES or not isinstance(content, dict) or content.get("type") != "text":
         return None
     text = content.get("text")
-    if not isinstance(text, str):
+    if not isinstance(text, str) or not text:  # an empty one is about its remarks
         return None
     return Piece((str(params.get("sessionId")), str(kind), update.get("messageId")), params, text)
