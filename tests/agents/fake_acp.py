@@ -210,11 +210,12 @@ class Fake:
                 self.update("agent_thought_chunk", content=text(rest[0]))
             case "update":
                 self.update(rest[0], **rest[1])
-            case "permission":
+            case "permission" | "silent permission":
                 call = {"toolCallId": "call", "title": "Edit a.txt", "kind": "edit", **rest[0]}
                 options = rest[1] if len(rest) > 1 else OPTIONS
                 answer = self.ask("session/request_permission", *rest[2:], toolCall=call, options=options)
-                self.update("agent_message_chunk", content=text(json.dumps(answer["result"]["outcome"])))
+                if name == "permission":
+                    self.update("agent_message_chunk", content=text(json.dumps(answer["result"]["outcome"])))
             case "ask":
                 answer = self.ask(rest[0], **rest[1])
                 self.update("agent_message_chunk", content=text(json.dumps(answer.get("result", answer.get("error")))))

@@ -1,11 +1,11 @@
 """What the modes and options of the known ACP agents do to approvals, as these programs describe them themselves.
 
-Versions: copilot 1.0.102, opencode 1.18, goose 1.52, gemini 0.61 (read from running programs); claude-agent-acp 0.99,
-codex-acp 0.16 and 2.6, qwen 0.24 (from their documentation). A value that is not here is unknown, and the host takes
+Versions: copilot 1.0.102, opencode 1.18, goose 1.52, gemini 0.61, claude-agent-acp 0.99, codex-acp 2.6, qwen 0.24 (read
+from running programs); codex-acp 0.16 (from its documentation). A value that is not here is unknown, and the host takes
 it for the loosest. The program decides which table counts, not the name that the settings give it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import PurePath
 
 from portico.agents.acp.program import Program
@@ -41,6 +41,7 @@ KNOWN: dict[str, Options] = {
             "agent-full-access": _NOBODY,
             "danger-full-access": _NOBODY,
         },
+        "collaboration_mode": {"default": _ASKS, "plan": _ASKS},
     },
     "copilot": {
         "mode": {
@@ -69,11 +70,12 @@ KNOWN: dict[str, Options] = {
             "plan": _ASKS,
             "auto-edit": _LESS,
             "auto_edit": _LESS,
+            "auto": _NOBODY,  # a model answers in place of a person
             "yolo": _NOBODY,
         },
     },
 }
-"""By the beginning of the program's name."""
+"""By the beginning of the program's name. The first value of an option that asks is what an agent is switched to."""
 
 _NAMES = ("about", "compact", "compress", "context", "cost", "diff", "help", "init", "model", "plan", "review", "usage")
 HARMLESS = frozenset(f"/{name}" for name in _NAMES)
@@ -97,6 +99,14 @@ def classify(program: Program, option: str, value: object) -> Autonomy:
         return _ASKS
     values = {**_THINKING, **KNOWN.get(kind_of(program) or "", {})}.get(option, {})
     return values.get(str(value), values.get(ANY, Autonomy.UNKNOWN))
+
+
+def asking(program: Program, option: str, current: object, values: Container[str]) -> str | None:
+    """What to choose where nobody has chosen and the agent's own choice is known to ask less; None: it may stay."""
+    if classify(program, option, current) not in (_LESS, _NOBODY):
+        return None
+    known = KNOWN.get(kind_of(program) or "", {}).get(option, {})
+    return next((value for value, asks in known.items() if asks is _ASKS and value in values), None)
 
 
 def kind_of(program: Program) -> str | None:

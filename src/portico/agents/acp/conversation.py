@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from portico.agents.acp.autonomy import kind_of
+from portico.agents.acp.autonomy import asking, kind_of
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.link import Link
 from portico.agents.acp.owntool import OwnTools
@@ -158,8 +158,9 @@ class AcpConversation:
         """The model, the mode and whatever else the session wants, where the agent has it."""
         own = {"model": self._opening.model, "mode": config.get("mode") or self._agent.program.mode}
         for choice in self._choices:
-            name, wanted = choice.category, {**config, **own}.get(choice.category)
-            if not isinstance(wanted, str) or wanted in ("", self._chosen.get(name)):
+            name, current = choice.category, self._chosen.get(choice.category)
+            wanted = {**config, **own}.get(name) or asking(self._agent.program, name, current, choice.values)
+            if not isinstance(wanted, str) or wanted in ("", current):
                 continue
             self._chosen[name] = wanted
             if wanted in choice.values:
@@ -229,15 +230,16 @@ class AcpConversation:
             self._updates.report_usage(reply)
             await self._updates.finish()
         await self._service.finish()
-        reason = reply.get("stopReason")
-        if reason == "cancelled" and turn.cancelled_by is None and not self._stopping:
-            self._abandon()
-            raise AgentError(
-                f"{self._agent.program.name or self._agent.name} ended the turn by itself, as if it were cancelled. "
-                "The next message gets a new conversation with it, which is told what was said."
-            )
-        words = self._updates.last_words if self._updates is not None else ""
+        reason, words = reply.get("stopReason"), self._updates.last_words if self._updates is not None else ""
         name = self._agent.program.name or self._agent.name
+        if reason == "cancelled" and turn.cancelled_by is None and not self._stopping:
+            if words or not self._service.refused:
+                self._abandon()
+                raise AgentError(
+                    f"{name} ended the turn by itself, as if it were cancelled. "
+                    "The next message gets a new conversation with it, which is told what was said."
+                )
+            turn.notice("The agent stopped because a call was refused.")
         if reason == "end_turn" and (failed := failure(kind_of(self._agent.program), name, words)) is not None:
             raise failed
         if reason == "refusal":

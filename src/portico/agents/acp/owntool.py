@@ -59,8 +59,9 @@ class OwnTools:
         return arguments in shown or (arguments in told and len(told) > self._performed[name])
 
     def show(self, call: Call, update: Json) -> str:
-        """A call that asks for permission; returns its input as JSON text."""
-        given = input_of(update)
+        """A call that asks for permission; returns its input as JSON text. Codex tells it only before it asks."""
+        told = self._told.pop(str(update.get("toolCallId")), None)
+        given = told if (named := input_of(update)) is None else named
         self._shown.append((call, given))
         return msgspec.json.encode(given if given is not None else {}).decode()
 

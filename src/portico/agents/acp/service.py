@@ -68,10 +68,13 @@ class Service:
         self._allowed: list[Permission] = []
         self._open: list[tuple[Call, CommandOutput]] = []
         """Calls whose commands run."""
+        self.refused = False
+        """Somebody has said no in this turn: some agents end it then, as cancelled."""
 
     def begin(self) -> None:
         """A new turn: what was allowed in the last one counts no more."""
         self._allowed.clear()
+        self.refused = False
         self.commands.begin()
 
     # -- permission --------------------------------------------------------------------------------------------
@@ -83,6 +86,7 @@ class Service:
         decision = await track.call.approve(action=action, title=track.title, diff=_diff(track))
         if decision.by == "turn" or turn.cancelled_by is not None:
             return {"outcome": {"outcome": "cancelled"}}
+        self.refused = self.refused or not decision.allowed
         chosen = choose(options, decision.allowed)
         if chosen is None:
             track.refused = not decision.allowed
@@ -117,6 +121,7 @@ class Service:
         call = turn.tool(tool, title=f"{tool} {subject}", kind="edit" if action.kind == "write" else "execute")
         decision = await call.approve(action=action, diff=diff)
         if not decision.allowed:
+            self.refused = True
             await call.end(ok=False, outcome="cancelled")
             raise Forbidden(f"The user refused: {subject!r}.")
         return call

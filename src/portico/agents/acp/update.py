@@ -23,6 +23,9 @@ _NAMED = dict.fromkeys(("shell", "bash", "exec_command", "run_shell_command"), "
 )
 """For agents that call everything `other` but put the tool's name first in the title."""
 CANCELLED = ErrorInfo("cancelled", "The turn was cancelled.")
+_ENDS = ("completed", "failed")
+_BRIDGE = "tool_call"
+"""Qwen calls tools that it hides from its model through this one, and names the real one when it asks or is done."""
 _OUTPUTS = ("terminal_output_delta", "terminal_output")
 """Where in its remarks an agent puts the pieces of a command's output (Codex)."""
 _DIFF_CHARS = 200_000
@@ -133,7 +136,8 @@ class Updates:
         self._commands = commands
         self._tracks: dict[str, Track] = {}
         self._plan: Call | None = None
-        self._used = False
+        self._counted = False
+        """Its tokens were told on the way."""
         self.last_words = ""
         """What it said after its last call, as far as that is short."""
 
@@ -141,6 +145,7 @@ class Updates:
         turn = self._turn
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
+                self._chunk_usage(update.get("_meta"))
                 if text := text_of(update.get("content")):
                     turn.text(text, _key(update))
                     if len(self.last_words) < CHARS:
@@ -161,6 +166,7 @@ class Updates:
 
     def track(self, update: Json) -> Track:
         """The call an update or a permission request is about."""
+        self.last_words = ""
         ident = str(update.get("toolCallId") or self._turn.session.new_id("c"))
         track = self._tracks.get(ident)
         if track is None and (own := self._own.name(update)) is not None:
@@ -182,10 +188,11 @@ class Updates:
         return Track(call, "other", self._commands, own=True)
 
     async def _tool(self, update: Json) -> None:
-        if str(update.get("toolCallId")) not in self._tracks and self._own.hides(update):
+        new = str(update.get("toolCallId")) not in self._tracks
+        if new and (_is_bridge(update) or self._own.hides(update)):
             return
         track = self.track(update)
-        if update.get("status") in ("completed", "failed"):
+        if update.get("status") in _ENDS:
             await track.end(update["status"] == "completed")
 
     def _show_plan(self, entries: Any) -> None:
@@ -204,19 +211,29 @@ class Updates:
         cost = update.get("cost")
         amount = cost.get("amount") if isinstance(cost, dict) else None
         if isinstance(amount, int | float):
-            self._used = True
             self._turn.usage(cost=float(amount), total=True)
+
+    def _chunk_usage(self, meta: Any) -> None:
+        """Qwen tells the tokens of each request beside an empty piece of text."""
+        usage = meta.get("usage") if isinstance(meta, dict) else None
+        if isinstance(usage, dict):
+            self._counted = True
+            self._count_tokens(usage)
+
+    def _count_tokens(self, usage: Json) -> None:
+        self._turn.usage(
+            input=_count(usage, "inputTokens"),
+            output=_count(usage, "outputTokens"),
+            cached=_count(usage, "cachedReadTokens"),
+        )
 
     def report_usage(self, reply: Json) -> None:
         """What the reply to the prompt says about tokens."""
+        if self._counted:
+            return
         usage = reply.get("usage")
         if isinstance(usage, dict):
-            self._turn.usage(
-                input=_count(usage, "inputTokens"),
-                output=_count(usage, "outputTokens"),
-                cached=_count(usage, "cachedReadTokens"),
-            )
-
+            self._count_tokens(usage)
         elif counted := _quota(reply.get("_meta")):
             self._turn.usage(input=_count(counted, "input_tokens"), output=_count(counted, "output_tokens"))
 
@@ -226,6 +243,12 @@ class Updates:
             await self._plan.end(output="")
         for track in self._tracks.values():
             await track.end(not track.refused)
+
+
+def _is_bridge(update: Json) -> bool:
+    """Not known yet what is called."""
+    begins = not update.get("rawInput") and update.get("status") not in _ENDS
+    return begins and next(tool_names(update.get("_meta")), None) == _BRIDGE
 
 
 def kind_of(update: Json) -> str | None:
