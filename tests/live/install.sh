@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the real agents that these tests drive, and acpx with its Node 22, which drives us (about 950 MB), into
+# Installs the real agents that these tests drive, and acpx with its Node 22, which drives us (about 1.9 GB), into
 # node_modules here. Quick the second time.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -109,12 +109,45 @@ def _gemini(home: Path, model: str) -> dict[str, Any]:
     )
 
 
+def _claude(home: Path, model: str) -> dict[str, Any]:
+    return _base(
+        home,
+        [NODE22, str(MODULES / ".bin/claude-agent-acp")],
+        ANTHROPIC_BASE_URL=model,
+        ANTHROPIC_API_KEY="k",
+        ANTHROPIC_MODEL=MODEL,
+        CLAUDE_CONFIG_DIR=str(home / ".claude"),
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+    )
+
+
+def _codex(home: Path, model: str) -> dict[str, Any]:
+    table = _base(home, [NODE22, str(MODULES / ".bin/codex-acp")], CODEX_HOME=str(home / ".codex"), OPENAI_API_KEY="k")
+    provider = {"name": "Local", "base_url": f"{model}/v1", "wire_api": "responses", "env_key": "OPENAI_API_KEY"}
+    lines = ['model = "gpt-5.5"', 'model_provider = "local"', "[model_providers.local]"]
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([*lines, *(f'{name} = "{value}"' for name, value in provider.items()), ""]))
+    return table
+
+
+def _qwen(home: Path, model: str) -> dict[str, Any]:
+    return _base(
+        home,
+        [NODE22, str(MODULES / ".bin/qwen"), "--acp"],
+        OPENAI_BASE_URL=f"{model}/v1",
+        OPENAI_API_KEY="k",
+        OPENAI_MODEL=MODEL,
+    )
+
+
 def age_gemini(home: Path) -> None:
     """As if its sessions had been opened long ago: then it finds them."""
     for path in (home / ".gemini" / "tmp").glob("*/chats/session-*.jsonl"):
         path.rename(path.with_name(re.sub(r"\d{4}-\d\d-\d\dT\d\d-\d\d", "2020-01-01T00-00", path.name)))
 
 
+NODE22 = str(MODULES / "node22/bin/node")
 COPILOT = MODULES / "@github/copilot-linux-x64/copilot"
 LIVE = (
     Live("copilot", COPILOT, _copilot),
@@ -123,4 +156,9 @@ LIVE = (
     # Gemini 0.61 names the file of a session after the minute it was opened in. Asked to load one within that same
     # minute, it first overwrites it, and says "No previous sessions found for this project".
     Live("gemini", MODULES / "@google/gemini-cli/bundle/gemini.js", _gemini, remembers=False),
+    Live("claude", MODULES / ".bin/claude-agent-acp", _claude),
+    Live("codex", MODULES / ".bin/codex-acp", _codex),
 )
+# It connects to MCP servers while it answers, and gives up on one that needs five seconds on a busy machine: `agents
+# test` tries again, a test that goes on from there cannot.
+QWEN = Live("qwen", MODULES / ".bin/qwen", _qwen)

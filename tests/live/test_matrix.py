@@ -12,23 +12,24 @@ from portico.cli.matrix import markdown, try_all
 from portico.testing.model import ModelServer
 from tests.live.copilot_agent import copilot_agent
 from tests.live.host import agent_of
-from tests.live.programs import LIVE
+from tests.live.programs import LIVE, QWEN
 
 pytestmark = pytest.mark.live
 
+PROGRAMS = (*LIVE, QWEN)
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "agents.md"
 
 
 def makers(folder: Path, model: str) -> dict[str, Callable[[], Agent]]:
     environ = {"OPENAI_BASE_URL": f"{model}/v1", "OPENAI_API_KEY": "k", "OLLAMA_HOST": "127.0.0.1:1"}
     return {
-        **{live.name: partial(agent_of, folder, live, model) for live in LIVE},
+        **{live.name: partial(agent_of, folder, live, model) for live in PROGRAMS},
         "copilot-sdk": partial(copilot_agent, folder, model),
         "loop": partial(LoopAgent, AgentContext(folder / "home", {}), environ),
     }
 
 
-@pytest.mark.parametrize("name", [*(live.name for live in LIVE), "copilot-sdk", "loop"])
+@pytest.mark.parametrize("name", [*(live.name for live in PROGRAMS), "copilot-sdk", "loop"])
 async def test_the_table_in_the_guide_is_what_was_seen(name: str, tmp_path: Path) -> None:
     async with ModelServer() as model:
         row = await try_all(makers(tmp_path, model.url)[name], scripted=True)

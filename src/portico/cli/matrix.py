@@ -32,6 +32,8 @@ SECONDS = 120.0
 """For one check: a slow model on a busy machine."""
 CHECKS = ("stream", "usage", "tools", "allow", "deny", "cancel", "resume", "MCP", "attachments", "long output")
 TOOL = "portico_matrix_note"
+TOOL_TURNS = 3
+"""Turns until a session's tool must have been called: some agents connect to its server after they have answered."""
 
 Answer = Literal["yes", "no", "unknown"]
 
@@ -195,10 +197,11 @@ async def _calls_tools(bench: Bench, host: Host) -> dict[str, Found]:
     session = await bench.start(host)
     words = f"Call the tool {TOOL} with the argument 'seen', then answer: done."
     steps: list[Json] = [{"calls": [{"match": f".*{TOOL}", "args": {"argument": "seen"}}]}, {"say": "done"}]
-    turn = await _play(session, bench.prompt(words, *steps), allow=True)
-    named = [call for call in _calls(turn) if call.tool == TOOL]
-    detail = "" if named else f"it did not call it; {_why(turn)}"
-    return {"MCP": _judged(any(call.ok for call in named), detail)}
+    for _ in range(TOOL_TURNS):
+        turn = await _play(session, bench.prompt(words, *steps), allow=True)
+        if named := [call for call in _calls(turn) if call.tool == TOOL]:
+            return {"MCP": _judged(any(call.ok for call in named), "")}
+    return {"MCP": Found("no", f"it did not call it; {_why(turn)}")}
 
 
 async def _attaches(bench: Bench, host: Host) -> dict[str, Found]:
@@ -240,10 +243,8 @@ _NAMES: dict[Check, tuple[str, ...]] = {
 async def _write(bench: Bench, session: Session, *, allow: bool) -> tuple[TurnState, Path]:
     file = bench.folder / "work" / f"file-{secrets.token_hex(3)}.txt"
     words = f"Use your tool for writing files to create the file {file} with the word yes in it, then answer: done."
-    args = {"path": str(file), "content": "yes"}
-    turn = await _play(
-        session, bench.prompt(words, {"calls": [{"kind": "write", "args": args}]}, {"say": "done"}), allow=allow
-    )
+    call = {"kind": "write", "args": {"path": str(file), "content": "yes"}}
+    turn = await _play(session, bench.prompt(words, {"calls": [call]}, {"say": "done"}), allow=allow)
     return turn, file
 
 
