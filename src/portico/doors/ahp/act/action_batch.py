@@ -37,10 +37,11 @@ class ActionBatch:
 
     def subject(self, name: str) -> Session | None:
         """The session that was last meant by this name. It still is: what a name means never changes while it lives."""
-        session = self._session
-        if session is None or name != self._name or self._connection.view.find(session.id) is not session:
+        session, connection = self._session, self._connection
+        if session is None or name != self._name:
             return None
-        return session
+        found = connection.host.catalogue.get(session.id) if connection.view.whole else connection.view.find(session.id)
+        return session if found is session else None
 
     def remember(self, name: str, session: Session) -> None:
         self._name, self._session = name, session

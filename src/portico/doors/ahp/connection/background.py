@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _CHATS = 1_000
 """Whose background work is remembered, to tell those who come back what has ended."""
 _ENDINGS = 50
-_CHANGING = (e.ToolContent, e.ToolEnded, e.TurnEnded, e.TerminalExited, e.TerminalRemoved)
+CHANGING = frozenset({e.ToolContent, e.ToolEnded, e.TurnEnded, e.TerminalExited, e.TerminalRemoved})
+"""Events that may begin or end some."""
 
 
 class BackgroundWork:
@@ -34,8 +35,6 @@ class BackgroundWork:
         """By session and terminal; None: it has ended."""
 
     def hear(self, record: Record) -> None:
-        if not isinstance(record.event, _CHANGING):
-            return
         kind, _, ident = record.channel.partition("/")
         if kind == "terminal":
             terminal = self._broker.host.part(Terminals).find(ident)

@@ -23,7 +23,7 @@ from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
 from portico.doors.ahp.connection.automation_feed import AutomationFeed
-from portico.doors.ahp.connection.background import BackgroundWork
+from portico.doors.ahp.connection.background import CHANGING, BackgroundWork
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffers
 from portico.doors.ahp.connection.subscription import Subscription
 from portico.doors.ahp.view import card, config, customizations, git_meta, names, snapshots, terminals
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("portico.ahp")
 
-_TURNS = (e.TurnStarted, e.TurnResumed, e.TurnEnded)
-_REMOVALS = (e.SessionRemoved, e.TerminalRemoved)
+_TURNS = frozenset({e.TurnStarted, e.TurnResumed, e.TurnEnded})
+_REMOVALS = frozenset({e.SessionRemoved, e.TerminalRemoved})
 _PROXIES = (e.ClientJoined, e.ApprovalAsked)
 """What a client said is one part of these, and so is its name."""
 
@@ -196,13 +196,15 @@ class Broker:
 
     def _pass_on(self, record: Record, subscriptions: dict[Channel, list[Subscription]]) -> None:
         event = record.event
-        if isinstance(event, _TURNS):
+        kind = type(event)
+        if kind in _TURNS:
             self._count(record, event)
         elif isinstance(event, e.ToolEnded):
             terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
         if not self.connections and not self.replay:
             return
-        self.background.hear(record)
+        if kind in CHANGING:
+            self.background.hear(record)
         concerned = subscriptions.get(record.channel)
         if concerned is None:
             concerned = [
@@ -213,7 +215,7 @@ class Broker:
         author, kinds = self._author(event)
         for subscription in concerned:
             subscription.pass_on(record, author if subscription.target.kind in kinds else None)
-        if isinstance(event, _REMOVALS):
+        if kind in _REMOVALS:
             self.replay.drop(event.session if isinstance(event, e.SessionRemoved) else record.channel.partition("/")[2])
 
     def _concerned(self, record: Record) -> list[Target]:
@@ -241,11 +243,10 @@ class Broker:
     def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
         """The client whose words these are, and where: it hears them there also without a subscription."""
         by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, _PROXIES) else "")
-        said = origin.read(by)
-        author = self.clients.get(said.client) if said is not None else None
-        if said is None or author is None or author.behind:
+        client, kind = origin.speaker(by)
+        author = self.clients.get(client) if client else None
+        if author is None or author.behind:
             return None, ()
-        kind = said.type.partition("/")[0]
         return author, ("seed",) if author.dialect.seed and kind == "session" else (kind,)
 
     def state(self, ident: str) -> SessionState | None:

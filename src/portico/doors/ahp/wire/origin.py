@@ -33,3 +33,11 @@ def read(by: str) -> ActionOrigin | None:
     if not client or not (digits.isascii() and digits.isdigit()):
         return None
     return ActionOrigin(client, int(number), type)
+
+
+def speaker(by: str) -> tuple[str, str]:
+    """The client, and the kind of channel that it spoke on; nothing of anybody else. Every record passes here."""
+    if not by.startswith(CLIENT):
+        return "", ""
+    client, _, tail = by[len(CLIENT) :].rpartition("#")
+    return client, tail.partition(".")[2].partition("/")[0]
