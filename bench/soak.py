@@ -161,7 +161,7 @@ def picture(rows: list[dict[str, float]]) -> str:
     """One small graph below the other, all over the same time."""
     names = list(rows[0])[1:7]
     width, height, end = 720, 90, rows[-1]["minutes"] or 1
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + 160}" height="{(height + 20) * len(names)}">']
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + 220}" height="{(height + 20) * len(names)}">']
     for index, name in enumerate(names):
         top, most = index * (height + 20) + 10, max(row[name] for row in rows) or 1
         points = " ".join(

@@ -42,7 +42,7 @@ async def answer(body: bytes, toolbox: Toolbox, name: str = "portico", meta: Jso
     description of each tool."""
     try:
         message = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         return msgspec.json.encode(_failure(None, PARSE_ERROR, f"This is not JSON: {error}"))
     if isinstance(message, list):
         replies = [reply for each in message if (reply := await _one(each, toolbox, name, meta)) is not None]

@@ -118,7 +118,7 @@ class Link:
         try:
             asked = msgspec.json.decode(body, type=Asked)
             command = c.decode_command(asked.command)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             told = Told(
                 code="conflict", message=f"That host does not know this command: {error}. Is it of another version?"
             )

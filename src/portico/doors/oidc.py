@@ -205,7 +205,7 @@ class Provider:
 def _decoded(data: bytes, shape: Any, what: str) -> Any:
     try:
         return msgspec.json.decode(data, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise Unreachable(f"The provider's {what} cannot be read.") from error
 
 

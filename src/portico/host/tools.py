@@ -39,7 +39,7 @@ class SessionTools:
         try:
             arguments = msgspec.json.decode(call.input or "{}", type=dict)
             result = await self._session.host.tools[call.tool].run(arguments, call)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             result = ToolResult(False, error=ErrorInfo("bad_request", f"The arguments are not a JSON object: {error}"))
         except PorticoError as error:
             result = ToolResult(False, error=ErrorInfo(error.code, error.message))

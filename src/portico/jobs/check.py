@@ -125,7 +125,7 @@ async def check_schema(check: SchemaCheck, cwd: str, answer: str) -> Checked:
 def _schema_errors(check: SchemaCheck, folder: Path, answer: str) -> list[str]:
     try:
         value = json_of(answer) if check.file is None else msgspec.json.decode(_read(folder, check.file))
-    except (OSError, ValueError, msgspec.DecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return [str(error)]
     return schema_errors(check.schema, value)
 
@@ -158,6 +158,6 @@ def json_of(text: str) -> Any:
     for candidate in (text, *reversed(_FENCED.findall(text))):
         try:
             return msgspec.json.decode(candidate.strip())
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             continue
     raise ValueError("there is no JSON in the answer")

@@ -26,7 +26,7 @@ def _array(name: str, text: str | None) -> list[str]:
     """Its texts as they are, everything else as JSON."""
     try:
         found = msgspec.json.decode(text or "", type=list)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         why = "and is not." if text is not None else "and is not there."
         reason = f"The output {name!r} should be a JSON array {why}"
         raise TaskCrash(detailed("Error", reason)) from None

@@ -121,7 +121,7 @@ def argument_of(text: str) -> str:
     """The first text among the arguments, else their JSON."""
     try:
         arguments = msgspec.json.decode(text or "{}")
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return text
     if isinstance(arguments, dict):
         for value in arguments.values():

@@ -140,7 +140,7 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
 def _manifest(archive: tarfile.TarFile, file: Path) -> Manifest:
     try:
         manifest = msgspec.json.decode(_extract(archive, MANIFEST, file).read(), type=Manifest)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequest(f"{str(file)!r} is no backup of Portico: {error}.", field="file") from error
     if manifest.schema > VERSION:
         raise BadRequest(

@@ -78,7 +78,7 @@ def read(where: str) -> list[Listed]:
     data = _fetch(where) if where.startswith(("https://", "http://")) else _load(Path(where))
     try:
         entries = msgspec.json.decode(data, type=_Registry).agents
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequest(f"{where!r} is not a registry of ACP agents: {error}", field="registry") from None
     found = [_entry(each) for each in entries]
     return sorted((each for each in found if each is not None), key=lambda each: each.id)

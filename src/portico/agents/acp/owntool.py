@@ -108,6 +108,6 @@ def input_of(update: Json) -> Any:
     for piece in content if isinstance(content, list) else []:
         try:
             return msgspec.json.decode(text_of(piece.get("content")))
-        except (msgspec.DecodeError, AttributeError):
+        except (ValueError, RecursionError, AttributeError):
             continue
     return None

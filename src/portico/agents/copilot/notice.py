@@ -45,7 +45,7 @@ def _reason(text: str) -> str:
     """Some of it is JSON: then only what it says."""
     try:
         found: Any = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         found = text
     if isinstance(found, dict):
         found = found.get("message") or text

@@ -153,7 +153,7 @@ class Answer:
         """From a server that does not stream, whatever it was asked: the message counts as one delta."""
         try:
             whole = msgspec.json.decode(body, type=_Whole)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ModelError(f"{self._name} sent an answer that is not JSON.", again=True) from error
         for choice in whole.choices[:1]:
             for index, call in enumerate(choice.message.tool_calls or ()):

@@ -133,7 +133,7 @@ class Endpoint:
             raise self._refusal(answer.status_code, answer.content, answer.headers)
         try:
             return [each.id for each in msgspec.json.decode(answer.content, type=_List).data]
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ModelError(f"{self.name} at {self.url} lists its models in no known form.") from error
 
     async def ask(self, ask: Ask, report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
@@ -218,7 +218,7 @@ async def _some(response: httpx.Response, limit: int = 64 * 1024) -> bytes:
 def _words(body: bytes) -> str:
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         return body[:ERROR_CHARS].decode("utf-8", "replace").strip() or "nothing"
     return error_words(value.get("error", value) if isinstance(value, dict) else value)
 

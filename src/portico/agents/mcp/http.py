@@ -173,7 +173,7 @@ class HttpWire:
     def _object(self, data: bytes) -> Json:
         try:
             message = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ServerError(f"MCP server {self._name!r} sent something that is not JSON.") from error
         if not isinstance(message, dict):
             raise ServerError(f"MCP server {self._name!r} sent something that is no message.")

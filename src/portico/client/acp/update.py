@@ -134,7 +134,7 @@ def _contents(content: list[Json]) -> list[Any]:
 def _decoded(text: str) -> Any:
     try:
         return msgspec.json.decode(text) if text else None
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

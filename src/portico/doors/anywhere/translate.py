@@ -193,7 +193,7 @@ def _asked(event: e.ApprovalAsked, watched: Watched) -> Iterator[tuple[str, Json
 def _preview(text: str) -> str | None:
     try:
         content = msgspec.json.decode(text)["content"]
-    except (msgspec.DecodeError, TypeError, KeyError):
+    except (ValueError, RecursionError, TypeError, KeyError):
         return None
     return content[:PREVIEW_CHARS] if isinstance(content, str) else None
 

@@ -129,7 +129,7 @@ def _tool_shown(call: str, input: str, open: Open) -> list[Element]:
 def _indented(text: str) -> str:
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False) if text else ""
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -195,6 +195,6 @@ def _words(value: Any) -> str:
 def _decoded(input: str) -> Json | None:
     try:
         found = msgspec.json.decode(input) if input else None
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
