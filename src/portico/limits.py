@@ -7,7 +7,8 @@ MIB = 1024 * KIB
 
 # -- the log ---------------------------------------------------------------------------------------------------
 COMMIT_CADENCE = 0.003
-"""Seconds between two commits that carry only deltas: far below what an eye sees, and it lets a fast stream merge."""
+"""Seconds from a commit with deltas to the next that has only such: far below what an eye sees, and a fast stream
+merges."""
 BATCH_EVENTS = 4_000
 """Events in one transaction: about 40 ms of work, so that one burst does not hold up everybody's next commit."""
 DELTA_BYTES = 64 * KIB

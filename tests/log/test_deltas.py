@@ -80,11 +80,25 @@ async def test_a_fast_stream_costs_few_commits(log: StoredLog) -> None:
     assert len(records) < 2500
 
 
+async def test_the_first_delta_behind_an_append_waits_for_no_cadence(
+    log: StoredLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first word of an answer stood 3 ms behind the commit of its turn's start."""
+    monkeypatch.setattr(limits, "COMMIT_CADENCE", 60.0)
+    await log.append(CHANNEL, started())
+    log.post(CHANNEL, delta("a"))
+    log.post(CHANNEL, delta("b"))  # in the same breath: the same event
+    async for batch in log.follow(CHANNEL, after=1):
+        assert [r.event for r in batch] == [delta("ab")]
+        break
+
+
 async def test_deltas_alone_wait_for_the_cadence_and_nothing_else_does(
     log: StoredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await log.append("x", started())
     monkeypatch.setattr(limits, "COMMIT_CADENCE", 60.0)
+    log.post("x", started())
+    await log.append("x", started())
     for text in "abc":
         log.post(CHANNEL, delta(text))
         await asyncio.sleep(0.001)

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from portico.events import Audited, Unreadable
 from portico.log import group_commit
 from portico.log.sqlite import SqliteLog, trouble
 from portico.log.sqlite.database import Batch, Database, EventRow
+from portico.log.sqlite.worker import Workers
 from tests.log.events import fact
 
 HERE = Path(__file__).parent
@@ -324,3 +326,37 @@ def test_what_sqlite_says_becomes_what_to_do(
     monkeypatch.setattr(trouble, "has_room", lambda path: room)
     error = trouble.translate(sqlite3.OperationalError(words), tmp_path / "log.db", "then start again")
     assert said in error.message
+
+
+async def test_channels_of_a_failed_commit_are_made_again(tmp_path: Path) -> None:
+    """Their numbers went with the transaction: kept in memory, the next events would belong to no channel."""
+    log = await SqliteLog.open(tmp_path / "log.db")
+    await log.append("a", fact(1))
+    pragma(log, "query_only = ON")
+    with pytest.raises(LogUnavailable):
+        await log.append_all(("b", fact("refused")), ("c", fact("refused")))
+    pragma(log, "query_only = OFF")
+    await log.available()
+    await log.append_all(("c", fact(2)), ("a", fact(3)), ("b", fact(4)))
+    await log.close()
+
+    again = await SqliteLog.open(tmp_path / "log.db")
+    shown = [(record.channel, record.pos) for record in await again.read_all()]
+    assert shown == [("a", 1), ("c", 1), ("a", 2), ("b", 1)]
+    await again.close()
+
+
+async def test_what_a_worker_raises_comes_to_whoever_waits(tmp_path: Path) -> None:
+    """Also what is no ordinary error; and the thread goes on with what was handed in behind it."""
+    workers = Workers(1, "test")
+
+    def leave() -> None:
+        raise SystemExit("not the thread's business")
+
+    refused, done = workers.run(leave), workers.run(threading.current_thread)
+    with pytest.raises(SystemExit):
+        await refused
+    assert (await done).name == "test_0"
+    await asyncio.to_thread(workers.shutdown)
+    with pytest.raises(RuntimeError):
+        workers.run(leave)

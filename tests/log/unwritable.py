@@ -2,6 +2,7 @@
 process becomes nobody first."""
 
 import asyncio
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from portico.errors import LogUnavailable
 from portico.log.sqlite import SqliteLog
 
+importlib.import_module("concurrent.futures.thread")  # now: nobody may not look into root's own interpreter
 if os.geteuid() == 0:
     os.setuid(65534)
 try:

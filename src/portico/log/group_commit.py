@@ -52,8 +52,8 @@ class GroupCommit(ABC):
         self._settled = 0
         self._urgent = False
         self._busy = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._committed_at = 0.0
+        self._timer: asyncio.Handle | None = None
+        self._posted_at = 0.0
         self._changed: set[asyncio.Future[None]] = set()
         self._sizes = Cache[Channel, int](SIZES)
         """The bytes of channels that somebody asked for."""
@@ -136,7 +136,7 @@ class GroupCommit(ABC):
         else:
             self._add(pending)
         if not self._busy and self._timer is None:
-            self._kick()
+            self._timer = self._loop.call_soon(self._on_tick)  # what is posted in the same breath goes with it
 
     def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
         if lazy:
@@ -177,7 +177,7 @@ class GroupCommit(ABC):
         """Starts the next commit if the writer is free: at once, or after the cadence when only deltas wait."""
         if self._busy or self._closed or self._down is not None or not (self._pending or self._notes):
             return
-        wait = 0.0 if self._urgent else self._committed_at + limits.COMMIT_CADENCE - self._loop.time()
+        wait = 0.0 if self._urgent else self._posted_at + limits.COMMIT_CADENCE - self._loop.time()
         if wait > 0:
             if self._timer is None:
                 self._timer = self._loop.call_later(wait, self._on_cadence)
@@ -186,6 +186,10 @@ class GroupCommit(ABC):
             self._timer.cancel()
             self._timer = None
         self._commit()
+
+    def _on_tick(self) -> None:
+        self._timer = None
+        self._kick()
 
     def _on_cadence(self) -> None:
         self._timer = None
@@ -206,7 +210,8 @@ class GroupCommit(ABC):
 
     def _finish(self, future: "asyncio.Future[CommittedBatch]", taken: list[Pending], settles: int) -> None:
         self._busy = False
-        self._committed_at = self._loop.time()
+        if any(each.waiter is None and not each.more for each in taken):  # the first delta behind an append is not late
+            self._posted_at = self._loop.time()
         error = future.exception()
         self._notes.written(failed=error is not None)
         if error is not None:
@@ -226,8 +231,7 @@ class GroupCommit(ABC):
         """First to the taps, then to whoever waits for the append, then to the followers."""
         self._seq = records[-1].seq
         self._heads.update(heads)
-        if self._sizes:
-            self._measure(records)
+        self._measure(records)
         self._commit_listeners.call(records)
         for pending, record in zip(taken, records, strict=False):
             if pending.waiter is not None and not pending.waiter.done():
@@ -241,7 +245,9 @@ class GroupCommit(ABC):
     def _measure(self, records: list[Record]) -> None:
         sizes = self._sizes
         for record in records:
-            if record.channel in sizes:
+            if record.pos == 1:
+                sizes[record.channel] = len(record.data)
+            elif record.channel in sizes:
                 dict.__setitem__(sizes, record.channel, sizes[record.channel] + len(record.data))
 
     # -- when the disk says no ---------------------------------------------------------------------------------

@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
 
 from portico import limits
+from portico.log.sqlite.worker import Workers
 
 
 class Checkpoints:
-    def __init__(self, checkpoint: Callable[[], int], writer: Executor) -> None:
+    def __init__(self, checkpoint: Callable[[], int], writer: Workers) -> None:
         self._checkpoint = checkpoint
         """Returns the bytes that the write-ahead log has afterwards."""
         self._writer = writer
-        self._thread = ThreadPoolExecutor(1, "portico-checkpoint")
+        self._thread = Workers(1, "portico-checkpoint")
         self._running = False
         self._closed = False
         self._waiting = 0
@@ -22,14 +22,13 @@ class Checkpoints:
         self._waiting += size
         if self._waiting > limits.CHECKPOINT_BYTES and not self._running and not self._closed:
             self._running, self._waiting = True, 0
-            done = asyncio.get_running_loop().run_in_executor(self._thread, self._checkpoint)
-            done.add_done_callback(self._done)
+            self._thread.run(self._checkpoint).add_done_callback(self._done)
 
     def _done(self, future: "asyncio.Future[int]") -> None:
         """Commits that are faster for so long that the write-ahead log only grows wait for the next checkpoint."""
         self._running = False
         if not self._closed and future.result() > limits.WAL_BYTES:
-            future.get_loop().run_in_executor(self._writer, self._checkpoint)
+            self._writer.run(self._checkpoint)
 
     def stop(self) -> None:
         self._closed = True

@@ -109,7 +109,7 @@ class Database(Reader):
 
     def write(self, batch: Batch) -> None:
         db = self._db
-        known = dict(self._ids)
+        known = len(self._ids)
         try:
             db.execute("BEGIN IMMEDIATE")
             for channel in batch.heads:
@@ -121,7 +121,7 @@ class Database(Reader):
             faults.reach("before-commit")
             db.execute("COMMIT")
         except sqlite3.Error as error:
-            self._ids = known
+            self._forget_channels(known)
             self._rollback()
             raise translate(error, self.path) from error
         faults.reach("after-commit")
@@ -182,14 +182,14 @@ class Database(Reader):
 
     def probe(self) -> None:
         """Can we write again? Fails the way a commit would."""
-        known = dict(self._ids)
+        known = len(self._ids)
         try:
             self._db.execute("BEGIN IMMEDIATE")
             self._put_kv(KeyValue("host", "probe", b"1"))
             self.check()
             self._db.execute("COMMIT")
         except (sqlite3.Error, LogUnavailable) as error:
-            self._ids = known
+            self._forget_channels(known)
             self._rollback()
             raise error if isinstance(error, LogUnavailable) else translate(error, self.path) from error
 
@@ -288,6 +288,12 @@ class Database(Reader):
             self._db.execute("UPDATE channels SET sum = ? WHERE id = ? AND sum IS NULL AND pos = 0", (checksum, ident))
             self._ids[channel], self._names[ident] = ident, channel
         return ident
+
+    def _forget_channels(self, known: int) -> None:
+        """Those that a failed transaction has made: the last ones. A copy in front of each commit would cost more than
+        the commit on a host with tens of thousands."""
+        while len(self._ids) > known:
+            self._ids.popitem()
 
     def _rollback(self) -> None:
         if self._db.in_transaction:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -18,6 +17,7 @@ from portico.log.page import Page
 from portico.log.pending import Pending, compactable_part
 from portico.log.sqlite.checkpoints import Checkpoints
 from portico.log.sqlite.database import Batch, Database, EventRow
+from portico.log.sqlite.worker import Workers
 from portico.log.stored import StoredLog
 
 Durability = Literal["normal", "full"]
@@ -33,16 +33,15 @@ class _Threads:
     def __init__(self, log: "SqliteLog", database: Database) -> None:
         self._log = log
         self._database = database
-        self._loop = asyncio.get_running_loop()
-        self.writer = ThreadPoolExecutor(1, "portico-log")
-        self.readers = ThreadPoolExecutor(2, "portico-read")
+        self.writer = Workers(1, "portico-log")
+        self.readers = Workers(2, "portico-read")
 
     async def _read(self, function: Callable[..., T], *args: object) -> T:
-        return await self._loop.run_in_executor(self.readers, function, *args)
+        return await self.readers.run(function, *args)
 
     async def _write(self, function: Callable[..., T], *args: object) -> T:
         self._log.check_open()
-        return await self._loop.run_in_executor(self.writer, function, *args)
+        return await self.writer.run(function, *args)
 
     async def read(self, channel: Channel, after: int, upto: int, limit: int, size: int = 0) -> list[Record]:
         return await self._read(self._database.read, channel, after, upto, limit, size)
@@ -119,7 +118,7 @@ class SqliteLog(StoredLog):
         records = self._number(taken, heads)
         rows = [EventRow(r.seq, r.channel, r.pos, r.time, compactable_part(r.event), r.data) for r in records]
         committed = CommittedBatch(records, heads)
-        return self._loop.run_in_executor(self._threads.writer, self._put, Batch(rows, heads, values), committed)
+        return self._threads.writer.run(self._put, Batch(rows, heads, values), committed)
 
     def _put(self, batch: Batch, committed: CommittedBatch) -> CommittedBatch:
         self._database.write(batch)
@@ -166,7 +165,7 @@ class SqliteLog(StoredLog):
                     self._fail(error, [])
 
     def _probe(self) -> "asyncio.Future[None]":
-        return self._loop.run_in_executor(self._threads.writer, self._database.probe)
+        return self._threads.writer.run(self._database.probe)
 
     def _probed(self, future: "asyncio.Future[None]") -> None:
         if future.exception() is None:
