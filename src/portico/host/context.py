@@ -7,7 +7,7 @@ they go with the first message, and those that came or changed later with the ne
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -70,9 +70,9 @@ def history(turns: Sequence[TurnState], state: SessionState) -> list[TurnState]:
     ]
 
 
-def to_agent(turns: Sequence[TurnState]) -> list[TurnState]:
+def to_agent(turns: Iterable[TurnState]) -> Iterator[TurnState]:
     """Without the commands that people ran themselves."""
-    return [turn for turn in turns if command_line(turn.message) is None]
+    return (turn for turn in turns if command_line(turn.message) is None)
 
 
 def transcript(turns: Sequence[TurnState]) -> str:

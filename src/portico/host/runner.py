@@ -77,14 +77,16 @@ class Runner:
             return
         state = self._session.state
         news = context.news(state)
-        first = context.to_agent(state.turns)[0].id == turn.id
+        first = next(context.to_agent(state.turns)).id == turn.id
         message = context.told(turn.message, state, first=first, later=news is not None)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
         quiet = Silence(turn)
         while True:
             try:
-                conversation = await self._watch(self._open(turn), turn, quiet)
+                conversation = self._open_already(turn)
+                if conversation is None:
+                    conversation = await self._watch(self._open(turn), turn, quiet)
                 await self._watch(conversation.send(message, turn), turn, quiet)
                 if news is not None:
                     await self._session.keep(context.RULES_SENT, news, by="host")
@@ -148,23 +150,25 @@ class Runner:
         finally:
             sending.cancel()
 
-    async def _open(self, turn: Turn) -> Conversation:
-        session = self._session
-        state = session.state
+    def _wanted(self, turn: Turn) -> Wanted:
+        state = self._session.state
         model = state.model if self._fallen == turn.id else turn.model  # a message names its model for the first agent
-        agent = session.host.agent(state.agent)
+        agent = self._session.host.agent(state.agent)
         client = client_of(state, turn.id) if isinstance(agent, Authenticates) else ""
         chosen = turn.message.model_config or state.model_config
-        wanted = Wanted(state.agent, model, self._tools, client, chosen)
-        conversation = await self._opened(wanted, turn.earlier, turn.waits)
+        return Wanted(state.agent, model, self._tools, client, chosen)
+
+    def _open_already(self, turn: Turn) -> Conversation | None:
+        return self._conversation if self._opened_with == self._wanted(turn) else None
+
+    async def _open(self, turn: Turn) -> Conversation:
+        conversation = await self._opened(self._wanted(turn), turn.earlier, turn.waits)
         turn.activity = ""
         return conversation
 
-    async def _opened(self, wanted: "Wanted", history: list[TurnState], tell: Callable[[str], None]) -> Conversation:
+    async def _opened(self, wanted: Wanted, history: list[TurnState], tell: Callable[[str], None]) -> Conversation:
         session = self._session
         state = session.state
-        if self._conversation is not None and self._opened_with == wanted:
-            return self._conversation
         await self.release()
         opening = Opening(
             session=session.id,
