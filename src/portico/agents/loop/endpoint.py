@@ -5,6 +5,9 @@ from costing more than a slow one. The key is in no message and no log line.
 """
 
 import asyncio
+import contextlib
+import importlib.util
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from urllib.parse import urlsplit
@@ -27,9 +30,15 @@ from portico.agents.loop.answer import (
 )
 from portico.events import Json
 
+if importlib.util.find_spec("sniffio") is None:
+    # httpcore looks for it some seven times a request, each time in all folders of the path: a third of our own time.
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
+
 LINE_MAX = 8 * 1024 * 1024
 """Bytes of one frame without an end: a server that is none of ours."""
 CONNECT_SECONDS = 10.0
+END_SECONDS = 0.05
+"""For the end of a body whose content is whole: less than what a new connection takes."""
 LIST_SECONDS = 1.5
 """For the list of models: a person waits for it."""
 
@@ -164,6 +173,7 @@ class Endpoint:
             async with aclosing(_lines(response)) as batches:
                 async for lines in batches:
                     if answer.take(lines):
+                        await _read_end(batches)
                         break
                     await drained()
         except httpx.HTTPError as error:
@@ -203,6 +213,15 @@ async def _lines(response: httpx.Response) -> AsyncGenerator[list[bytes], None]:
             yield lines
     if rest:
         yield [rest]
+
+
+async def _read_end(batches: AsyncGenerator[list[bytes], None]) -> None:
+    """What follows the last frame is the end of the body: a connection that has seen it serves the next request, and
+    another handshake is saved. It comes at once, or is not waited for."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(END_SECONDS):
+            async for _ in batches:
+                pass
 
 
 async def _some(response: httpx.Response, limit: int = 64 * 1024) -> bytes:

@@ -49,6 +49,8 @@ async def _skills(roots: Roots) -> str:
 
 
 async def _folders(roots: Roots, path: str) -> list[str]:
+    if not roots.has(path):  # seldom: not worth a thread in front of each call of the model
+        return []
     try:
         found = await roots.files.list(roots.at(path))
     except PorticoError:
@@ -57,6 +59,8 @@ async def _folders(roots: Roots, path: str) -> list[str]:
 
 
 async def _read(roots: Roots, path: str, limit: int) -> str:
+    if not roots.has(path):
+        return ""
     try:
         found = await roots.files.read_text(roots.at(path), limit=limit)
     except PorticoError:

@@ -48,6 +48,10 @@ class Roots:
         """The path as the jail takes it: a relative one starts at the project, not at the first root."""
         return path if path.startswith("/") else f"{self.project}/{path}"
 
+    def has(self, path: str) -> bool:
+        """Whether there is something; what it is and whether it may be read, the jail says."""
+        return os.path.lexists(self.at(path))
+
     def name(self, path: str | Path) -> str:
         """The short name that a model and a person see."""
         whole = Path(path)
