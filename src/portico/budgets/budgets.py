@@ -24,6 +24,7 @@ from portico.host.question import Answer
 from portico.host.session import Session
 from portico.host.state import QuestionPart
 from portico.host.turn import Turn
+from portico.usage.lineage import ORIGINS
 
 STORED = "budget/"
 WARNED = "budget.warned"
@@ -33,6 +34,9 @@ _LOOK_SECONDS, _NAP_SECONDS = 1.0, 60.0
 """Between two looks at the minutes of a turn, at least and at most: 80 % are noticed within a minute."""
 _GRACE_SECONDS = 5.0
 """In which an agent that asks us before each call ends by itself."""
+
+
+_HEARD = (e.UsageReported, e.ToolStarted, e.TurnStarted, e.TurnResumed, e.TurnEnded)
 
 
 class Budgets(Component):
@@ -59,8 +63,11 @@ class Budgets(Component):
 
     def _committed(self, records: Sequence[Record]) -> None:
         for record in records:
-            if isinstance(record.event, e.UsageReported | e.ToolStarted | e.TurnStarted | e.TurnResumed | e.TurnEnded):
+            kind = type(record.event)
+            if kind in _HEARD:
                 self._hear(record)
+            elif kind in ORIGINS:
+                self._ledger.lineages.note_begun(record)
 
     def _hear(self, record: Record) -> None:
         """Agents that ask us nothing are held when they report usage or a call, and all of them by the time."""

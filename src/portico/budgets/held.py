@@ -47,7 +47,7 @@ class Ledger:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._book = UsageBook(host)
-        self._lineages = Lineages(host)
+        self.lineages = Lineages(host)
 
     async def held(self, turn: Turn, rules: dict[str, Budget]) -> list[Held]:
         """Those with a bound, the narrowest first."""
@@ -70,14 +70,14 @@ class Ledger:
             session, ident, words = self._host.find(origin.session), origin.turn, "the parent's"
 
     async def _of_origin(self, session: Session, rules: dict[str, Budget]) -> list[Held]:
-        lineage = await self._lineages.of(session)
+        lineage = await self.lineages.of(session)
         found: list[Held] = []
         if lineage.job:
-            spent = partial(self._of_sessions, partial(self._lineages.sessions_of, lineage, whole_run=False))
+            spent = partial(self._of_sessions, partial(self.lineages.sessions_of, lineage, whole_run=False))
             found.append(Held(f"job/{lineage.job}", "this job", rules.get("job", Budget()), spent, "job"))
             found.append(Held(f"entry/{lineage.job}", "this job", lineage.job_budget, spent, "job"))
         if lineage.run:
-            spent = partial(self._of_sessions, partial(self._lineages.sessions_of, lineage, whole_run=True))
+            spent = partial(self._of_sessions, partial(self.lineages.sessions_of, lineage, whole_run=True))
             about = f"this run of {lineage.automation or 'an automation'}"
             found.append(Held(f"run/{lineage.run}", about, rules.get("automation", Budget()), spent, "run"))
             found.append(Held(f"plan/{lineage.run}", about, lineage.run_budget, spent, "run"))

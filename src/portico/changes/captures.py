@@ -9,6 +9,7 @@ The refs are named after the session and its birth: another home folder numbers 
 
 import asyncio
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -229,7 +230,12 @@ class Captures:
 
 def in_work_tree(folder: Path) -> bool:
     """A cheap look, without starting git: it has the last word later."""
-    return any((each / ".git").exists() for each in (folder, *folder.parents))
+    path = str(folder)
+    while not os.path.exists(os.path.join(path, ".git")):
+        path, below = os.path.dirname(path), path
+        if path == below:
+            return False
+    return True
 
 
 def change_of(of: Change) -> FileChange:

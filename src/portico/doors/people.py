@@ -53,14 +53,15 @@ class People:
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        self._path = str(people_path(home))
         self._stamp: tuple[int, int] | None = None
         self._all: dict[str, Person] = {}
 
     def version(self) -> object:
-        return stamp(people_path(self._home))
+        return stamp(self._path)
 
     def all(self) -> dict[str, Person]:
-        now = stamp(people_path(self._home))
+        now = stamp(self._path)
         if now != self._stamp:
             self._stamp = now
             with contextlib.suppress(BadRequest):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from portico import events as e
 from portico.cache import Cache
-from portico.events import Channel
+from portico.events import Channel, Record
 from portico.host.host import Host
 from portico.host.people import HOST_OWNER
 from portico.host.session import Session
@@ -19,6 +19,9 @@ _REMEMBERED = 10_000
 """Sessions whose origin is in memory: a few hundred bytes each."""
 _WORKS = 10_000
 """Events of a job that are read for its tasks."""
+_BEGUN = 200
+"""Jobs, tasks and runs whose first events are in memory: sessions begin right after them. A job's holds its entry."""
+ORIGINS = (e.TaskStarted, e.JobStarted, e.RunClaimed)
 
 
 class Lineage(Struct, frozen=True, omit_defaults=True):
@@ -38,6 +41,12 @@ class Lineages:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._known = Cache[str, Lineage](_REMEMBERED)
+        self._begun = Cache[Channel, e.Event](_BEGUN)
+
+    def note_begun(self, record: Record) -> None:
+        """One of `ORIGINS` was committed: it need not be read."""
+        if record.pos == 1:
+            self._begun[record.channel] = record.event
 
     async def of(self, session: Session) -> Lineage:
         """Of its root: a sub-agent counts to whoever began the conversation."""
@@ -51,7 +60,8 @@ class Lineages:
         by = root.summary.by
         if not by.startswith(("task:", "run:")):
             return Lineage(spender=self._spender(root, by))
-        stored = await self._host.log.get_kv(root.channel, _KEY)
+        new = by.replace(":", "/", 1) in self._begun  # and nothing is stored beside its sessions
+        stored = None if new else await self._host.log.get_kv(root.channel, _KEY)
         if stored is not None:
             return msgspec.json.decode(stored, type=Lineage)
         found = await self._trace(root, by)
@@ -84,6 +94,8 @@ class Lineages:
         return name if by.startswith(("token:", "person:")) else ""
 
     async def _first(self, channel: Channel) -> e.Event | None:
+        if (known := self._begun.get(channel)) is not None:
+            return known
         records = await self._host.log.read(channel, 0, 1)
         return records[0].event if records else None
 

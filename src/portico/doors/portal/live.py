@@ -206,7 +206,7 @@ class Live:
             await self._pull(reader)
             now = loop.time()
             if reader.unsent:
-                rest = reader.answered + WINDOW_SECONDS - now
+                rest = _rest(reader)
                 if rest > 0 and not _urgent(reader):
                     await asyncio.sleep(rest)
                     await self._pull(reader)
@@ -220,6 +220,9 @@ class Live:
 
     async def _patiently(self, reader: LiveReader, leaving: "asyncio.Future[None]") -> Trouble | None:
         """Waits, but not for a caller who has left: the token's next call must not find this one in its way."""
+        await self._pull(reader)
+        if reader.unsent and (_urgent(reader) or _rest(reader) <= 0):
+            return None  # what a task of its own would find at once
         waiting = asyncio.ensure_future(self._wait(reader))
         try:
             both: set[asyncio.Future[Any]] = {waiting, leaving}
@@ -305,6 +308,11 @@ class Live:
             if not reader.busy and now - reader.used > KEPT_SECONDS:
                 self._detach(reader)
                 del self._readers[key]
+
+
+def _rest(reader: LiveReader) -> float:
+    """Of the window in which more may come that goes with the same answer."""
+    return reader.answered + WINDOW_SECONDS - asyncio.get_running_loop().time()
 
 
 def _urgent(reader: LiveReader) -> bool:
