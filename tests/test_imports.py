@@ -52,6 +52,7 @@ ROOMS: dict[str, set[str]] = {
         "workspace",
         "models",
         "mcp",
+        "plugins",
         "settings",
         "settings_load",
         "home",

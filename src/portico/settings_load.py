@@ -68,6 +68,10 @@ SECTIONS = (
 )
 
 
+_WITH_TABLES = {*SECTIONS, *(each.rpartition(".")[0] for each in SECTIONS)} - {""}
+"""`login` has no settings of its own, and is a table with tables."""
+
+
 def keys() -> dict[str, Any]:
     """Every key with its default, `section.key` or `key`."""
     return _flat(msgspec.to_builtins(Settings()))
@@ -77,7 +81,7 @@ def _flat(document: dict[str, Any], above: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in document.items():
         name = above + key
-        if name in SECTIONS or any(each.startswith(f"{name}.") for each in SECTIONS):
+        if name in _WITH_TABLES:
             if not isinstance(value, dict):
                 raise BadRequest(f"[{name}] must be a table.", field=name)
             flat |= _flat(value, f"{name}.")
@@ -200,14 +204,19 @@ def _from_env(key: str, text: str, name: str) -> Any:
 
 def _type_of(key: str) -> Any:
     section, _, name = key.rpartition(".")
-    return next(field.type for field in msgspec.structs.fields(_shape(section)) if field.name == name)
+    return _types(_shape(section))[name]
+
+
+@cache
+def _types(shape: type[Struct]) -> dict[str, Any]:
+    """Of a table's fields. msgspec evaluates all annotations each time it is asked: a tenth of the start."""
+    return {field.name: field.type for field in msgspec.structs.fields(shape)}
 
 
 def _shape(section: str) -> Any:
     shape: Any = Settings
     for name in section.split(".") if section else ():
-        fields = msgspec.structs.fields(shape)
-        shape = next((field.type for field in fields if field.name == name), shape)
+        shape = _types(shape).get(name, shape)
     return shape
 
 

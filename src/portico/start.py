@@ -3,9 +3,12 @@
 import os
 import signal
 
+from portico import heap
+
 
 def main() -> None:
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # `output.run` and `serve` take over when the work begins
+    heap.begin()
     from portico.cli import main as command
 
     command()

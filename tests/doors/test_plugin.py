@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from portico.doors.registry import OWN, find_points
+from portico.doors.router import Router
 from portico.errors import BadRequest
 from portico.home import Home
 from tests.doors.standing import Standing, standing
@@ -102,6 +103,15 @@ def test_a_plugin_does_not_take_a_name_of_ours(
 def test_our_own_doors_are_entry_points_of_the_package() -> None:
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["portico.doors"]
     assert points == {name: find_points()[name].value for name in OWN}
+
+
+async def test_no_two_of_our_own_routes_want_the_same_requests(tmp_path: Path) -> None:
+    """The start looks at plugins only: among ours the first would get the requests of the second, silently."""
+    async with standing(tmp_path) as here:
+        router = Router()
+        for route in here.server.gate.table:
+            assert router.taken(route) is None, route.path
+            router.add(route)
 
 
 async def test_a_disabled_door_is_not_served(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ An entry point in the group `portico.agents` names a function `(AgentContext) ->
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from portico.errors import AgentDied, AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from portico.agents.pool import Pool
 
 
-@dataclass(frozen=True)
-class AgentContext:
+class AgentContext(Struct, frozen=True, dict=True):
     """What an agent is made from."""
 
     home: Path

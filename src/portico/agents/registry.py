@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Conversation, Opening
 from portico.agents.servers import TABLE, mcp_servers
 from portico.errors import AgentUnavailable, BadRequest, NotFound, PorticoError, nearest
+from portico.plugins import installed
 
 GROUP = "portico.agents"
 SCRIPTED = "scripted"
@@ -40,7 +41,7 @@ def discover(context: AgentContext, wanted: Sequence[str] = ()) -> list[Agent]:
 def _points() -> dict[str, EntryPoint]:
     """By name. Where a plugin takes a name of ours, ours stays."""
     found: dict[str, EntryPoint] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: not _is_ours(point)):
+    for point in sorted(installed(GROUP), key=lambda point: not _is_ours(point)):
         if point.name in found:
             logger.error("the plugin %s is left out: the agent %r is there already", point.value, point.name)
         else:

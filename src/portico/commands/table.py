@@ -1,5 +1,6 @@
 """All commands as one union, the table of them, and their bytes."""
 
+from functools import cache
 from typing import get_args
 
 import msgspec
@@ -34,8 +35,6 @@ AnyCommand = (
 COMMANDS: dict[str, type[Command]] = check_table(get_args(AnyCommand))
 """By their tags."""
 
-_decoder: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
-
 
 def encode_command(command: Command) -> bytes:
     return msgspec.json.encode(command)
@@ -43,4 +42,9 @@ def encode_command(command: Command) -> bytes:
 
 def decode_command(data: bytes) -> AnyCommand:
     """Raises msgspec.ValidationError for what is no command of ours."""
-    return _decoder.decode(data)
+    return _decoder().decode(data)
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[AnyCommand]:
+    return msgspec.json.Decoder(AnyCommand)

@@ -18,7 +18,7 @@ from portico.doors.body import ErrorBody, JsonResponse
 from portico.doors.door import Door
 from portico.doors.gate import Gate
 from portico.doors.openapi_page import CSP, page
-from portico.doors.route import Param, Route, Table
+from portico.doors.route import LaterShape, Param, Route, Table
 from portico.errors import KINDS
 
 JSON = "application/json"
@@ -104,8 +104,13 @@ class _Shapes:
 
 
 def _types(route: Route) -> list[Any]:
-    body = route.doc.get("body")
+    body = _body_shape(route)
     return [*_several(route.doc.get("answer")), *([] if body is None else [body])]
+
+
+def _body_shape(route: Route) -> Any:
+    body = route.doc.get("body")
+    return body.make() if isinstance(body, LaterShape) else body
 
 
 def _several(value: Any) -> tuple[Any, ...]:
@@ -152,7 +157,7 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _body(route: Route, shapes: _Shapes) -> dict[str, Any] | None:
-    kind = route.doc.get("body")
+    kind = _body_shape(route)
     if kind is None:
         return None
     if kind is str:

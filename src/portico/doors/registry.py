@@ -7,13 +7,14 @@ runs without it.
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from portico import limits
 from portico.doors.app import App, DoorInfo
 from portico.doors.door import Door
 from portico.doors.gate import Gate
 from portico.errors import BadRequest, LogUnavailable, PorticoError, nearest
+from portico.plugins import installed
 
 GROUP = "portico.doors"
 OWN = ("ahp", "anywhere", "automations", "jobs", "mcp", "openapi", "ops", "portal", "rest", "web")
@@ -27,7 +28,7 @@ def find_points() -> dict[str, EntryPoint]:
     """By name, our own first: where a plugin takes a name or a path of ours, ours stays."""
     found = {name: EntryPoint(name, f"portico.doors.{name}:{name.capitalize()}Door", GROUP) for name in OWN}
     missing = set(OWN)
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    for point in sorted(installed(GROUP), key=lambda point: point.name):
         ours = found.get(point.name)
         if ours is None:
             found[point.name] = point
@@ -95,7 +96,8 @@ class Doors:
 
     async def _begin(self, info: DoorInfo, door: Door) -> bool:
         try:
-            _check_free(self._app.gate, door)
+            if info.name not in OWN:  # among ours, a test looks
+                _check_free(self._app.gate, door)
             async with asyncio.timeout(limits.DOOR_SECONDS):
                 await door.open()
             self._app.gate.add(door.routes)

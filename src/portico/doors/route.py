@@ -5,9 +5,9 @@ exist. `open` is for what a stranger may see: the login page, the pages' own fil
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
+from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
@@ -28,11 +28,17 @@ class Param(NamedTuple):
     required: bool = False
 
 
+class LaterShape(NamedTuple):
+    """A shape that is made when somebody asks for the document: all of them together would delay the start."""
+
+    make: Callable[[], Any]
+
+
 class Doc(TypedDict, total=False):
     """What the OpenAPI document says of a route beyond its path: the shapes are msgspec types."""
 
     body: Any
-    """`str`: raw text."""
+    """`str`: raw text. A `LaterShape` is one that is not made yet."""
     answer: Any
     """As JSON; several types in a tuple are alternatives."""
     media: str | tuple[str, ...]
@@ -49,8 +55,7 @@ class Doc(TypedDict, total=False):
     """Query parameters: what they mean."""
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(Struct, frozen=True):
     """One HTTP route. `path` is in Starlette's syntax. `endpoint` makes a response, or `app` is plain ASGI."""
 
     path: str
@@ -67,8 +72,7 @@ class Route:
     doc: Doc = field(default_factory=lambda: Doc())
 
 
-@dataclass(frozen=True)
-class Socket:
+class Socket(Struct, frozen=True):
     """One WebSocket route. Revoking the token closes it."""
 
     path: str

@@ -1,12 +1,12 @@
 """What `portico serve` was told, and whether a host can run on it: checked at the start and at every change."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct, field
 
 from portico.approvals.policy import Rules
 from portico.doors.login import secret_of
@@ -21,8 +21,7 @@ from portico.people.retention import Rule
 from portico.settings import ApprovalSettings, RetentionSettings, Settings
 
 
-@dataclass
-class ServeOptions:
+class ServeOptions(Struct):
     """What `portico serve` was told."""
 
     home: Home

@@ -5,10 +5,9 @@ Only the host writes the log: an agent never sees it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from portico.events import Json, Message, ToolSpec
 from portico.host.state import SessionState, TurnState
@@ -81,8 +80,7 @@ class AgentInfo(Struct, frozen=True, omit_defaults=True):
     `uri`, `name`, perhaps `state` and `children`)."""
 
 
-@dataclass
-class Opening:
+class Opening(Struct):
     """Everything an agent needs to begin or to go on with a conversation."""
 
     session: str

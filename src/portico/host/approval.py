@@ -11,8 +11,9 @@ import contextlib
 import fnmatch
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
+
+from msgspec import Struct
 
 from portico import commands as c
 from portico import events as e
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from portico.host.session import Session
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """A call that wants to run, as it would be shown to a person."""
 
     action: Action
@@ -78,8 +78,7 @@ class Request:
         return [os.path.realpath(os.path.join(self.home, path)) for path in self.action.files if "\0" not in path]
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     allowed: bool
     by: str
     option: str | None = None
@@ -88,8 +87,7 @@ class Decision:
     """The input as a person edited it."""
 
 
-@dataclass(frozen=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """What a policy says, and by which rule. Policies that have no opinion return None."""
 
     allowed: bool

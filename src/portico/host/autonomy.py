@@ -12,9 +12,10 @@ command as its name and the rest as its value.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from portico.errors import Forbidden
 from portico.events import Audited, Event, Json
@@ -66,8 +67,7 @@ class ClassifiesOptions(Protocol):
         """With this value of this option; None: the option is not set."""
 
 
-@dataclass(frozen=True)
-class Loosened:
+class Loosened(Struct, frozen=True):
     setting: str
     value: object
     agent: str = ""
@@ -84,8 +84,7 @@ class Loosened:
         return f"{what} ({self.agent} {WORDS[self.autonomy]})" if self.agent else what
 
 
-@dataclass(frozen=True)
-class Answering:
+class Answering(Struct, frozen=True):
     """Who answers in a session, and with which settings."""
 
     agent: str

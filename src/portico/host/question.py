@@ -1,8 +1,10 @@
 """Questions an agent asks a person in the middle of a turn. Drafts merge across clients; one completion wins."""
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from portico import commands as c
 from portico import events as e
@@ -13,8 +15,7 @@ if TYPE_CHECKING:
     from portico.host.session import Session
 
 
-@dataclass(frozen=True)
-class Asking:
+class Asking(Struct, frozen=True):
     """What is asked, as `QuestionAsked` has it."""
 
     text: str
@@ -24,8 +25,7 @@ class Asking:
     evidence: list[Json] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     response: QuestionResponse
     answers: Json
     by: str
@@ -53,7 +53,7 @@ class Questions:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[ident] = future
         try:
-            await session.append(e.QuestionAsked(turn=turn, question=ident, **vars(asking)))
+            await session.append(e.QuestionAsked(turn=turn, question=ident, **asdict(asking)))
             return await future
         finally:
             self._waiting.pop(ident, None)

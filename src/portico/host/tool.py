@@ -1,7 +1,6 @@
 """Tools that the host itself gives to sessions. What they do is up to whoever registers them."""
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -21,8 +20,7 @@ class ToolResult(Struct, frozen=True, omit_defaults=True):
     content: list[Json] = []
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(Struct, frozen=True):
     spec: ToolSpec
     run: Callable[[Json, "Call"], Awaitable[ToolResult]]
     """Gets the arguments and the call, through which it may report partial output or ask for approval. Before an

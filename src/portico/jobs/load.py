@@ -6,6 +6,7 @@ or that unfolds to gigabytes, and nesting can exhaust the stack; all three end h
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -79,7 +80,7 @@ def read_entry(data: object, code_path: str = "") -> Entry:
     root = f"{code_path}entry"
     _check_driving_first(data, root)
     data = _whole_tasks(data)
-    _Check().value(data, _ENTRY, root)
+    _Check().value(data, _type_info(Entry), root)
     return _converted(data, Entry, root)
 
 
@@ -107,7 +108,7 @@ def _whole_task(task: object) -> object:
 def drop_unknown_keys(data: object, code_path: str = "") -> list[str]:
     """Removes from plain data every key that no entry has, and returns where they were. Other mistakes are raised."""
     check = _Collect()
-    check.value(data, _ENTRY, f"{code_path}entry")
+    check.value(data, _type_info(Entry), f"{code_path}entry")
     for owner, key, _ in check.unknown:
         owner.pop(key, None)
     return [path for _, _, path in check.unknown]
@@ -120,8 +121,8 @@ def _check_driving_first(data: object, root: str) -> None:
     models = data.get("models", {})
     retries = data.get("drivingSessionRetries", [])
     check = _Check()
-    check.value(models, _MODELS, f"{root}.models")
-    check.value(retries, _RETRIES, f"{root}.drivingSessionRetries")
+    check.value(models, _type_info(dict[str, str]), f"{root}.models")
+    check.value(retries, _type_info(list[DrivingRetry]), f"{root}.drivingSessionRetries")
     check_driving(models, _converted(retries, list[DrivingRetry], f"{root}.drivingSessionRetries"), root)
 
 
@@ -132,9 +133,7 @@ def _converted(data: object, kind: type[T], root: str) -> T:
         raise EntryError(root, str(error)) from error
 
 
-_ENTRY = shape.type_info(Entry)
-_MODELS = shape.type_info(dict[str, str])
-_RETRIES = shape.type_info(list[DrivingRetry])
+_type_info = cache(shape.type_info)
 
 
 class _Check:

@@ -30,7 +30,13 @@ class EntrySource:
         self.path = path
         self._old = old
         self._stamp = self._look()
-        self._imported = Imported(demo_entry(), []) if path is None else self._read(path)
+        self._last = self._read(path) if path is not None else None
+
+    @property
+    def _imported(self) -> Imported:
+        if self._last is None:  # the demo: few ask for it, and to read it delays the start
+            self._last = Imported(demo_entry(), [])
+        return self._last
 
     @property
     def name(self) -> str:
@@ -46,7 +52,7 @@ class EntrySource:
         if reload and self.path is not None and stamp is not None and stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._imported = self._read(self.path)
+                self._last = self._read(self.path)
             except BadRequest as error:
                 logger.warning("the entry stays as it was: %s", error.message)
         return self._imported.entry

@@ -5,10 +5,10 @@ readers, so a thousand of them cost one encoding.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from portico import events as e
 from portico import limits
@@ -25,8 +25,7 @@ DETAIL_CHARS = 400
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass
-class Watched:
+class Watched(Struct):
     """What a reader knows of the turn that runs in a session."""
 
     project: str

@@ -1,7 +1,6 @@
 """What a tool is: the scope that a caller needs, what it takes and who does it."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
@@ -13,8 +12,7 @@ class Nothing(Struct, forbid_unknown_fields=True):
     pass
 
 
-@dataclass(frozen=True)
-class ToolOffer:
+class ToolOffer(Struct, frozen=True):
     scope: Scope
     body: type[Struct]
     run: Callable[[Any], Awaitable[Any]]

@@ -6,11 +6,11 @@ Anything unexpected is a 500 with `{"error": ...}`; a path that nobody knows, or
 import enum
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,8 +28,7 @@ UNKNOWN = {"error": "Unknown API endpoint"}
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
-@dataclass(frozen=True)
-class PortalContext:
+class PortalContext(Struct, frozen=True):
     """What every endpoint of this door has at hand."""
 
     app: App

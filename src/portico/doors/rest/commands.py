@@ -1,6 +1,7 @@
 """Every command that has a route of `/v1`, made from the table; and `POST /v1/commands`, which takes any of them."""
 
 from collections.abc import Iterable
+from functools import cache, partial
 from typing import Any, cast, get_args
 
 import msgspec
@@ -24,7 +25,7 @@ from portico.doors.app import App
 from portico.doors.body import EmptyBody, JsonResponse, field_path, read_as
 from portico.doors.rest.queue import QueueShown
 from portico.doors.rest.shell import TerminalInfo, info
-from portico.doors.route import Doc, Endpoint, Route, Table, caller
+from portico.doors.route import Doc, Endpoint, LaterShape, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.state import Summary
@@ -45,9 +46,9 @@ def routes(app: App, kinds: Iterable[type[Command]]) -> Table:
 
 def _route(app: App, kind: type[Command], http: Http) -> Route:
     doc: Doc = {"status": http.status, "codes": list(kind.errors)}
-    body = _body(kind, http)
+    body = cache(partial(_body, kind, http))
     if http.method != "DELETE":
-        doc["body"] = body
+        doc["body"] = LaterShape(body)
     if http.status == 204:
         doc["others"] = {204: None}
     else:
@@ -58,7 +59,7 @@ def _route(app: App, kind: type[Command], http: Http) -> Route:
     async def endpoint(request: Request) -> Response:
         if kind.about != "host":
             await app.host.commands.check_subject(kind, request.path_params["id"], caller(request))
-        given = await read_as(request, body) if http.method != "DELETE" else EmptyBody()
+        given = await read_as(request, body()) if http.method != "DELETE" else EmptyBody()
         said = {name: getattr(given, name) for name in given.__struct_fields__}
         ids = {kind.about if name == "id" else name: value for name, value in request.path_params.items()}
         return await _do(app, request, kind(**said, **ids), http.status)
