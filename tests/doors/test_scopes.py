@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from portico import commands as c
+from portico.command_shapes import method_name
 from portico.doors.identity import new_token
+from portico.doors.mcp.tools import WITHOUT
 from tests.doors.standing import Standing, standing
 from tests.host.test_do import sample
 
@@ -53,6 +55,24 @@ async def test_every_command_needs_its_scope_and_no_other(here: Standing) -> Non
                     answer = await client.request(method, path, json=body if method != "DELETE" else None)
                     refused = answer.status_code == 403 and "has no scope" in answer.text
                 assert refused is (needed not in (scope, "any")), (scope, name, answer.text)
+
+
+async def test_every_tool_of_mcp_needs_the_scope_of_its_command(here: Standing) -> None:
+    """One that is not offered cannot be called either: it is as unknown as one that is not there."""
+    for scope in c.SCOPES:
+        async with here.client(
+            new_token(here.home, f"with-{scope}", ["read", scope])
+        ) as client:  # the door wants `read`
+            for name, kind in c.COMMANDS.items():
+                params = {"name": method_name(kind), "arguments": arguments(kind)}
+                call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                answer = await client.post("/mcp", json=call)
+                offered = "error" not in answer.json()
+                assert offered is (name not in WITHOUT and kind.scope in (scope, "read", "any")), (
+                    scope,
+                    name,
+                    answer.text,
+                )
 
 
 async def test_nobody_does_anything(here: Standing) -> None:
