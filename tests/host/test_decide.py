@@ -14,6 +14,7 @@ from portico.events import Grant, Message, Option, Record
 from portico.host.decide import HOST_DECISIONS, decide
 from portico.host.decide.approval import OPTIONS, TIMEOUT
 from portico.host.decide.decision import Context, HostState, Outcome
+from portico.host.decide.turn import go_on
 from portico.host.fold import fold
 from portico.host.state import SessionState
 
@@ -173,3 +174,32 @@ def test_rules_of_approval_need_the_scope(key: str, replace: bool) -> None:
     before = HostState(settings={} if not replace else {key: True})
     with pytest.raises(Forbidden):
         shared(c.ConfigureHost(values={} if replace else {key: True}, replace=replace), before, driver)
+
+
+# -- what comes after a turn -----------------------------------------------------------------------------------
+
+QUEUED = e.QueueAdded(pending="m1", kind="queue", message=Message("next"), by="ada")
+
+
+@pytest.mark.parametrize(
+    ("events", "given", "begins"),
+    [
+        ([QUEUED], {}, True),
+        ([], {}, False),
+        ([QUEUED, e.QueueHeld(held=True, by="host")], {}, False),
+        ([QUEUED, e.SessionClosed(by="ada")], {}, False),
+        ([QUEUED, e.TurnStarted(turn="t2", message=Message("x"), by="ada")], {}, False),
+        ([QUEUED], {"stopping": True}, False),
+    ],
+    ids=["waits", "nothing waits", "held", "closed", "another turn runs", "the host stops"],
+)
+def test_the_queue_goes_on_only_where_nothing_speaks_against_it(
+    events: list[e.Event], given: dict[str, Any], begins: bool
+) -> None:
+    state = apply(
+        SessionState("s"),
+        e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"),
+        *events,
+    )
+    outcome = go_on(state, context(**given))
+    assert [type(event) for event in outcome.events[:1]] == ([e.TurnStarted] if begins else [])

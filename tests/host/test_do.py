@@ -206,6 +206,29 @@ async def test_a_caller_that_leaves_does_not_undo_its_command(open_host: HostOpe
     assert len(session.state.turns) == 1
 
 
+async def test_a_command_that_is_being_done_goes_on_without_who_asked(open_host: HostOpener, tmp_path: Path) -> None:
+    """Cancelled with its caller it would be half done: its receipt says it is done, or somebody waits for its lock."""
+    host = await open_host(PlayAgent(idle))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    async with session.lock:
+        leaving = asyncio.ensure_future(host.do(c.SendMessage(session=session.id, text="go"), ADA.asking("k")))
+        while not host.commands._running:  # noqa: ASYNC110 - it is looking for a receipt
+            await asyncio.sleep(0)
+        [(_, doing)] = host.commands._running.values()
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+    assert await doing == c.TurnBegun("t1")
+
+
+async def test_an_id_that_is_being_done_is_for_that_command_only(host: Host, tmp_path: Path) -> None:
+    """Else the second caller would be told that its own, other command is done."""
+    session = await host.start(by="test", cwd=str(tmp_path))
+    one, two = (c.RenameSession(session=session.id, title=title) for title in ("one", "two"))
+    answers = await asyncio.gather(host.do(one, ADA.asking("k")), host.do(two, ADA.asking("k")), return_exceptions=True)
+    assert isinstance(answers[1], Conflict)
+    assert session.state.title == "one"
+
+
 async def test_ids_are_forgotten_after_two_days(open_host: HostOpener, tmp_path: Path) -> None:
     clock = FakeClock()
     host = await open_host(PlayAgent(idle), clock=clock)
@@ -325,6 +348,31 @@ async def test_many_plain_commands_share_an_append_and_no_refusal(host: Host, tm
     assert (session.state.title, session.state.archived) == ("one", False)
     assert session.state.client_data == {"mine": {"text": "x"}}
     assert host.log.commits - commits <= 2  # type: ignore[attr-defined]  # the events, and the summary
+
+
+async def test_many_commands_that_the_disk_refused_are_told_so(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them, and those that were refused before keep their own reason."""
+    session = await host.start(by="test", cwd=str(tmp_path))
+
+    async def refuse(*events: Any) -> int:
+        raise LogUnavailable("The disk is full.")
+
+    monkeypatch.setattr(host.log, "append_all", refuse)
+    titles = ("one", "", "two")
+    asked = [(c.RenameSession(session=session.id, title=title), ADA) for title in titles]
+    answers = await host.commands.do_all(session, asked)
+    assert [answer.code for answer in answers] == ["log_unavailable", "bad_request", "log_unavailable"]
+    assert session.state.title == ""
+
+
+async def test_only_plain_commands_go_the_short_way(host: Host, tmp_path: Path) -> None:
+    """The others ask the world first, or wait for the lock: planned without, they would be decided on old ground."""
+    session = await host.start(by="test", cwd=str(tmp_path))
+    for kind in (kind for kind in DECISIONS if not kind.plain):
+        with pytest.raises(TypeError, match=kind.__name__):
+            host.commands.plan(session, sample(kind, **{kind.about: session.id}), ADA)
 
 
 # -- rates -----------------------------------------------------------------------------------------------------

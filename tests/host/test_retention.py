@@ -9,7 +9,7 @@ from portico import commands as c
 from portico.doors.identity import new_token
 from portico.doors.people import add_person
 from portico.host.state import Summary
-from portico.people.retention import DAY_MS, Rule, plan
+from portico.people.retention import DAY_MS, RetentionBounds, plan
 from tests.doors.standing import standing
 
 NOW = 1_000 * DAY_MS
@@ -21,7 +21,7 @@ def idle(ident: str, days: float, **more: Any) -> Summary:
     return Summary(id=ident, agent="a", model="m", title="t", pos=1, **given)
 
 
-USUAL = Rule(archive_days=10, delete_days=30)
+USUAL = RetentionBounds(archive_days=10, delete_days=30)
 
 
 @pytest.mark.parametrize(
@@ -32,21 +32,21 @@ USUAL = Rule(archive_days=10, delete_days=30)
         (idle("s", 10, archived=True), [USUAL], None),
         (idle("s", 30), [USUAL], "delete"),
         (idle("s", 30, archived=True), [USUAL], "delete"),
-        (idle("s", 99), [Rule()], None),
+        (idle("s", 99), [RetentionBounds()], None),
         (idle("s", 99), [], None),
         (idle("s", 99, status="running"), [USUAL], None),
         (idle("s", 99, status="waiting"), [USUAL], None),
         (idle("s", 99, queued=1), [USUAL], None),
         (idle("s", 99, status="failed"), [USUAL], "delete"),
-        (idle("s", 99), [Rule(folder="/srv/app"), USUAL], None),
-        (idle("s", 99, cwd="/srv/app/below"), [Rule(folder="/srv/app"), USUAL], None),
-        (idle("s", 99, cwd="/srv/app-evil"), [Rule(folder="/srv/app"), USUAL], "delete"),
-        (idle("s", 5), [Rule(owner="ann", delete_days=5), USUAL], "delete"),
-        (idle("s", 5, owner=""), [Rule(owner="ann", delete_days=5), USUAL], None),
-        (idle("s", 5), [Rule(owner="ann", folder="/elsewhere", delete_days=5), USUAL], None),
+        (idle("s", 99), [RetentionBounds(folder="/srv/app"), USUAL], None),
+        (idle("s", 99, cwd="/srv/app/below"), [RetentionBounds(folder="/srv/app"), USUAL], None),
+        (idle("s", 99, cwd="/srv/app-evil"), [RetentionBounds(folder="/srv/app"), USUAL], "delete"),
+        (idle("s", 5), [RetentionBounds(owner="ann", delete_days=5), USUAL], "delete"),
+        (idle("s", 5, owner=""), [RetentionBounds(owner="ann", delete_days=5), USUAL], None),
+        (idle("s", 5), [RetentionBounds(owner="ann", folder="/elsewhere", delete_days=5), USUAL], None),
     ],
 )
-def test_what_a_rule_does(session: Summary, rules: list[Rule], action: str | None) -> None:
+def test_what_a_rule_does(session: Summary, rules: list[RetentionBounds], action: str | None) -> None:
     assert [each.action for each in plan([session], rules, NOW)] == ([action] if action else [])
 
 
