@@ -16,7 +16,7 @@ from bench.place import a_log
 from bench.row import Row, ms, p50, verdict
 from portico.events import QueueHeld
 from portico.log.log import Log
-from portico.log.postgres.log import Opening, PostgresLog
+from portico.log.postgres.log import PostgresLog, PostgresOpening
 from portico.testing.postgres import PostgresServer
 
 QUESTION = "the log in PostgreSQL beside SQLite: events/s of 1, 3 and 8 hosts, append to visible here and elsewhere"
@@ -63,7 +63,7 @@ async def _hosts(server: PostgresServer, folder: Path, count: int) -> AsyncItera
     for index in range(count):
         place = folder / str(index)
         place.mkdir(exist_ok=True)
-        logs.append(await PostgresLog.open(Opening(server.url(), place, host=str(index))))
+        logs.append(await PostgresLog.open(PostgresOpening(server.url(), place, host=str(index))))
     yield logs
     for log in logs:
         await log.close()

@@ -19,7 +19,7 @@ from portico.agents.scripted import ScriptedAgent
 from portico.cluster.cluster import Cluster
 from portico.compose import build_host
 from portico.host.host import Host
-from portico.log.postgres.log import OWNED, Opening, PostgresLog
+from portico.log.postgres.log import OWNED, PostgresLog, PostgresOpening
 from portico.settings import ClusterSettings
 from portico.testing.postgres import PostgresServer
 
@@ -43,7 +43,7 @@ def measure() -> list[Row]:
 async def _host(server: PostgresServer, folder: Path, name: str) -> AsyncIterator[Host]:
     place = folder / name
     place.mkdir()
-    log = await PostgresLog.open(Opening(server.url(), place, name, "bench", 60.0, owned=OWNED))
+    log = await PostgresLog.open(PostgresOpening(server.url(), place, name, "bench", 60.0, owned=OWNED))
     agents = [ScriptedAgent(script.Provider("scripted", "Scripted"))]
     host = await build_host(log, agents, before=[Cluster.room(log, ClusterSettings(host=name, place="bench"))])
     host.workspaces = [folder]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from portico.errors import BadRequest, HomeInUse
-from portico.home import Endpoint, Home, alive, secret_key, write_private
+from portico.home import Home, HostEndpoint, alive, secret_key, write_private
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_failed_write_leaves_the_old_file(home: Home, monkeypatch: pytest.Monk
 
 def test_the_endpoint_file(home: Home) -> None:
     assert home.endpoint() is None
-    endpoint = Endpoint("http://127.0.0.1:8888", os.getpid(), str(home.token_path), "1.0")
+    endpoint = HostEndpoint("http://127.0.0.1:8888", os.getpid(), str(home.token_path), "1.0")
     home.announce(endpoint)
     assert home.endpoint() == endpoint
     home.retract()

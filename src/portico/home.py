@@ -23,7 +23,7 @@ from portico.errors import BadRequest, HomeInUse
 logger = logging.getLogger("portico.home")
 
 
-class Endpoint(Struct, omit_defaults=True):
+class HostEndpoint(Struct, omit_defaults=True):
     """What a local client needs to find a running host."""
 
     url: str
@@ -120,17 +120,17 @@ class Home:
 
     # -- where it listens --------------------------------------------------------------------------------------
 
-    def announce(self, endpoint: Endpoint) -> None:
+    def announce(self, endpoint: HostEndpoint) -> None:
         write_private(self.endpoint_path, msgspec.json.encode(endpoint))
 
     def retract(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             self.endpoint_path.unlink()
 
-    def endpoint(self) -> Endpoint | None:
+    def endpoint(self) -> HostEndpoint | None:
         """The running host, or None. A file of a dead process is dropped; a strange one is ignored."""
         try:
-            endpoint = msgspec.json.decode(self.endpoint_path.read_bytes(), type=Endpoint)
+            endpoint = msgspec.json.decode(self.endpoint_path.read_bytes(), type=HostEndpoint)
         except (OSError, UnicodeDecodeError, msgspec.DecodeError):
             return None
         if endpoint.pid <= 0 or not endpoint.url.startswith(("http://", "https://")):

@@ -16,7 +16,7 @@ SHARED = "shared.toml"
 environment come above it."""
 
 
-class Server(Struct, forbid_unknown_fields=True):
+class ServerSettings(Struct, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
     """The address to listen on. Anything but loopback needs --allow-remote. Read at start."""
     port: int = 8888
@@ -102,7 +102,7 @@ class JobSettings(Struct, forbid_unknown_fields=True):
     """A key for Temporal Cloud; better in PORTICO_JOBS_API_KEY. Read at start."""
 
 
-class Telemetry(Struct, forbid_unknown_fields=True):
+class TelemetrySettings(Struct, forbid_unknown_fields=True):
     endpoint: str = ""
     """Where OpenTelemetry goes (OTLP over HTTP), such as `http://127.0.0.1:4318`; empty: nowhere. Read at start."""
     content: bool = False
@@ -328,12 +328,12 @@ class NoticeSettings(Struct, forbid_unknown_fields=True):
 
 
 class Settings(Struct, forbid_unknown_fields=True):
-    server: Server = msgspec.field(default_factory=Server)
+    server: ServerSettings = msgspec.field(default_factory=ServerSettings)
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
     cluster: ClusterSettings = msgspec.field(default_factory=ClusterSettings)
     jobs: JobSettings = msgspec.field(default_factory=JobSettings)
-    telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
+    telemetry: TelemetrySettings = msgspec.field(default_factory=TelemetrySettings)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
     doors: DoorSettings = msgspec.field(default_factory=DoorSettings)

@@ -27,7 +27,7 @@ from portico.errors import BadRequest, nearest
 from portico.settings import SHARED, RetentionRule, RetentionSettings, Settings
 
 
-class Source(Struct, frozen=True):
+class SettingSource(Struct, frozen=True):
     """Where a value came from: `default`, the file's path, `env NAME` or `flag --name`."""
 
     value: Any
@@ -36,7 +36,7 @@ class Source(Struct, frozen=True):
 
 class Loaded(Struct):
     settings: Settings
-    sources: dict[str, Source]
+    sources: dict[str, SettingSource]
 
 
 _MOST_HOURS = 100 * 365 * 24
@@ -139,21 +139,21 @@ _OWN = ("server.", "log.", "cluster.", "jobs.", "telemetry.", "workspaces", "age
 
 def load(path: Path, environ: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None) -> Loaded:
     environ = os.environ if environ is None else environ
-    sources = {key: Source(default, "default") for key, default in keys().items()}
+    sources = {key: SettingSource(default, "default") for key, default in keys().items()}
     shared = path.with_name(SHARED)
     for key, value in _read(shared).items():
         if key.startswith(_OWN):
             raise BadRequest(f"{str(shared)!r}: {key!r} is each host's own; set it in {path.name}.", field=key)
-        sources[key] = Source(value, str(shared))
+        sources[key] = SettingSource(value, str(shared))
     for key, value in _read(path).items():
-        sources[key] = Source(value, str(path))
+        sources[key] = SettingSource(value, str(path))
     for name, text in environ.items():
         found = _variable(name) if name.startswith("PORTICO_") else None
         if found is not None:
-            sources[found] = Source(_from_env(found, text, name), f"env {name}")
+            sources[found] = SettingSource(_from_env(found, text, name), f"env {name}")
     for key, value in (flags or {}).items():
         if value is not None:
-            sources[key] = Source(value, f"flag --{key.rpartition('.')[2].replace('_', '-')}")
+            sources[key] = SettingSource(value, f"flag --{key.rpartition('.')[2].replace('_', '-')}")
     return Loaded(_build(sources), sources)
 
 
@@ -220,7 +220,7 @@ def _shape(section: str) -> Any:
     return shape
 
 
-def _build(sources: Mapping[str, Source]) -> Settings:
+def _build(sources: Mapping[str, SettingSource]) -> Settings:
     tree: dict[str, Any] = {}
     for key, source in sources.items():
         section, _, name = key.rpartition(".")
@@ -250,7 +250,7 @@ def _wanted(kind: Any) -> str:
     return f"this has to be {forms.get(get_origin(kind) or kind, 'a table')}"
 
 
-def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
+def _check_values(settings: Settings, sources: Mapping[str, SettingSource]) -> None:
     timeout = settings.agent.approval_timeout
     rules: list[tuple[str, bool, str]] = [
         ("server.port", 0 <= settings.server.port <= 65535, "a port is a number from 0 to 65535"),

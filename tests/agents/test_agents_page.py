@@ -8,7 +8,7 @@ import msgspec
 
 from portico.agents.acp.program import PRESETS, Program, programs
 from portico.agents.agent import AgentContext
-from portico.agents.copilot.option import Options, read
+from portico.agents.copilot.option import CopilotOptions, read
 from portico.agents.registry import discover
 from portico.agents.servers import mcp_servers
 from portico.doors.mcp import tools
@@ -20,7 +20,7 @@ PLUGIN = Path(__file__).with_name("plugin")
 
 
 def test_every_setting_and_every_preset_is_described() -> None:
-    for shape in (Program, Options):
+    for shape in (Program, CopilotOptions):
         for field in msgspec.structs.fields(shape):
             assert f"`{field.name}`" in PAGE or f"{field.name} =" in PAGE or field.name in ("install", "provider")
     for name, preset in PRESETS.items():

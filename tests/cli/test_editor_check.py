@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.cli.editor_check import Address, find_address, settings
+from portico.cli.editor_check import EditorAddress, find_address, settings
 from portico.home import Home
 from tests.process import HostProcess, inside
 
@@ -56,8 +56,8 @@ def test_what_is_wrong_is_said(host: HostProcess, home: Path, tmp_path: Path) ->
     ],
 )
 def test_addresses(tmp_path: Path, given: str, url: str, token: str) -> None:
-    assert find_address(Home(tmp_path), given) == Address(url, token)
+    assert find_address(Home(tmp_path), given) == EditorAddress(url, token)
 
 
 def test_a_secure_address_has_its_own_port() -> None:
-    assert "--agent-host-bridge-port 443" in list(settings(Address("wss://box.example/", "t")).values())[1]
+    assert "--agent-host-bridge-port 443" in list(settings(EditorAddress("wss://box.example/", "t")).values())[1]

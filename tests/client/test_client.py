@@ -12,7 +12,7 @@ from portico.client import Client, RemoteRecord
 from portico.client.client import RemoteError
 from portico.errors import Forbidden, Unreachable
 from portico.events import PartDelta, PartEnded, TurnEnded, TurnStarted
-from portico.home import Endpoint
+from portico.home import HostEndpoint
 from tests.doors.standing import Standing, standing
 from tests.process import HostProcess
 
@@ -105,7 +105,7 @@ async def test_an_endpoint_file_cannot_choose_which_secret_is_sent(tmp_path: Pat
         endpoint = here.home.endpoint()
         assert endpoint is not None
         (tmp_path / "other-secret").write_text("x" * 50)
-        here.home.announce(Endpoint(endpoint.url, endpoint.pid, str(tmp_path / "other-secret"), "1"))
+        here.home.announce(HostEndpoint(endpoint.url, endpoint.pid, str(tmp_path / "other-secret"), "1"))
         with pytest.raises(Forbidden, match="strange token file"):
             Client.local(here.home.path)
 

@@ -15,7 +15,7 @@ from portico.errors import LogUnavailable
 from portico.events import Message
 from portico.host.host import Host
 from portico.host.turn import Turn
-from portico.log.postgres.log import OWNED, Opening, PostgresLog
+from portico.log.postgres.log import OWNED, PostgresLog, PostgresOpening
 from portico.settings import ClusterSettings
 from portico.testing.play import PlayAgent
 from tests.postgres import Databases
@@ -87,7 +87,7 @@ class Nodes:
     ) -> Node:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        log = await PostgresLog.open(Opening(self.url, folder, name, place, lease, owned=OWNED))
+        log = await PostgresLog.open(PostgresOpening(self.url, folder, name, place, lease, owned=OWNED))
         agent = Plays()
         settings = ClusterSettings(host=name, place=place, capacity=capacity, **more)
         host = await build_host(log, [agent], before=[Cluster.room(log, settings)])

@@ -26,7 +26,7 @@ from portico.doors.server import Server
 from portico.doors.sockets import listen
 from portico.errors import BadRequest, HomeInUse, LogUnavailable
 from portico.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnded
-from portico.home import Endpoint, Home
+from portico.home import Home, HostEndpoint
 from portico.host.catalogue import Catalogue
 from portico.host.host import Host
 from portico.log import sqlite
@@ -239,7 +239,7 @@ async def test_the_endpoint_file_says_where_and_goes_with_the_host(tmp_path: Pat
 def test_the_file_of_a_dead_process_is_dropped(tmp_path: Path) -> None:
     home = Home(tmp_path)
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    home.announce(Endpoint("http://127.0.0.1:1", int(dead.stdout), None, "0"))
+    home.announce(HostEndpoint("http://127.0.0.1:1", int(dead.stdout), None, "0"))
     assert home.endpoint() is None
     assert not home.endpoint_path.exists()
 
@@ -450,7 +450,7 @@ async def test_a_start_on_a_full_disk_does_not_promise_to_go_on(
 
 
 async def test_a_home_that_cannot_be_written_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def announce(self: Home, endpoint: Endpoint) -> None:
+    def announce(self: Home, endpoint: HostEndpoint) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "endpoint.json")
 
     monkeypatch.setattr(Home, "announce", announce)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from portico.log.postgres.log import Opening, PostgresLog
+from portico.log.postgres.log import PostgresLog, PostgresOpening
 from portico.log.sqlite import SqliteLog
 from portico.log.stored import StoredLog
 from tests.postgres import Databases
@@ -25,7 +25,7 @@ class LogOpener:
     async def __call__(self, *, clock: Callable[[], float] | None = None) -> StoredLog:
         log: StoredLog
         if self.url is not None:
-            log = await PostgresLog.open(Opening(self.url, self.folder, clock=clock))
+            log = await PostgresLog.open(PostgresOpening(self.url, self.folder, clock=clock))
         elif clock is not None:
             log = await SqliteLog.open(self.folder / "log.db", clock=clock)
         else:

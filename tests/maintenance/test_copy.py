@@ -10,7 +10,7 @@ import pytest
 from portico.errors import BadRequest, Conflict, LogDamaged
 from portico.events import HOST, Record
 from portico.log.postgres.connect import connect
-from portico.log.postgres.log import Opening, PostgresLog
+from portico.log.postgres.log import PostgresLog, PostgresOpening
 from portico.log.sqlite import SqliteLog
 from portico.log.stored import StoredLog
 from portico.maintenance import copy as module
@@ -54,7 +54,7 @@ async def test_there_and_back_again(tmp_path: Path, databases: Databases) -> Non
     report = await move(str(tmp_path), url)
     assert (report.events, report.blobs, report.same, report.seq) == (6, 1, True, 7)
 
-    log = await PostgresLog.open(Opening(url, tmp_path))
+    log = await PostgresLog.open(PostgresOpening(url, tmp_path))
     assert await content(log) == before
     assert await log.blob(digest) == b"output"
     assert await log.append("session/a", fact("new")) == 8
@@ -90,10 +90,10 @@ async def test_a_copy_that_was_cut_off_goes_on(
         async with opened(str(tmp_path), new=False) as one, opened(url, new=True) as other:
             await copy(one, other, cut)
     with pytest.raises(LogDamaged, match="not finished"):
-        await PostgresLog.open(Opening(url, tmp_path))
+        await PostgresLog.open(PostgresOpening(url, tmp_path))
     report = await move(str(tmp_path), url)
     assert (report.resumed_after, report.events) == (4, 6)
-    copied = await PostgresLog.open(Opening(url, tmp_path))
+    copied = await PostgresLog.open(PostgresOpening(url, tmp_path))
     assert await content(copied) == before
     await copied.close()
 
@@ -109,7 +109,7 @@ async def test_what_is_not_empty_or_in_use_is_refused(tmp_path: Path, databases:
     with pytest.raises(BadRequest, match="There is no log"):
         await move(str(tmp_path / "three"), str(tmp_path / "four"))
     url = await databases.new()
-    running = await PostgresLog.open(Opening(url, tmp_path, host="busy"))
+    running = await PostgresLog.open(PostgresOpening(url, tmp_path, host="busy"))
     with pytest.raises(Conflict, match="'busy' runs"):
         await move(str(tmp_path / "one"), url)
     await running.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.models.server import Address, LocalServer
+from portico.models.server import LocalServer, ServerAddress
 from portico.workspace.child import environment
 from tests.workspace.living import environ_of
 
@@ -19,10 +19,10 @@ class Stub(LocalServer):
 
     starts = 0
 
-    async def _start(self) -> Address:
+    async def _start(self) -> ServerAddress:
         self.starts += 1
         self._spawn(["sh", "-c", f"echo READY http://127.0.0.1:{self.starts}; cat"], environment())
-        return Address(await self._ready(), "", 1)
+        return ServerAddress(await self._ready(), "", 1)
 
 
 @pytest.fixture

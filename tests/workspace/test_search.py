@@ -18,7 +18,7 @@ from portico.workspace.git import git
 from portico.workspace.glob import Glob
 from portico.workspace.ignore import Ignore
 from portico.workspace.jail import Jail
-from portico.workspace.search import Match, find, search
+from portico.workspace.search import SearchMatch, find, search
 
 # Stands in for ripgrep where it is not installed: the few options we use, so that the way through it is tested.
 RIPGREP = f"""#!{sys.executable}
@@ -140,9 +140,9 @@ async def test_the_same_files_as_git_lists(root: Path) -> None:
 async def test_finds_lines(root: Path, engine: str) -> None:
     found = await search(Jail([root]), "needle")
     assert found.matches == [
-        Match("-", 1, "needle in a dash"),
-        Match("keep.log", 1, "needle"),
-        Match("src/main.py", 3, "print('needle')"),
+        SearchMatch("-", 1, "needle in a dash"),
+        SearchMatch("keep.log", 1, "needle"),
+        SearchMatch("src/main.py", 3, "print('needle')"),
     ]
     assert found.cut == ""
 
@@ -150,13 +150,13 @@ async def test_finds_lines(root: Path, engine: str) -> None:
 async def test_finds_by_expression_case_and_glob(root: Path, engine: str) -> None:
     jail = Jail([root])
     anchored = await search(jail, r"^print\(.*\)$", regex=True)
-    assert anchored.matches == [Match("src/main.py", 3, "print('needle')")]
+    assert anchored.matches == [SearchMatch("src/main.py", 3, "print('needle')")]
     both = await search(jail, "needle", ignore_case=True, glob="*.py")
     assert [match.line for match in both.matches] == [2, 3]
     ahead = await search(jail, r"nee(?=dle)", regex=True, glob="keep*")
-    assert ahead.matches == [Match("keep.log", 1, "needle")]
+    assert ahead.matches == [SearchMatch("keep.log", 1, "needle")]
     assert (await search(jail, "nee.le")).matches == []
-    assert (await search(jail, "needle", under="src")).matches == [Match("src/main.py", 3, "print('needle')")]
+    assert (await search(jail, "needle", under="src")).matches == [SearchMatch("src/main.py", 3, "print('needle')")]
 
 
 async def test_search_is_bounded_and_says_so(root: Path, engine: str) -> None:
@@ -219,7 +219,7 @@ async def test_a_folder_swapped_for_a_link_while_it_is_walked_is_not_entered(
 async def test_a_second_root_is_named_in_full(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "outside"
     found = await search(Jail([root, other]), "needle", under=str(other))
-    assert found.matches == [Match(str(other / "secret"), 1, "needle")]
+    assert found.matches == [SearchMatch(str(other / "secret"), 1, "needle")]
 
 
 SAMPLES = st.text("ab/.*?[]!{,}\\", max_size=12)

@@ -29,7 +29,7 @@ class Bounds(Struct, frozen=True):
     """In bytes; 0: no bound."""
 
 
-class Member(Protocol):
+class PoolMember(Protocol):
     """A supervisor, as the pool sees it."""
 
     @property
@@ -65,7 +65,7 @@ class _Waiting:
 class Pool:
     def __init__(self, bounds: Callable[[], Bounds]) -> None:
         self._bounds = bounds
-        self._members: set[Member] = set()
+        self._members: set[PoolMember] = set()
         self._turnstile = asyncio.Lock()
         self._changed = asyncio.Event()
         self._queue: list[_Waiting] = []
@@ -83,7 +83,7 @@ class Pool:
 
         return cls(bounds)
 
-    async def admit(self, member: Member, tell: Tell) -> None:
+    async def admit(self, member: PoolMember, tell: Tell) -> None:
         """Returns when there is room for one more process of it; first come, first served."""
         waiting = _Waiting(tell)
         self._queue.append(waiting)
@@ -95,7 +95,7 @@ class Pool:
         finally:
             self._queue.remove(waiting)
 
-    async def _make_room(self, member: Member) -> None:
+    async def _make_room(self, member: PoolMember) -> None:
         self._members.add(member)
         try:
             while (full := self._full(member)) is not None:
@@ -110,7 +110,7 @@ class Pool:
         finally:
             self._full_because = ""
 
-    def forget(self, member: Member) -> None:
+    def forget(self, member: PoolMember) -> None:
         self._members.discard(member)
         self.changed()
 
@@ -126,7 +126,7 @@ class Pool:
         except TimeoutError:
             return
 
-    def _full(self, member: Member) -> str | None:
+    def _full(self, member: PoolMember) -> str | None:
         """Why there is no room; None when there is. Whoever has no process gets one in any case."""
         bounds = self._bounds()
         running = [pid for each in self._members if each is not member for pid in each.pids]

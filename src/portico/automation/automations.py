@@ -20,7 +20,7 @@ from portico.automation.files import FileWatch
 from portico.automation.lease import Lease, LocalLease
 from portico.automation.run import Runs
 from portico.automation.state import AutomationState, RunSummary, begin_run
-from portico.automation.store import Store
+from portico.automation.store import AutomationStore
 from portico.automation.timer import Timer
 from portico.errors import Conflict, LogUnavailable, PorticoError, RateLimited
 from portico.events import Record
@@ -49,7 +49,7 @@ class Automations:
         self.jobs = jobs
         self.lease = lease
         self.secrets = hooks.Secrets(home / "hooks.key")
-        self.store = Store(host.log, self._changed)
+        self.store = AutomationStore(host.log, self._changed)
         self.runs = Runs(self)
         self.timer = Timer(host.clock, lease, self._due, self.begin)
         self.files = FileWatch(self)

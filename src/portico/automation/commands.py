@@ -18,7 +18,7 @@ FILE = "automations.toml"
 
 
 def install(automations: "Automations") -> None:
-    commands = Commands(automations)
+    commands = AutomationCommands(automations)
     handle = automations.host.commands.handle
     handle(c.CreateAutomation, commands.create)
     handle(c.EditAutomation, commands.edit)
@@ -30,7 +30,7 @@ def install(automations: "Automations") -> None:
     handle(c.DeleteAutomation, commands.delete)
 
 
-class Commands:
+class AutomationCommands:
     def __init__(self, automations: "Automations") -> None:
         self._all = automations
         self._host = automations.host

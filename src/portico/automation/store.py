@@ -18,7 +18,7 @@ Listener = Callable[[str, e.Event], None]
 """Called with an automation's id and what happened to it or one of its runs, after the fold."""
 
 
-class Store:
+class AutomationStore:
     def __init__(self, log: Log, on_change: Listener) -> None:
         self._log = log
         self._on_change = on_change

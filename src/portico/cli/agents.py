@@ -15,7 +15,7 @@ from portico.agents.acp.program import PRESETS, Program
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.registry import discover
 from portico.cli.get_agent import RegistryOption, get_agent
-from portico.cli.matrix import CHECKS, Row, markdown, try_all
+from portico.cli.matrix import CHECKS, MatrixRow, markdown, try_all
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run
 from portico.cli.trial import SECONDS, Trial, try_agent
 from portico.client import Client
@@ -225,7 +225,7 @@ def try_out(
         raise typer.Exit(1)
 
 
-def _print_matrix(rows: list[Row], as_json: bool, as_markdown: bool) -> None:
+def _print_matrix(rows: list[MatrixRow], as_json: bool, as_markdown: bool) -> None:
     if as_json:
         print_json(rows)
         return
@@ -240,13 +240,13 @@ def _print_matrix(rows: list[Row], as_json: bool, as_markdown: bool) -> None:
     print_table(["agent", "version", *CHECKS], answers, "No agent could be tried.")
 
 
-async def _try_everything(place: Home, name: str | None, model: str | None, scripted: bool) -> list[Row]:
+async def _try_everything(place: Home, name: str | None, model: str | None, scripted: bool) -> list[MatrixRow]:
     """One after the other: they would slow each other down, and a check has its time."""
     async with _agents(place) as agents:
         wanted = [_find(agents, name)] if name is not None else agents
         idents = [agent.id for agent in wanted if agent.id != "demo"]
     context = AgentContext(place.path, load(place.settings_path).settings.agents)
-    rows: list[Row] = []
+    rows: list[MatrixRow] = []
     for ident in idents:
         rows.append(await try_all(partial(_made, context, ident), scripted=scripted, model=model))
     return rows

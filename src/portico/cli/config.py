@@ -7,7 +7,7 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
 from portico.errors import NotFound, nearest
 from portico.home import Home
-from portico.settings_load import TABLES, Source, describe, env_name, has_variable, is_secret, keys, load, shown
+from portico.settings_load import TABLES, SettingSource, describe, env_name, has_variable, is_secret, keys, load, shown
 
 
 def config(
@@ -41,15 +41,15 @@ def config(
         print_table(["setting", "value", "from"], rows, "")
 
 
-def _shown(name: str, source: Source) -> object:
+def _shown(name: str, source: SettingSource) -> object:
     return "(hidden)" if is_secret(name) and source.value else shown(source.value)
 
 
-def _whole(name: str, source: Source) -> dict[str, object]:
+def _whole(name: str, source: SettingSource) -> dict[str, object]:
     return {"value": _shown(name, source), "from": source.origin, "default": keys()[name], "about": describe(name)}
 
 
-def _explain(name: str, source: Source) -> None:
+def _explain(name: str, source: SettingSource) -> None:
     print(f"{name} = {_shown(name, source)!r}   (from {source.origin}; default {keys()[name]!r})")
     print(describe(name))
     if name not in TABLES and has_variable(keys()[name]):

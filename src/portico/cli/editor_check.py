@@ -31,7 +31,7 @@ OFFERS: dict[str, Json] = {
 
 
 @dataclass(frozen=True)
-class Address:
+class EditorAddress:
     """Where editors connect, and the token they bring."""
 
     url: str
@@ -42,21 +42,21 @@ class Address:
         return f"{self.url}?{urlencode({'tkn': self.token})}" if self.token else self.url
 
 
-def find_address(home: Home, given: str | None) -> Address:
+def find_address(home: Home, given: str | None) -> EditorAddress:
     """The one that was given, with its token in it or without, or that of the host that runs here."""
     if given is not None:
         parts = urlsplit(given if "://" in given else f"ws://{given}")
         scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
         token = dict(parse_qsl(parts.query)).get("tkn", "")
-        return Address(urlunsplit((scheme, parts.netloc, parts.path or "/", "", "")), token)
+        return EditorAddress(urlunsplit((scheme, parts.netloc, parts.path or "/", "", "")), token)
     endpoint = home.endpoint()
     if endpoint is None:
         raise NotFound("running host", str(home.path), "Start one with: portico serve")
     token = home.token() if endpoint.token_path else ""
-    return Address(endpoint.url.rstrip("/").replace("http", "ws", 1) + "/", token)
+    return EditorAddress(endpoint.url.rstrip("/").replace("http", "ws", 1) + "/", token)
 
 
-async def check(address: Address) -> list[Finding]:
+async def check(address: EditorAddress) -> list[Finding]:
     findings = [await _comes_in(address)]
     if not findings[0].ok:
         return findings
@@ -67,7 +67,7 @@ async def check(address: Address) -> list[Finding]:
     return findings + [await _speaks(address, name, offer) for name, offer in OFFERS.items()]
 
 
-async def _comes_in(address: Address) -> Finding:
+async def _comes_in(address: EditorAddress) -> Finding:
     what = "editor"
     try:
         async with _opened(address.whole, WINDOW):
@@ -88,7 +88,7 @@ async def _stays_out(what: str, url: str, origin: str, wrong: str) -> Finding:
         return Finding(what, False, str(error))
 
 
-async def _speaks(address: Address, name: str, offer: Json) -> Finding:
+async def _speaks(address: EditorAddress, name: str, offer: Json) -> Finding:
     try:
         async with asyncio.timeout(SECONDS), _opened(address.whole, WINDOW) as socket:
             params = {"channel": "ahp-root://", "clientId": f"portico-doctor-{name.replace(' ', '-').lower()}", **offer}
@@ -113,7 +113,7 @@ def _reason(refused: InvalidStatus) -> str:
         return body.decode("utf-8", "replace")[:200] or "no reason given"
 
 
-def settings(address: Address) -> dict[str, str]:
+def settings(address: EditorAddress) -> dict[str, str]:
     """What to paste, by where it goes."""
     port = urlsplit(address.url).port or (443 if address.url.startswith("wss") else 80)
     host = urlsplit(address.url).hostname or "127.0.0.1"

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from msgspec import Struct
 
-from portico.agents.acp.catalogue import VARIABLE, Listed, Source, read, source
+from portico.agents.acp.catalogue import VARIABLE, AgentSource, Listed, read, source
 from portico.agents.acp.install import Offer, install, offer, size
 from portico.agents.acp.program import PRESETS, Program
 from portico.cli.output import plain, print_json
@@ -21,13 +21,13 @@ RegistryOption = Annotated[
 _NPM = "npm install -g "
 
 
-class Installed(Struct, frozen=True):
+class InstalledAgent(Struct, frozen=True):
     name: str
     command: list[str]
     env: dict[str, str]
 
 
-def get_agent(place: Home, name: str, registry: str, yes: bool, as_json: bool) -> Installed | None:
+def get_agent(place: Home, name: str, registry: str, yes: bool, as_json: bool) -> InstalledAgent | None:
     """None: it is here already, or was only explained."""
     name = name.removeprefix("acp:")
     known = PRESETS.get(name)
@@ -35,7 +35,7 @@ def get_agent(place: Home, name: str, registry: str, yes: bool, as_json: bool) -
         _explain(name, known, as_json)
         return None
     listed = _preset(name, known) if known is not None else _listed(name, registry)
-    wanted = source(listed) if known is None else Source("npm", _package(known), known.command[1:])
+    wanted = source(listed) if known is None else AgentSource("npm", _package(known), known.command[1:])
     _check_free(place, listed.id)
     found = offer(wanted)
     _show(listed, wanted, found)
@@ -77,7 +77,7 @@ def _check_free(place: Home, name: str) -> None:
         raise Conflict(f"[agents.acp.{name}] is in {str(place.settings_path)!r} already; take it out to add it anew.")
 
 
-def _show(listed: Listed, wanted: Source, found: Offer) -> None:
+def _show(listed: Listed, wanted: AgentSource, found: Offer) -> None:
     licences = {each for each in (listed.license, found.licence) if each}
     licence = plain(" / ".join(sorted(licences))) or "unknown: look at its own page before you use it"
     amount = f"{megabytes(found.bytes)} {found.counted}" if found.bytes is not None else "unknown"
@@ -95,13 +95,13 @@ def _agreed(listed: Listed) -> bool:
     return typer.confirm("Install it?", err=True)
 
 
-def _install(place: Home, name: str, wanted: Source) -> Installed:
+def _install(place: Home, name: str, wanted: AgentSource) -> InstalledAgent:
     place.make()
     folder = place.path / "programs" / name
     print(f"Installing {wanted.package} into {folder} ...", file=sys.stderr)
     command = install(wanted, folder)
     print(f"Installed: {megabytes(size(folder))} on the disk.", file=sys.stderr)
-    return Installed(name, command, wanted.env)
+    return InstalledAgent(name, command, wanted.env)
 
 
 def megabytes(count: int) -> str:

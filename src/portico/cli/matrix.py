@@ -38,15 +38,15 @@ TOOL_TURNS = 3
 Answer = Literal["yes", "no", "unknown"]
 
 
-class Found(Struct, frozen=True):
+class MatrixCell(Struct, frozen=True):
     answer: Answer
     detail: str = ""
 
 
-class Row(Struct, frozen=True):
+class MatrixRow(Struct, frozen=True):
     agent: str
     version: str
-    checks: dict[str, Found]
+    checks: dict[str, MatrixCell]
     problem: str = ""
     """Why nothing could be tried."""
 
@@ -82,28 +82,28 @@ class Bench:
         return json.dumps(list(steps)) if self.scripted else words
 
 
-async def try_all(make: Callable[[], Agent], **options: Any) -> Row:
+async def try_all(make: Callable[[], Agent], **options: Any) -> MatrixRow:
     """All checks of one agent; what fails is a no with its reason, and the others go on."""
     agent = make()
     info = await agent.describe()
     await agent.close()
     if info.missing is not None:
-        return Row(info.id, "", {}, info.missing)
-    found: dict[str, Found] = {}
+        return MatrixRow(info.id, "", {}, info.missing)
+    found: dict[str, MatrixCell] = {}
     with tempfile.TemporaryDirectory(prefix="portico-matrix-", ignore_cleanup_errors=True) as place:
         bench = Bench(make, Path(place), **options)
         for check in (_answers, _writes, _denies, _cancels, _resumes, _calls_tools, _attaches, _prints):
             async with bench.host() as host:
                 found |= await _tried(check, bench, host)
                 version = _version(await host.agents[info.id].describe())
-    return Row(info.id, version, {name: found.get(name, Found("unknown")) for name in CHECKS})
+    return MatrixRow(info.id, version, {name: found.get(name, MatrixCell("unknown")) for name in CHECKS})
 
 
 def _version(info: AgentInfo) -> str:
     return "built in" if info.id == "loop" else info.description.partition("version ")[2].rstrip(".")
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def markdown(rows: Sequence[MatrixRow]) -> str:
     """As docs/guide/agents.md has it."""
     marks: dict[Answer, str] = {"yes": "yes", "no": "no", "unknown": "–"}
     lines = ["| agent | version | " + " | ".join(CHECKS) + " |", "|---" * (len(CHECKS) + 2) + "|"]
@@ -113,10 +113,10 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-Check = Callable[[Bench, Host], Awaitable[dict[str, Found]]]
+Check = Callable[[Bench, Host], Awaitable[dict[str, MatrixCell]]]
 
 
-async def _tried(check: Check, bench: Bench, host: Host) -> dict[str, Found]:
+async def _tried(check: Check, bench: Bench, host: Host) -> dict[str, MatrixCell]:
     try:
         async with asyncio.timeout(SECONDS):
             return await check(bench, host)
@@ -124,13 +124,13 @@ async def _tried(check: Check, bench: Bench, host: Host) -> dict[str, Found]:
         problem = f"not finished within {SECONDS:g} seconds"
     except PorticoError as error:
         problem = error.message
-    return {name: Found("no", problem) for name in _NAMES[check]}
+    return {name: MatrixCell("no", problem) for name in _NAMES[check]}
 
 
 # -- the checks ------------------------------------------------------------------------------------------------
 
 
-async def _answers(bench: Bench, host: Host) -> dict[str, Found]:
+async def _answers(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     session = await bench.start(host)
     numbers = [f"{number} " for number in range(1, 41)]
     turn = await _play(
@@ -146,7 +146,7 @@ async def _answers(bench: Bench, host: Host) -> dict[str, Found]:
     }
 
 
-async def _writes(bench: Bench, host: Host) -> dict[str, Found]:
+async def _writes(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     session = await bench.start(host)
     turn, file = await _write(bench, session, allow=True)
     calls = _calls(turn)
@@ -157,14 +157,14 @@ async def _writes(bench: Bench, host: Host) -> dict[str, Found]:
     }
 
 
-async def _denies(bench: Bench, host: Host) -> dict[str, Found]:
+async def _denies(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     session = await bench.start(host)
     turn, file = await _write(bench, session, allow=False)
     asked = any(call.approvals for call in _calls(turn))
     return {"deny": _judged(asked and not file.exists(), "" if asked else "it did not ask")}
 
 
-async def _cancels(bench: Bench, host: Host) -> dict[str, Found]:
+async def _cancels(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     session = await bench.start(host)
     words = "Count from 1 to 2000, with spaces, without leaving anything out."
     turn = await session.send(Message(bench.prompt(words, {"say": "one two three", "hang": 2})), by="matrix")
@@ -175,13 +175,13 @@ async def _cancels(bench: Bench, host: Host) -> dict[str, Found]:
     return {"cancel": _judged(ended.outcome == "cancelled", f"{host.clock.awake() - began:.1f} s")}
 
 
-async def _resumes(bench: Bench, host: Host) -> dict[str, Found]:
+async def _resumes(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     """In another process, by the agent's own memory."""
     session = await bench.start(host)
     word = f"word{secrets.token_hex(3)}"
     turn = await _play(session, bench.prompt(f"Remember this word: {word}. Answer just: noted.", {"say": word}))
     if turn.outcome != "completed":
-        return {"resume": Found("no", _why(turn))}
+        return {"resume": MatrixCell("no", _why(turn))}
     await session.runner.release()
     for agent in list(host.agents):
         await host.agents[agent].close()
@@ -193,7 +193,7 @@ async def _resumes(bench: Bench, host: Host) -> dict[str, Found]:
     }
 
 
-async def _calls_tools(bench: Bench, host: Host) -> dict[str, Found]:
+async def _calls_tools(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     session = await bench.start(host)
     words = f"Call the tool {TOOL} with the argument 'seen', then answer: done."
     steps: list[Json] = [{"calls": [{"match": f".*{TOOL}", "args": {"argument": "seen"}}]}, {"say": "done"}]
@@ -201,10 +201,10 @@ async def _calls_tools(bench: Bench, host: Host) -> dict[str, Found]:
         turn = await _play(session, bench.prompt(words, *steps), allow=True)
         if named := [call for call in _calls(turn) if call.tool == TOOL]:
             return {"MCP": _judged(any(call.ok for call in named), "")}
-    return {"MCP": Found("no", f"it did not call it; {_why(turn)}")}
+    return {"MCP": MatrixCell("no", f"it did not call it; {_why(turn)}")}
 
 
-async def _attaches(bench: Bench, host: Host) -> dict[str, Found]:
+async def _attaches(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     session = await bench.start(host)
     word = f"word{secrets.token_hex(3)}"
     (bench.folder / "work" / "note.txt").write_text(f"The secret word is {word}.\n")
@@ -216,7 +216,7 @@ async def _attaches(bench: Bench, host: Host) -> dict[str, Found]:
     return {"attachments": _judged(wanted in _said(turn), _why(turn))}
 
 
-async def _prints(bench: Bench, host: Host) -> dict[str, Found]:
+async def _prints(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     session = await bench.start(host)
     command = "seq 1 40000"
     steps: list[Json] = [{"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "done"}]
@@ -290,8 +290,8 @@ def _why(turn: TurnState) -> str:
     return f"it said: {_said(turn).strip()[:120]!r}"
 
 
-def _judged(ok: bool, detail: str) -> Found:
-    return Found("yes" if ok else "no", detail)
+def _judged(ok: bool, detail: str) -> MatrixCell:
+    return MatrixCell("yes" if ok else "no", detail)
 
 
 async def _note(arguments: Json, call: Call) -> ToolResult:

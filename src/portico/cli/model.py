@@ -18,10 +18,10 @@ from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, pr
 from portico.errors import Unreachable
 from portico.home import Home
 from portico.models import download
-from portico.models.catalogue import KNOWN, Known, known
+from portico.models.catalogue import KNOWN, KnownModel, known
 from portico.models.download import Work
+from portico.models.store import ModelStore
 from portico.models.store import Progress as StoreProgress
-from portico.models.store import Store
 from portico.settings_load import load
 
 app = typer.Typer(help="List, get, remove and choose local models.", no_args_is_help=True)
@@ -163,13 +163,13 @@ def use(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
     print_json({"chosen": name}) if as_json else _say(f"The built-in agent uses {name} now.")
 
 
-def _store(home: Path | None) -> Store:
+def _store(home: Path | None) -> ModelStore:
     place = Home.default(home)
     place.make()
-    return Store(place.path / "models")
+    return ModelStore(place.path / "models")
 
 
-class Row(Struct):
+class ModelRow(Struct):
     name: str
     state: str
     size: int
@@ -178,21 +178,21 @@ class Row(Struct):
     about: str
 
 
-def _row(store: Store, name: str, model: Known | None) -> Row:
+def _row(store: ModelStore, name: str, model: KnownModel | None) -> ModelRow:
     path = store.path(name)
     state = "" if path is None else "chosen" if store.chosen() == name else "here"
     size = path.stat().st_size if path is not None else model.size if model is not None else 0
     if model is None:
-        return Row(name, state, size, 0, "yours to know", "A file of your own.")
-    return Row(name, state, size, model.memory, model.licence, model.about)
+        return ModelRow(name, state, size, 0, "yours to know", "A file of your own.")
+    return ModelRow(name, state, size, model.memory, model.licence, model.about)
 
 
-def _tell(model: Known) -> None:
+def _tell(model: KnownModel) -> None:
     _say(f"{model.name}: {model.about}")
     _say(f"{_facts(model)[0].upper()}{_facts(model)[1:]}.")
 
 
-def _facts(model: Known) -> str:
+def _facts(model: KnownModel) -> str:
     return f"size {_megabytes(model.size)}, memory about {_megabytes(model.memory)}, licence {model.licence}"
 
 

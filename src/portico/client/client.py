@@ -20,7 +20,7 @@ from portico.client.record import RemoteRecord, decoder
 from portico.client.tls import trusting
 from portico.errors import KINDS, PorticoError, Unreachable
 from portico.events import Json, QuestionResponse, TurnEnded, TurnStarted
-from portico.home import Endpoint, Home
+from portico.home import Home, HostEndpoint
 from portico.host.agent import AgentInfo, Check
 from portico.host.state import ChangeList, SessionState, Summary
 from portico.usage.shapes import UsageAnswer
@@ -400,7 +400,7 @@ def _remote(status: int, content: bytes) -> PorticoError:
     return RemoteError(code if code in KINDS else "internal", message, body.get("field"), status)
 
 
-def _token(home: Home, endpoint: Endpoint) -> str | None:
+def _token(home: Home, endpoint: HostEndpoint) -> str | None:
     if endpoint.token_path is None:
         return None
     # The endpoint file is not to be trusted with our secrets; `..` and links lead to the same folder by other names.

@@ -16,7 +16,7 @@ import msgspec
 from portico import __version__
 from portico import commands as c
 from portico.cluster.forward import Forwarding
-from portico.cluster.link import NOT_OWNER, Link, Told, refusal
+from portico.cluster.link import NOT_OWNER, HostLink, Told, refusal
 from portico.cluster.placement import choose, has_folder
 from portico.cluster.roster import SCHEDULER, Info, Peer, Roster
 from portico.cluster.tls import link_tls
@@ -68,7 +68,7 @@ class Cluster(Component, Members):
         self._holds = False
         self._on_held: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self.link: Link
+        self.link: HostLink
         host.members = self
 
     @classmethod
@@ -80,7 +80,7 @@ class Cluster(Component, Members):
     async def recover(self) -> None:
         """First of all rooms: the others give an end only to what is this host's."""
         said, key = self._settings, await self.roster.key()
-        self.link = Link(said.address, said.port, key, self._answer, link_tls(said))
+        self.link = HostLink(said.address, said.port, key, self._answer, link_tls(said))
         self.log.began, self.log.owns = self._began, self.owns
         self._mine |= await self.roster.own()
         self.log.info = self._info

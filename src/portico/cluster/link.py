@@ -78,7 +78,7 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-class Link:
+class HostLink:
     def __init__(self, address: str, port: int, key: str, answer: Answer, tls: LinkTls | None = None) -> None:
         self._key = key
         self._answer = answer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from portico.cluster.cluster import Cluster
 from portico.cluster.shared_files import SharedFiles
-from portico.log.postgres.log import OWNED, Opening, PostgresLog
+from portico.log.postgres.log import OWNED, PostgresLog, PostgresOpening
 from portico.settings import Settings
 
 START_SECONDS = 60.0
@@ -22,7 +22,7 @@ async def open_log(settings: Settings, folder: Path) -> PostgresLog:
     # On Temporal every host of a place works at the same job, so the database gives the positions of its events.
     shared = ("job/",) if settings.jobs.engine == "temporal" else ()
     owned = tuple(each for each in OWNED if each not in shared)
-    log = await PostgresLog.open(Opening(settings.log.url, folder, name, place, lease, owned=owned))
+    log = await PostgresLog.open(PostgresOpening(settings.log.url, folder, name, place, lease, owned=owned))
     log.starting_seconds = START_SECONDS
     await log.renew_now()
     return log

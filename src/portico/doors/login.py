@@ -26,7 +26,7 @@ from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.identity import by_proxy, new_login
 from portico.doors.landing import UNKEPT, landing, log_in, root
-from portico.doors.oidc import Begun, Provider, new_secret
+from portico.doors.oidc import Begun, OidcProvider, new_secret
 from portico.doors.people import PROXY, Account, admit
 from portico.doors.route import Caller, Route, Table
 from portico.errors import BadRequest, NotFound, PorticoError, Unreachable
@@ -96,10 +96,10 @@ class Logins:
         self._app = app
         self._gate = app.gate
         self._tried = Cache[str, bool](_TRIED)
-        self._provider: Provider | None = None
+        self._provider: OidcProvider | None = None
 
     @property
-    def provider(self) -> Provider:
+    def provider(self) -> OidcProvider:
         """A new one when its settings have changed."""
         settings = self._app.settings.login.oidc
         if not settings.issuer:
@@ -107,7 +107,7 @@ class Logins:
         if find_spec("joserfc") is None:
             raise Unreachable("This host lacks a package for this login: pip install 'portico[oidc]'.")
         if self._provider is None or self._provider.settings != settings:
-            self._provider = Provider(settings, secret_of(settings.client_secret, settings.client_secret_file))
+            self._provider = OidcProvider(settings, secret_of(settings.client_secret, settings.client_secret_file))
         return self._provider
 
     async def ways(self, request: Request) -> Response:

@@ -67,7 +67,7 @@ class _TokenAnswer(Struct):
     access_token: str = ""
 
 
-class Provider:
+class OidcProvider:
     def __init__(self, settings: OidcSettings, secret: str) -> None:
         self.settings = settings
         self._secret = secret

@@ -17,7 +17,7 @@ from portico.errors import BadRequest
 from portico.home import Home
 from portico.jobs.source import EntrySource, find_entry
 from portico.notices.targets import targets_of
-from portico.people.retention import Rule
+from portico.people.retention import RetentionBounds
 from portico.settings import ApprovalSettings, RetentionSettings, Settings
 
 
@@ -87,9 +87,9 @@ def check_origins(origins: Sequence[str]) -> None:
             raise BadRequest(f"{origin!r} is not an origin such as 'https://example.org'.", field="allow_origins")
 
 
-def retention_rules(settings: RetentionSettings) -> list[Rule]:
-    usual = Rule(archive_days=settings.archive_days, delete_days=settings.delete_days)
-    return [*(msgspec.convert(each, Rule, from_attributes=True) for each in settings.rules), usual]
+def retention_rules(settings: RetentionSettings) -> list[RetentionBounds]:
+    usual = RetentionBounds(archive_days=settings.archive_days, delete_days=settings.delete_days)
+    return [*(msgspec.convert(each, RetentionBounds, from_attributes=True) for each in settings.rules), usual]
 
 
 def settings_rules(approvals: ApprovalSettings) -> Rules:

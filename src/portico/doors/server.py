@@ -56,7 +56,7 @@ from portico.doors.token_commands import install_tokens
 from portico.doors.websocket import WsProtocol
 from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
-from portico.home import Endpoint, Home, stamp
+from portico.home import Home, HostEndpoint, stamp
 from portico.host.component import Component
 from portico.host.host import Host
 from portico.jobs import Jobs
@@ -191,7 +191,7 @@ class Server:
         self.host.members.on_held(self.automations.begin)
         stack.callback(self.home.retract)
         self.home.announce(
-            Endpoint(
+            HostEndpoint(
                 self.url,
                 os.getpid(),
                 str(self.home.token_path) if options.with_token else None,

@@ -7,13 +7,13 @@ import stat
 from pathlib import Path
 
 from portico.errors import BadRequest
-from portico.settings import Server
+from portico.settings import ServerSettings
 
 _FIRST_FD = 3
 """Where systemd puts the sockets that it hands over (sd_listen_fds)."""
 
 
-def open_sockets(settings: Server) -> list[socket.socket]:
+def open_sockets(settings: ServerSettings) -> list[socket.socket]:
     if handed := from_systemd():
         return handed
     if settings.unix_socket:

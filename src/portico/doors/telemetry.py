@@ -25,7 +25,7 @@ from portico import __version__
 from portico import events as e
 from portico.events import Record
 from portico.host.host import Host
-from portico.settings import Telemetry as Settings
+from portico.settings import TelemetrySettings as Settings
 
 logger = logging.getLogger("portico.telemetry")
 

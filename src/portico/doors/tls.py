@@ -6,7 +6,7 @@ from pathlib import Path
 
 from portico.errors import BadRequest
 from portico.home import stamp
-from portico.settings import Server
+from portico.settings import ServerSettings
 
 logger = logging.getLogger("portico.tls")
 
@@ -14,7 +14,7 @@ Stamps = tuple[tuple[int, int] | None, ...]
 
 
 class Certificate:
-    def __init__(self, settings: Server) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         if not settings.tls_key:
             raise BadRequest("--tls-cert needs --tls-key too.", field="server.tls_key")
         self.path = Path(settings.tls_cert).expanduser().absolute()

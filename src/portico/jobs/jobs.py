@@ -29,7 +29,7 @@ from portico.jobs.entry import Entry, Ref, Wait, leaves_of, name_of
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
 from portico.jobs.run import JobRun
 from portico.jobs.source import EntrySource
-from portico.jobs.state import HOOKS, JobState, JobSummary, Run, plan_of
+from portico.jobs.state import HOOKS, JobState, JobSummary, WorkAttempt, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
 from portico.jobs.task_sessions import withdraw
 from portico.jobs.tools import job_tools, lend_tools
@@ -466,7 +466,7 @@ class Jobs:
                 await self._engine.put(job, e.JobResumed(by=by))
                 self._launch(state)
 
-    async def _close_works(self, state: JobState, works: dict[str, Run]) -> bool:
+    async def _close_works(self, state: JobState, works: dict[str, WorkAttempt]) -> bool:
         """Gives works in flight their end; False: somebody has to be asked first."""
         ends: list[Event] = []
         asking: list[str] = []
@@ -491,7 +491,7 @@ class Jobs:
             await self._engine.put(state.summary.id, *ends)
         return not asking
 
-    async def _end_of(self, path: str, run: Run) -> e.WorkEnded:
+    async def _end_of(self, path: str, run: WorkAttempt) -> e.WorkEnded:
         """The task may have ended just before the host did: then that counts."""
         ended = e.WorkEnded(path=path, work=run.work, task=run.task, outcome="interrupted")
         for record in await self._story(run.task):

@@ -16,7 +16,7 @@ from portico.jobs.entry import ANSWER, ITEM, Ask, Each, Leaf, Ref, Task, Wait, n
 from portico.jobs.items import items_of
 from portico.jobs.models import fallback_of, model_id
 from portico.jobs.pause import UNTIL, AskRun, HookRun, WaitRun, end_of, task_of
-from portico.jobs.state import HOOKS, ITEMS, JobState, Run
+from portico.jobs.state import HOOKS, ITEMS, JobState, WorkAttempt
 from portico.jobs.task import TaskPlan, TaskRun
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.work import walk
@@ -119,7 +119,7 @@ class JobRun:
         with self._writing():
             return await self._attempt(path, leaf, await self._run(path, leaf, known))
 
-    async def _run(self, path: str, leaf: Leaf, known: Run | None) -> TaskRun:
+    async def _run(self, path: str, leaf: Leaf, known: WorkAttempt | None) -> TaskRun:
         match leaf:
             case Ref():
                 return TaskRun(self._host, self._plan(path, leaf, known))
@@ -179,10 +179,10 @@ class JobRun:
             raise asyncio.CancelledError  # its end is not in the journal, so nothing may follow from it
         return _result(self.state.runs[path])
 
-    def _paused(self, path: str, leaf: Ask | Wait, known: Run | None) -> TaskPlan:
+    def _paused(self, path: str, leaf: Ask | Wait, known: WorkAttempt | None) -> TaskPlan:
         return self._planned(path, name_of(leaf), task_of(leaf), self.state.entry.models["driving"], [], known)
 
-    def _plan(self, path: str, ref: Ref, known: Run | None) -> TaskPlan:
+    def _plan(self, path: str, ref: Ref, known: WorkAttempt | None) -> TaskPlan:
         entry = self.state.entry
         task = entry.tasks[ref.task_id]
         model = ref.model_override or task.model
@@ -190,7 +190,7 @@ class JobRun:
         return self._planned(path, ref.task_id, task, ident, fallback_of(entry, ref.task_id), known)
 
     def _planned(
-        self, path: str, name: str, task: Task, model: str, fallback: list[str], known: Run | None
+        self, path: str, name: str, task: Task, model: str, fallback: list[str], known: WorkAttempt | None
     ) -> TaskPlan:
         entry, summary = self.state.entry, self.state.summary
         return TaskPlan(
@@ -213,7 +213,7 @@ class JobRun:
         )
 
 
-def _result(run: Run) -> bool:
+def _result(run: WorkAttempt) -> bool:
     if run.outcome == "crashed":
         raise TaskCrash(run.error)
     return run.outcome == "succeeded"

@@ -58,7 +58,7 @@ class JobSummary(Struct, omit_defaults=True):
         return self.ended is not None
 
 
-class Run(Struct):
+class WorkAttempt(Struct):
     """The latest attempt of the work at one path."""
 
     work: int
@@ -74,7 +74,7 @@ class JobState(Struct):
     summary: JobSummary
     entry: Entry
     input: str = ""
-    runs: dict[str, Run] = {}
+    runs: dict[str, WorkAttempt] = {}
     values: dict[str, dict[str, str]] = {}
     """What works have left for later ones, by path and name, in the order in which it was recorded."""
     stopping: str | None = None
@@ -103,7 +103,7 @@ class JobState(Struct):
         return {name: value for name, (_, value) in found.items() if name != ITEMS}
 
     @property
-    def open(self) -> dict[str, Run]:
+    def open(self) -> dict[str, WorkAttempt]:
         """What was in flight."""
         return {path: run for path, run in self.runs.items() if run.outcome is None}
 
@@ -138,7 +138,7 @@ def begin(event: e.JobStarted, time: int) -> JobState:
     )
     state = JobState(summary, msgspec.convert(event.entry, Entry), event.input)
     for path, succeeded in event.done.items():
-        state.runs[path] = Run(-1, "", 1, "succeeded" if succeeded else "failed")
+        state.runs[path] = WorkAttempt(-1, "", 1, "succeeded" if succeeded else "failed")
     state.values = {path: dict(values) for path, values in event.values.items()}
     return state
 
@@ -151,7 +151,7 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             if before is not None and event.attempt <= before.attempt:
                 return  # two hosts began the same attempt: the first has it, and the other one sees this and leaves
             crashes = before.crashes if before is not None else 0
-            state.runs[event.path] = Run(event.work, event.task, event.attempt, crashes=crashes)
+            state.runs[event.path] = WorkAttempt(event.work, event.task, event.attempt, crashes=crashes)
             _started(summary, event, name_of(state.leaf(event.work)), time)
         case e.WorkEnded():
             run = state.runs.get(event.path)

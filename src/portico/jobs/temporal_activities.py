@@ -20,13 +20,13 @@ from portico.jobs.temporal_messages import (
     LOAD,
     SETTLE,
     WORK,
-    Decision,
     End,
-    Found,
-    Known,
+    FoundItems,
+    KnownPath,
     Order,
-    Plan,
     Result,
+    WorkDecision,
+    WorkPlan,
     pack,
 )
 from portico.jobs.work import work_at
@@ -126,24 +126,24 @@ class Activities:
         state = (await self._jobs.run_of(job)).state
         answers = {path: values.get(ANSWER) for path, values in state.values.items()}
         known = {
-            path: Known(run.outcome, run.error, answers.get(path), run.attempt + (run.outcome == "interrupted"))
+            path: KnownPath(run.outcome, run.error, answers.get(path), run.attempt + (run.outcome == "interrupted"))
             for path, run in state.runs.items()
             if run.outcome is not None
         }
-        return pack(Plan(state.job.work, state.summary.started, state.job.timeout, known))
+        return pack(WorkPlan(state.job.work, state.summary.started, state.job.timeout, known))
 
     @activity.defn(name=ITEMS)
-    async def items(self, order: Order) -> Found:
+    async def items(self, order: Order) -> FoundItems:
         run = await self._jobs.run_of(order.job)
         each = work_at(run.state.job.work, order.path)
         assert isinstance(each, Each)
         try:
-            return Found(len(await run.items(order.path, each)))
+            return FoundItems(len(await run.items(order.path, each)))
         except TaskCrash as crash:
-            return Found(crash=crash.detail)
+            return FoundItems(crash=crash.detail)
 
     @activity.defn(name=DECIDE)
-    async def decide(self, decision: Decision) -> bool:
+    async def decide(self, decision: WorkDecision) -> bool:
         run = await self._jobs.run_of(decision.job)
         await run.decide(decision.path, decision.reason)
         return True

@@ -29,7 +29,7 @@ INTERRUPTED = "Interrupted"
 """The type of a failed activity whose host stopped, or that another host has begun already."""
 
 
-class Known(Struct, omit_defaults=True):
+class KnownPath(Struct, omit_defaults=True):
     """What the log says of one path."""
 
     outcome: WorkOutcome
@@ -38,12 +38,12 @@ class Known(Struct, omit_defaults=True):
     attempt: int = 1
 
 
-class Plan(Struct, omit_defaults=True):
+class WorkPlan(Struct, omit_defaults=True):
     work: Work
     started: int
     """Milliseconds since the epoch."""
     timeout: float | None = None
-    known: dict[str, Known] = {}
+    known: dict[str, KnownPath] = {}
 
 
 class Order(Struct, omit_defaults=True):
@@ -62,14 +62,14 @@ class Result(Struct, omit_defaults=True):
     """The next one."""
 
 
-class Found(Struct, omit_defaults=True):
+class FoundItems(Struct, omit_defaults=True):
     """The items of an Each."""
 
     count: int = 0
     crash: str = ""
 
 
-class Decision(Struct):
+class WorkDecision(Struct):
     job: str
     path: str
     reason: str
@@ -81,13 +81,13 @@ class End(Struct, omit_defaults=True):
     error: str = ""
 
 
-def pack(plan: Plan) -> bytes:
+def pack(plan: WorkPlan) -> bytes:
     """A job of ten thousand works fits into one payload: 2 MB is Temporal's limit, and 0.5 MB warned about."""
     return zlib.compress(msgspec.json.encode(plan))
 
 
-def unpack(data: bytes) -> Plan:
-    return msgspec.json.decode(zlib.decompress(data), type=Plan)
+def unpack(data: bytes) -> WorkPlan:
+    return msgspec.json.decode(zlib.decompress(data), type=WorkPlan)
 
 
 class _Msgspec(EncodingPayloadConverter):

@@ -28,13 +28,13 @@ from portico.jobs.temporal_messages import (
     LOAD,
     SETTLE,
     WORK,
-    Decision,
     End,
-    Found,
-    Known,
+    FoundItems,
+    KnownPath,
     Order,
-    Plan,
     Result,
+    WorkDecision,
+    WorkPlan,
     unpack,
 )
 from portico.jobs.work import walk
@@ -53,7 +53,7 @@ _LOCAL = timedelta(seconds=60)
 class JobWorkflow:
     def __init__(self) -> None:
         self._job = ""
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, KnownPath] = {}
         self._slots = asyncio.Semaphore(messages.OPEN_WORKS)
         self._open = 0
         self._cutting = False
@@ -83,7 +83,7 @@ class JobWorkflow:
             return "failed", crash.detail
         return ("succeeded" if succeeded else "failed"), ""
 
-    async def _walk(self, plan: Plan) -> bool:
+    async def _walk(self, plan: WorkPlan) -> bool:
         """To the end, or until the history is too long: then the next run goes on from the log."""
         walking = asyncio.create_task(walk(plan.work, self._work, self._decide, values=self))
         try:
@@ -102,13 +102,13 @@ class JobWorkflow:
         return next((index for index, choice in enumerate(ask.choices) if choice.label == answer), None)
 
     async def items(self, path: str, each: Each) -> list[str]:
-        found = await self._local(ITEMS, Order(self._job, path), Found)
+        found = await self._local(ITEMS, Order(self._job, path), FoundItems)
         if found.crash:
             raise TaskCrash(found.crash)
         return [""] * found.count  # the walk only counts them; who works reads them from the log
 
     async def _decide(self, path: str, reason: str) -> None:
-        await self._local(DECIDE, Decision(self._job, path, reason), bool)
+        await self._local(DECIDE, WorkDecision(self._job, path, reason), bool)
 
     async def _work(self, path: str, leaf: Leaf) -> bool:
         known = self._known.get(path)
@@ -117,7 +117,7 @@ class JobWorkflow:
             async with self._slots:
                 result = await self._attempts(Order(self._job, path), attempt)
             assert result.outcome != "again"
-            known = self._known[path] = Known(result.outcome, result.error, result.answer)
+            known = self._known[path] = KnownPath(result.outcome, result.error, result.answer)
         if known.outcome == "crashed":
             raise TaskCrash(known.error)
         return known.outcome == "succeeded"

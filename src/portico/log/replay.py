@@ -12,7 +12,7 @@ PageKey = tuple[tuple[Channel, ...], int, bool]
 """The channels that are followed, the cursor, and whether that is a seq."""
 
 
-class Replay:
+class SharedReplay:
     def __init__(self, read: Callable[[tuple[Channel, ...], int, int, bool], Awaitable[Page]]) -> None:
         self._read = read
         self._pages = Cache[PageKey, asyncio.Task[Page]](limits.REPLAY_PAGES)

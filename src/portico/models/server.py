@@ -25,7 +25,7 @@ OUTPUT_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True)
-class Address:
+class ServerAddress:
     url: str
     key: str
     context: int
@@ -54,7 +54,7 @@ class LocalServer:
         self._child: Child | None = None
         self._outlet: Outlet | None = None
         self._keeper: int | None = None
-        self._address: Address | None = None
+        self._address: ServerAddress | None = None
         self._said = bytearray()
         self._spoke = asyncio.Event()
         self._lock = asyncio.Lock()
@@ -63,7 +63,7 @@ class LocalServer:
         self._timer: asyncio.TimerHandle | None = None
         self._unloading: asyncio.Task[None] | None = None
 
-    async def address(self, idle: float = 0.0) -> Address:
+    async def address(self, idle: float = 0.0) -> ServerAddress:
         """Where it answers; starts it when it does not run (any more). After `idle` seconds without a use it is
         unloaded; 0 is never."""
         self._idle = idle
@@ -114,7 +114,7 @@ class LocalServer:
                 self._timer.cancel()
             await self._end()
 
-    async def _start(self) -> Address:
+    async def _start(self) -> ServerAddress:
         if importlib.util.find_spec("xllamacpp") is None:
             raise AgentUnavailable(f"To run {self._name!r} install the extra: pip install 'portico[local]'")
         key = secrets.token_urlsafe(32)
@@ -132,7 +132,7 @@ class LocalServer:
         except BaseException:  # also a cancel: no process is left behind
             await self._end()
             raise
-        return Address(f"{url}/v1", key, self._context)
+        return ServerAddress(f"{url}/v1", key, self._context)
 
     def _spawn(self, command: list[str], env: dict[str, str]) -> None:
         self._said.clear()

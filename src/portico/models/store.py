@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes done and the bytes in all (0 when unknown)."""
 
 
-class Store:
+class ModelStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 

@@ -20,7 +20,7 @@ _EVERY_MS = 3_600_000
 Action = Literal["archive", "delete"]
 
 
-class Rule(Struct, frozen=True):
+class RetentionBounds(Struct, frozen=True):
     """Of several, the first that fits a session counts. 0 days: never."""
 
     folder: str = ""
@@ -31,7 +31,7 @@ class Rule(Struct, frozen=True):
     delete_days: float = 0
 
 
-def plan(summaries: Iterable[Summary], rules: Sequence[Rule], now: int) -> list[Planned]:
+def plan(summaries: Iterable[Summary], rules: Sequence[RetentionBounds], now: int) -> list[Planned]:
     """Oldest first."""
     listed = list(summaries)
     families = children(listed)
@@ -47,7 +47,7 @@ def plan(summaries: Iterable[Summary], rules: Sequence[Rule], now: int) -> list[
     return found
 
 
-def _action(root: Summary, rules: Sequence[Rule], days: float) -> Action | None:
+def _action(root: Summary, rules: Sequence[RetentionBounds], days: float) -> Action | None:
     rule = next((each for each in rules if _fits(each, root)), None)
     if rule is None:
         return None
@@ -56,7 +56,7 @@ def _action(root: Summary, rules: Sequence[Rule], days: float) -> Action | None:
     return "archive" if rule.archive_days and days >= rule.archive_days and not root.archived else None
 
 
-def _fits(rule: Rule, root: Summary) -> bool:
+def _fits(rule: RetentionBounds, root: Summary) -> bool:
     inside = not rule.folder or below(rule.folder, root.cwd) is not None
     return inside and rule.owner in ("", root.owner)
 
@@ -64,7 +64,7 @@ def _fits(rule: Rule, root: Summary) -> bool:
 class Retention(Component):
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.rules: Sequence[Rule] = ()
+        self.rules: Sequence[RetentionBounds] = ()
         self._looked = host.now()
         host.commands.handle(c.ApplyRetention, self._apply)
 
@@ -85,7 +85,7 @@ class Retention(Component):
 
     def of_person(self, person: str) -> list[Planned]:
         """Everything of one person, whatever its age: for who asks to be forgotten."""
-        everything = [Rule(owner=person, delete_days=1e-9)]
+        everything = [RetentionBounds(owner=person, delete_days=1e-9)]
         return plan(self._host.list(drafts=True), everything, self._host.now() + DAY_MS)
 
     async def carry_out(self, wanted: Sequence[Planned], caller: Caller) -> list[Planned]:

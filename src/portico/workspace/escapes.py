@@ -23,7 +23,7 @@ _START = re.compile(r"[\x1b\x90\x98\x9b\x9d\x9e\x9f]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-class Piece(NamedTuple):
+class TerminalPiece(NamedTuple):
     """`text` as it came. `body` is the inside of a string sequence (`633;C` of an OSC), None for plain text."""
 
     text: str
@@ -38,7 +38,7 @@ class Scanner:
         self.rest = ""
         self.dropping = False
 
-    def feed(self, text: str) -> Iterator[Piece]:
+    def feed(self, text: str) -> Iterator[TerminalPiece]:
         text = self.rest + text
         self.rest = ""
         if self.dropping:
@@ -47,16 +47,16 @@ class Scanner:
         while at < len(text):
             start = _START.search(text, at)
             if start is None:
-                yield Piece(text[at:])
+                yield TerminalPiece(text[at:])
                 return
             if start.start() > at:
-                yield Piece(text[at : start.start()])
+                yield TerminalPiece(text[at : start.start()])
             found = _WHOLE.match(text, start.start())
             if found is None:
                 self._keep(text[start.start() :])
                 return
             at = found.end()
-            yield Piece(found[0], True, _body(found))
+            yield TerminalPiece(found[0], True, _body(found))
 
     def _keep(self, text: str) -> None:
         self.dropping = len(text) > SEQUENCE_MAX

@@ -63,7 +63,7 @@ class DirectoryEntry(Struct, frozen=True):
     leads_to: Literal["file", "directory"] | None
 
 
-class Listing(Struct, frozen=True):
+class FolderListing(Struct, frozen=True):
     entries: list[DirectoryEntry]
     cut: bool
 
@@ -155,7 +155,7 @@ class Files:
             return _status(spot, after)
 
     @threaded
-    def list(self, path: str = ".") -> Listing:
+    def list(self, path: str = ".") -> FolderListing:
         fd = self.jail.open(path)
         try:
             if not stat.S_ISDIR(os.fstat(fd).st_mode):
@@ -170,7 +170,7 @@ class Files:
         finally:
             os.close(fd)
         entries = [DirectoryEntry(name, what, self._leads_to(os.path.join(path, name), what)) for name, what in kinds]
-        return Listing(entries, len(items) > LIST_MAX)
+        return FolderListing(entries, len(items) > LIST_MAX)
 
     @threaded
     def stat(self, path: str, *, follow: bool = True) -> FileStatus:

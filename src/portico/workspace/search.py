@@ -45,14 +45,14 @@ class FoundPaths(Struct, frozen=True):
     cut: bool
 
 
-class Match(Struct, frozen=True):
+class SearchMatch(Struct, frozen=True):
     path: str
     line: int
     text: str
 
 
 class Matches(Struct, frozen=True):
-    matches: list[Match]
+    matches: list[SearchMatch]
     files: int  # how many were looked at
     cut: Cut  # why there may be more; empty when this is all
 
@@ -190,13 +190,13 @@ def _read_ignore(fd: int, path: Path) -> str:
 def scan(jail: Jail, task: SearchTask) -> Matches:
     """Reads the files through the jail, line by line. Plain code: runs in a thread or in the child."""
     fits = _matcher(task)
-    matches: list[Match] = []
+    matches: list[SearchMatch] = []
     for path in task.paths:
         for number, line in enumerate(_lines(jail, path), 1):
             if fits(line):
                 if len(matches) == task.limit:
                     return Matches(matches, len(task.paths), "matches")
-                matches.append(Match(path, number, line[:LINE_MAX]))
+                matches.append(SearchMatch(path, number, line[:LINE_MAX]))
     return Matches(matches, len(task.paths), "")
 
 

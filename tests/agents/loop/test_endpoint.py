@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from portico.agents.loop import endpoint
-from portico.agents.loop.endpoint import Ask, Endpoint
+from portico.agents.loop.endpoint import CompletionRequest, ModelEndpoint
 
 FRAMES = b'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: [DONE]\n\n'
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 @asynccontextmanager
-async def serving(end: bytes) -> AsyncIterator[tuple[Endpoint, list[str]]]:
+async def serving(end: bytes) -> AsyncIterator[tuple[ModelEndpoint, list[str]]]:
     """A bare endpoint that says one word and ends its body so; the list has one entry for each connection."""
     connections: list[str] = []
 
@@ -32,7 +32,7 @@ async def serving(end: bytes) -> AsyncIterator[tuple[Endpoint, list[str]]]:
             writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    where = Endpoint("test", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    where = ModelEndpoint("test", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
     try:
         yield where, connections
     finally:
@@ -40,11 +40,15 @@ async def serving(end: bytes) -> AsyncIterator[tuple[Endpoint, list[str]]]:
         server.close()
 
 
-async def ask(where: Endpoint) -> str:
+async def ask(where: ModelEndpoint) -> str:
     async def drained() -> None:
         pass
 
-    return (await where.ask(Ask("m", [{"role": "user", "content": "hello"}]), lambda text, thought: None, drained)).text
+    return (
+        await where.ask(
+            CompletionRequest("m", [{"role": "user", "content": "hello"}]), lambda text, thought: None, drained
+        )
+    ).text
 
 
 async def test_the_next_request_uses_the_same_connection() -> None:

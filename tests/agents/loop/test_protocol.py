@@ -2,10 +2,10 @@ import jsonschema
 import pytest
 
 from portico.agents.loop.protocol import (
-    Action,
     Invalid,
+    ModelAction,
+    ModelStep,
     NativeCall,
-    Step,
     correction,
     instructions,
     native_tools,
@@ -21,21 +21,21 @@ from portico.agents.loop.tools import TOOLS
     [
         (
             '{"actions":[{"tool":"readFiles","files":["a"]}],"commentary":"look","done":false}',
-            Step([Action("readFiles", {"files": ["a"]})], "look"),
+            ModelStep([ModelAction("readFiles", {"files": ["a"]})], "look"),
         ),
-        ('{"finalSummary":"did it","done":true}', Step(summary="did it", done=True)),
-        ('{"finalSummary":"","done":true}', Step(summary="Done.", done=True)),  # a weak model without words
-        ('{"finalSummary":"did it"}', Step(summary="did it", done=True)),
-        ('{"commentary":"did it","done":true}', Step(summary="did it", done=True)),
-        ('{"tool":"listFiles"}', Step([Action("listFiles", {})])),
-        ('{"actions":{"tool":"listFiles"},"done":false}', Step([Action("listFiles", {})])),
-        ('[{"tool":"a"},{"tool":"b"}]', Step([Action("a", {}), Action("b", {})])),
-        ('{"actions":[{"tool":"a"}],"done":true}', Step([Action("a", {})])),
-        ('I try {"nonsense": 1} no: {"actions":[{"tool":"a"}]}', Step([Action("a", {})])),
-        ('{"actions":[{"tool":"a"}]} and an example {"x": 1}', Step([Action("a", {})])),
+        ('{"finalSummary":"did it","done":true}', ModelStep(summary="did it", done=True)),
+        ('{"finalSummary":"","done":true}', ModelStep(summary="Done.", done=True)),  # a weak model without words
+        ('{"finalSummary":"did it"}', ModelStep(summary="did it", done=True)),
+        ('{"commentary":"did it","done":true}', ModelStep(summary="did it", done=True)),
+        ('{"tool":"listFiles"}', ModelStep([ModelAction("listFiles", {})])),
+        ('{"actions":{"tool":"listFiles"},"done":false}', ModelStep([ModelAction("listFiles", {})])),
+        ('[{"tool":"a"},{"tool":"b"}]', ModelStep([ModelAction("a", {}), ModelAction("b", {})])),
+        ('{"actions":[{"tool":"a"}],"done":true}', ModelStep([ModelAction("a", {})])),
+        ('I try {"nonsense": 1} no: {"actions":[{"tool":"a"}]}', ModelStep([ModelAction("a", {})])),
+        ('{"actions":[{"tool":"a"}]} and an example {"x": 1}', ModelStep([ModelAction("a", {})])),
     ],
 )
-def test_a_text_that_means_a_step(text: str, step: Step) -> None:
+def test_a_text_that_means_a_step(text: str, step: ModelStep) -> None:
     assert read_text(text) == step
 
 
@@ -61,10 +61,12 @@ def test_a_text_that_means_none_says_why(text: str, problem: str) -> None:
 
 def test_native_calls_are_a_step() -> None:
     calls = [NativeCall("1", "readFiles", '{"files":["a"]}'), NativeCall("2", "listFiles", "")]
-    assert read_calls(calls, "look") == Step(
-        [Action("readFiles", {"files": ["a"]}, "1"), Action("listFiles", {}, "2")], "look"
+    assert read_calls(calls, "look") == ModelStep(
+        [ModelAction("readFiles", {"files": ["a"]}, "1"), ModelAction("listFiles", {}, "2")], "look"
     )
-    assert read_calls([NativeCall("1", "finish", '{"finalSummary":"done"}')], "") == Step(summary="done", done=True)
+    assert read_calls([NativeCall("1", "finish", '{"finalSummary":"done"}')], "") == ModelStep(
+        summary="done", done=True
+    )
     with pytest.raises(Invalid, match="not JSON"):
         read_calls([NativeCall("1", "readFiles", '{"files":')], "")
     with pytest.raises(Invalid, match="not a JSON object"):
@@ -97,7 +99,9 @@ def test_more_calls_than_a_step_may_have_are_told_and_not_cut() -> None:
 
 
 def test_a_text_step_whose_only_action_is_finish_is_final() -> None:
-    assert read_text('{"actions": [{"tool": "finish", "finalSummary": "Yes."}]}') == Step(summary="Yes.", done=True)
+    assert read_text('{"actions": [{"tool": "finish", "finalSummary": "Yes."}]}') == ModelStep(
+        summary="Yes.", done=True
+    )
 
 
 @pytest.mark.parametrize("bound", [None, 50])

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from portico.agents.mcp.client import ServerError
 from portico.agents.mcp.http import HttpWire
-from portico.agents.mcp.sign_in import Bearer, SignInNeeded, Tokens, challenge
+from portico.agents.mcp.sign_in import Bearer, McpTokens, SignInNeeded, challenge
 from tests.doors.ahp.conftest import Served
 from tests.doors.ahp.mcp_host import serving, with_loop
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened
@@ -142,7 +142,7 @@ async def test_a_cancelled_turn_waits_for_nobody(client: WireClient) -> None:
 
 async def test_a_server_gets_no_token_of_somebody_else(tickets: Tickets) -> None:
     tickets.resource = "https://api.github.com"
-    tokens = Tokens()
+    tokens = McpTokens()
     tokens.give("https://api.github.com", "secret", None, "c")
     wire = HttpWire("tickets", f"{tickets.url}/mcp", {}, False, Bearer(tokens, "c"))
     message: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}}

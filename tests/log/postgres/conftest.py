@@ -8,7 +8,7 @@ import pytest
 
 from portico.log.postgres import log as module
 from portico.log.postgres.connect import connect
-from portico.log.postgres.log import Opening, PostgresLog
+from portico.log.postgres.log import PostgresLog, PostgresOpening
 from tests.postgres import Databases
 
 
@@ -24,7 +24,7 @@ class Hosts:
     async def __call__(self, name: str = "a", *, folder: str = "", lease: float = 10.0, url: str = "") -> PostgresLog:
         place = self.folder / (folder or name)
         place.mkdir(exist_ok=True)
-        log = await PostgresLog.open(Opening(url or self.url, place, host=name, lease_seconds=lease))
+        log = await PostgresLog.open(PostgresOpening(url or self.url, place, host=name, lease_seconds=lease))
         self.opened.append(log)
         return log
 

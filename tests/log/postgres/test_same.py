@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from portico.events import HOST
-from portico.log.postgres.log import Opening, PostgresLog
+from portico.log.postgres.log import PostgresLog, PostgresOpening
 from portico.log.sqlite import SqliteLog
 from portico.log.stored import StoredLog
 from portico.testing.clock import FakeClock
@@ -47,7 +47,7 @@ def test_both_logs_say_the_same(databases: Databases) -> None:
             folder = Path(self.folder.name)
             return [
                 await SqliteLog.open(folder / "log.db", clock=self.clock.time),
-                await PostgresLog.open(Opening(self.url, folder, clock=self.clock.time)),
+                await PostgresLog.open(PostgresOpening(self.url, folder, clock=self.clock.time)),
             ]
 
         @rule(events=st.lists(st.tuples(CHANNELS, st.integers(0, 9)), min_size=1, max_size=4))

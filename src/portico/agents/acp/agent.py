@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.agents.acp.autonomy import classify
-from portico.agents.acp.choice import Choice, choices
+from portico.agents.acp.choice import OptionChoice, choices
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Autonomy, Capabilities, Check, Model, Opening
 from portico.agents.pool import Pool
@@ -26,7 +26,7 @@ from portico.home import write_private
 
 if TYPE_CHECKING:
     from portico.agents.acp.conversation import AcpConversation
-    from portico.agents.acp.link import Link
+    from portico.agents.acp.link import AgentLink
     from portico.agents.acp.servers import Servers
 
 logger = logging.getLogger("portico.agents.acp")
@@ -68,9 +68,9 @@ class AcpAgent:
         self._facts = self._read_facts()
         self._registry = ProcessRegistry(home)
         self._shared = self.supervise()
-        self._uses: dict[Supervisor[Link], int] = {}
+        self._uses: dict[Supervisor[AgentLink], int] = {}
         """Conversations of each process that not all of them share."""
-        self._by_folder: dict[str, Supervisor[Link]] = {}
+        self._by_folder: dict[str, Supervisor[AgentLink]] = {}
 
     @property
     def id(self) -> str:
@@ -128,7 +128,7 @@ class AcpAgent:
 
     # -- the process -------------------------------------------------------------------------------------------
 
-    def _supervisor(self, cwd: str) -> "Supervisor[Link]":
+    def _supervisor(self, cwd: str) -> "Supervisor[AgentLink]":
         """The one that a new conversation uses; it is given back with `leave`."""
         folder = Path(cwd) if self.program.in_folder else None
         if self.program.separate:
@@ -143,7 +143,7 @@ class AcpAgent:
 
     def supervise(
         self, start_seconds: float | None = None, folder: Path | None = None, *, pooled: bool = True
-    ) -> "Supervisor[Link]":
+    ) -> "Supervisor[AgentLink]":
         """`pooled`: its process waits for a free place; that of a check, which ends at once, does not."""
         program = self.program
         return Supervisor(
@@ -158,14 +158,14 @@ class AcpAgent:
             pool=self._pool if pooled else None,
         )
 
-    async def _connect(self, process: Process) -> "Link":
-        from portico.agents.acp.link import Link
+    async def _connect(self, process: Process) -> "AgentLink":
+        from portico.agents.acp.link import AgentLink
 
-        link = Link(process, files=self.program.files, terminals=self.program.terminals)
+        link = AgentLink(process, files=self.program.files, terminals=self.program.terminals)
         await link.initialize()
         return link
 
-    async def leave(self, supervisor: "Supervisor[Link]") -> None:
+    async def leave(self, supervisor: "Supervisor[AgentLink]") -> None:
         """A conversation has ended, and with it the process that only it used."""
         if supervisor not in self._uses:
             return
@@ -175,13 +175,13 @@ class AcpAgent:
             self._by_folder = {cwd: each for cwd, each in self._by_folder.items() if each is not supervisor}
             await supervisor.close()
 
-    async def authenticate(self, link: "Link") -> None:
+    async def authenticate(self, link: "AgentLink") -> None:
         """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""
         if self.program.auth is None:
             raise SignInRequired(self.sign_in_words(link))
         await link.request("authenticate", {"methodId": self.program.auth})
 
-    def sign_in_words(self, link: "Link") -> str:
+    def sign_in_words(self, link: "AgentLink") -> str:
         methods = link.about.get("authMethods")
         known = [str(each.get("id")) for each in methods if isinstance(each, dict)] if isinstance(methods, list) else []
         hint = f" or name a method in the settings: auth = one of {known}" if known else ""
@@ -192,7 +192,7 @@ class AcpAgent:
         return f"Run: {self.program.login}" if self.program.login else "Sign in with its own command line"
 
     @contextmanager
-    def signing_in(self, link: "Link") -> Iterator[None]:
+    def signing_in(self, link: "AgentLink") -> Iterator[None]:
         """What it says about a missing sign-in is remembered, for lists and for `doctor`, until it works. Its process
         is not asked again: a new one looks for the login that a person has made meanwhile."""
         try:
@@ -229,7 +229,7 @@ class AcpAgent:
 
         return Servers(self._servers if self.program.mcp else {}, self._home, self.tools, opening)
 
-    def learn(self, link: "Link", answer: Json) -> None:
+    def learn(self, link: "AgentLink", answer: Json) -> None:
         """Keeps what describes the agent for the next time."""
         found = {choice.category: choice for choice in choices(answer)}
         model, mode = found.pop("model", None), found.pop("mode", None)
@@ -263,7 +263,7 @@ class AcpAgent:
             return AgentFacts()
 
 
-def _models(choice: Choice) -> list[Model]:
+def _models(choice: OptionChoice) -> list[Model]:
     """The agent's own choice first: it is what a session gets that names none."""
     order = sorted(choice.values, key=lambda ident: ident != choice.current)
     return [Model(ident, choice.values[ident] or ident) for ident in order]

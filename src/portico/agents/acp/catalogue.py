@@ -53,7 +53,7 @@ class Listed(Struct, frozen=True):
     distribution: Distribution = Distribution()
 
 
-class Source(Struct, frozen=True):
+class AgentSource(Struct, frozen=True):
     """What is installed for an agent, and how it is started."""
 
     kind: str
@@ -114,14 +114,14 @@ def _fetch(address: str) -> bytes:
     return bytes(data)
 
 
-def source(agent: Listed) -> Source:
+def source(agent: Listed) -> AgentSource:
     """Where it can be had from a package registry. BadRequest if nowhere."""
     npm, pypi = agent.distribution.npx, agent.distribution.uvx
     if npm is not None:
-        return Source("npm", _checked(agent, npm, _NPM), npm.args, npm.env)
+        return AgentSource("npm", _checked(agent, npm, _NPM), npm.args, npm.env)
     if pypi is not None:
         package = _checked(agent, pypi, _PYPI).removesuffix("@latest").replace("@", "==")
-        return Source("pypi", package, pypi.args, pypi.env)
+        return AgentSource("pypi", package, pypi.args, pypi.env)
     where = f" See {agent.repository}." if agent.repository else ""
     raise BadRequest(
         f"{agent.id!r} comes as a program to download, not as a package of npm or PyPI.{where} Once it is installed: "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from acp import PROTOCOL_VERSION
 
-from portico.agents.acp.link import Link
+from portico.agents.acp.link import AgentLink
 from portico.agents.acp.program import Program
 from portico.errors import AgentError, AgentUnavailable
 from portico.host.agent import Check, CheckStatus
@@ -40,7 +40,7 @@ async def check(agent: "AcpAgent") -> Check:
         await supervisor.close()
 
 
-async def _shake_hands(agent: "AcpAgent", link: Link, folder: str) -> Check:
+async def _shake_hands(agent: "AcpAgent", link: AgentLink, folder: str) -> Check:
     spoken = link.about.get("protocolVersion")
     if spoken != PROTOCOL_VERSION:
         return Check(

@@ -15,7 +15,7 @@ RESERVED = APPROVAL_KEYS | HOST_KEYS
 
 
 @dataclass(frozen=True)
-class Choice:
+class OptionChoice:
     category: str
     """`model`, `mode`, or the id of another option."""
     current: str
@@ -40,7 +40,7 @@ class Choice:
         return {"type": "string", "title": self.name or self.category, "enum": list(self.values)}
 
 
-def choices(answer: Json) -> Iterator[Choice]:
+def choices(answer: Json) -> Iterator[OptionChoice]:
     """Those in the answer to a new session: as options, or models and modes in fields of their own."""
     seen: set[str] = set()
     for option in _objects(answer.get("configOptions")):
@@ -50,13 +50,13 @@ def choices(answer: Json) -> Iterator[Choice]:
         values = _values(option)
         if values and category not in seen | RESERVED:
             seen.add(category)
-            yield Choice(category, str(option.get("currentValue")), values, ident, str(option.get("name") or ""))
+            yield OptionChoice(category, str(option.get("currentValue")), values, ident, str(option.get("name") or ""))
     for category, field, many in (("model", "models", "availableModels"), ("mode", "modes", "availableModes")):
         state = answer.get(field)
         if isinstance(state, dict) and category not in seen:
             key = "modelId" if category == "model" else "id"
             values = {str(each.get(key)): str(each.get("name")) for each in _objects(state.get(many))}
-            yield Choice(category, str(state.get(f"current{category.title()}Id")), values, None)
+            yield OptionChoice(category, str(state.get(f"current{category.title()}Id")), values, None)
 
 
 def _values(option: Json) -> dict[str, str]:

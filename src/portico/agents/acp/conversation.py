@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portico.agents.acp.autonomy import asking, kind_of
-from portico.agents.acp.choice import Choice, choices
-from portico.agents.acp.link import Link
+from portico.agents.acp.choice import OptionChoice, choices
+from portico.agents.acp.link import AgentLink
 from portico.agents.acp.owntool import OwnTools
 from portico.agents.acp.prompt import Texts, blocks
-from portico.agents.acp.replay import Replay, ping
+from portico.agents.acp.replay import HistoryReplay, ping
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.spoken import failure
 from portico.agents.acp.update import Updates
@@ -39,13 +39,13 @@ _STOPS = {
 
 
 class AcpConversation:
-    def __init__(self, agent: "AcpAgent", opening: Opening, supervisor: Supervisor[Link]) -> None:
+    def __init__(self, agent: "AcpAgent", opening: Opening, supervisor: Supervisor[AgentLink]) -> None:
         self._agent = agent
         self._supervisor = supervisor
         self._opening = opening
         self._vendor = opening.vendor
         self._service = Service(opening.cwd, opening.folders or ())
-        self._link: Link | None = None
+        self._link: AgentLink | None = None
         self._servers = agent.servers(opening)
         self._turn: Turn | None = None
         self._updates: Updates | None = None
@@ -53,7 +53,7 @@ class AcpConversation:
         self._prelude = ""
         self._notes: list[str] = []
         self._commands: list[Json] | None = None
-        self._choices: list[Choice] = []
+        self._choices: list[OptionChoice] = []
         self._chosen: dict[str, str] = {}
         """What the session wanted of each choice when it was last looked at: what the agent does to it since stays."""
         self._ended: asyncio.Future[Json] | None = None
@@ -64,14 +64,14 @@ class AcpConversation:
 
     # -- opening -----------------------------------------------------------------------------------------------
 
-    async def begin(self) -> Link:
+    async def begin(self) -> AgentLink:
         """Connects to a living process and takes the conversation up there: by its id, or told in words."""
         await self._leave()
         link = await self._supervisor.get(self._opening.tell)
         with self._supervisor.busy(link), self._agent.signing_in(link):
             return await self._join(link)
 
-    async def _join(self, link: Link) -> Link:
+    async def _join(self, link: AgentLink) -> AgentLink:
         base: Json = {"cwd": self._opening.cwd, "mcpServers": await self._mcp_servers(link)}
         more = [each for each in self._opening.folders or () if each != self._opening.cwd]
         if more and link.several_folders:
@@ -89,7 +89,7 @@ class AcpConversation:
         await self._configure(link, self._opening.config)
         return link
 
-    async def _resume(self, link: Link, base: Json) -> Json | None:
+    async def _resume(self, link: AgentLink, base: Json) -> Json | None:
         """None: the agent cannot, or has forgotten it."""
         if link.capability("sessionCapabilities", "resume"):
             method = "session/resume"
@@ -97,7 +97,7 @@ class AcpConversation:
             method = "session/load"
         else:
             return None
-        vendor, replay = str(self._vendor), Replay(self)
+        vendor, replay = str(self._vendor), HistoryReplay(self)
         link.join(vendor, replay)
         try:
             answer = await link.request(method, {**base, "sessionId": vendor})
@@ -112,7 +112,7 @@ class AcpConversation:
         finally:
             link.part(vendor, replay)
 
-    async def _fork(self, link: Link, base: Json) -> Json | None:
+    async def _fork(self, link: AgentLink, base: Json) -> Json | None:
         """None: it is no fork, or the agent cannot."""
         source = self._opening.fork_of
         if source is None or not link.capability("sessionCapabilities", "fork"):
@@ -127,7 +127,7 @@ class AcpConversation:
         self._vendor = str(answer.get("sessionId"))
         return answer
 
-    async def _new(self, link: Link, base: Json) -> Json:
+    async def _new(self, link: AgentLink, base: Json) -> Json:
         try:
             answer = await link.request("session/new", base)
         except AgentUnavailable:
@@ -139,7 +139,7 @@ class AcpConversation:
             self._notes.append(NOTE)
         return answer
 
-    async def _mcp_servers(self, link: Link) -> list[Json]:
+    async def _mcp_servers(self, link: AgentLink) -> list[Json]:
         program = self._agent.program
         if not program.mcp:
             return []
@@ -154,7 +154,7 @@ class AcpConversation:
     async def _answer_server(self, method: str, params: Json) -> Json:
         return {"action": "cancel"} if self._turn is None else await elicit(params, self._turn)
 
-    async def _configure(self, link: Link, config: Json) -> None:
+    async def _configure(self, link: AgentLink, config: Json) -> None:
         """The model, the mode and whatever else the session wants, where the agent has it."""
         own = {"model": self._opening.model, "mode": config.get("mode") or self._agent.program.mode}
         for choice in self._choices:
@@ -204,7 +204,7 @@ class AcpConversation:
         self._notes.clear()
         self._tell_commands()
 
-    async def _prompt(self, link: Link, message: Message) -> Json:
+    async def _prompt(self, link: AgentLink, message: Message) -> Json:
         content = await blocks(
             message,
             self._service.files,
@@ -220,7 +220,7 @@ class AcpConversation:
             return reply
         return await link.process.alive(asyncio.shield(self._ended))
 
-    def _texts(self, link: Link) -> Texts:
+    def _texts(self, link: AgentLink) -> Texts:
         if not link.capability("promptCapabilities", "embeddedContext"):
             return "links"
         return "embedded" if self._agent.program.embeds else "words"

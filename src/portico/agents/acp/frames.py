@@ -36,7 +36,7 @@ Place = tuple[str, str, Any]
 """Where a piece of text belongs: the session, the kind of update, the message."""
 
 
-class Piece:
+class TextUpdate:
     """An update that is nothing but a text, with the further ones that came together with it."""
 
     def __init__(self, place: Place, params: Json, text: str) -> None:
@@ -51,21 +51,21 @@ class Piece:
         content = {**self._params["update"]["content"], "text": "".join(self.texts)}
         return {**self._params, "update": {**self._params["update"], "content": content}}
 
-    def like(self, text: str) -> "Piece":
-        return Piece(self.place, self._params, text)
+    def like(self, text: str) -> "TextUpdate":
+        return TextUpdate(self.place, self._params, text)
 
 
 class Form:
     """The line of one piece. The next ones differ in the text alone: whatever has the same beginning and the same end
     around a JSON text is the same update with that text, and need not be read as a whole."""
 
-    def __init__(self, piece: Piece, head: bytes, tail: bytes) -> None:
+    def __init__(self, piece: TextUpdate, head: bytes, tail: bytes) -> None:
         self.piece = piece
         self._head, self._tail = head, tail
         self._around = len(head) + len(tail)
 
     @classmethod
-    def of(cls, line: bytes, piece: Piece) -> "Form | None":
+    def of(cls, line: bytes, piece: TextUpdate) -> "Form | None":
         """None where it is not clear which of its texts is the one, or it is written in a way that we do not know."""
         text = msgspec.json.encode(piece.texts[0])
         for key in _KEYS:
@@ -92,7 +92,7 @@ class Frames:
         self._hear = hear
         self._rest: list[bytes] = []
         self._size = 0
-        self._messages: deque[Json | Piece] = deque()
+        self._messages: deque[Json | TextUpdate] = deque()
         self._form: Form | None = None
         self._handed = False
         self._read_at = 0.0
@@ -111,7 +111,7 @@ class Frames:
         while True:
             while self._messages:
                 message = self._messages.popleft()
-                if isinstance(message, Piece):
+                if isinstance(message, TextUpdate):
                     await self._hear(message.params)
                 elif message.get("method") == UPDATE:
                     params = message.get("params")
@@ -136,7 +136,7 @@ class Frames:
         began = now()
         await self._read()
         self._read_at = now()
-        only_updates = all(isinstance(each, Piece) or each.get("method") == UPDATE for each in self._messages)
+        only_updates = all(isinstance(each, TextUpdate) or each.get("method") == UPDATE for each in self._messages)
         self._quick = self._quick + 1 if only_updates and self._read_at - began < BREATH_SECONDS else 0
 
     async def _read(self) -> None:
@@ -171,9 +171,9 @@ class Frames:
         self._form = Form.of(line, piece)
         self._grow(piece, piece.texts[0])
 
-    def _grow(self, piece: Piece, text: str) -> None:
+    def _grow(self, piece: TextUpdate, text: str) -> None:
         last = self._messages[-1] if self._messages else None
-        if isinstance(last, Piece) and last.place == piece.place:
+        if isinstance(last, TextUpdate) and last.place == piece.place:
             last.texts.append(text)
         else:
             self._messages.append(piece.like(text))
@@ -190,7 +190,7 @@ class Frames:
         return None
 
 
-def _piece(params: Any) -> Piece | None:
+def _piece(params: Any) -> TextUpdate | None:
     """None for anything but a text that says something."""
     if not isinstance(params, dict) or not isinstance(update := params.get("update"), dict):
         return None
@@ -200,4 +200,4 @@ def _piece(params: Any) -> Piece | None:
     text = content.get("text")
     if not isinstance(text, str) or not text:  # an empty one is about its remarks
         return None
-    return Piece((str(params.get("sessionId")), str(kind), update.get("messageId")), params, text)
+    return TextUpdate((str(params.get("sessionId")), str(kind), update.get("messageId")), params, text)

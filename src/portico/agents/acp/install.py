@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from msgspec import Struct
 
-from portico.agents.acp.catalogue import Source
+from portico.agents.acp.catalogue import AgentSource
 from portico.errors import AgentUnavailable, BadRequest, Unreachable
 
 SECONDS = 900
@@ -30,11 +30,11 @@ class Offer(Struct, frozen=True):
     """What the bytes are."""
 
 
-def offer(source: Source) -> Offer:
+def offer(source: AgentSource) -> Offer:
     return _offer_npm(source) if source.kind == "npm" else _offer_pypi(source)
 
 
-def install(source: Source, folder: Path) -> list[str]:
+def install(source: AgentSource, folder: Path) -> list[str]:
     """The command that starts it, with the program's whole path. If it fails, what was there before is there again."""
     before = folder.with_name(f".{folder.name}.before")
     shutil.rmtree(before, ignore_errors=True)
@@ -77,7 +77,7 @@ def _npm_program() -> str:
     return found
 
 
-def _offer_npm(source: Source) -> Offer:
+def _offer_npm(source: AgentSource) -> Offer:
     fields = ["license", "dist.unpackedSize"]
     text = _run([_npm_program(), "view", source.package, *fields, "--json"], f"npm view {source.package}")
     found: Any = json.loads(text or "{}")
@@ -87,7 +87,7 @@ def _offer_npm(source: Source) -> Offer:
     return Offer(str(licence), found.get("dist.unpackedSize"), "unpacked, without what it depends on")
 
 
-def _npm(source: Source, folder: Path) -> Path:
+def _npm(source: AgentSource, folder: Path) -> Path:
     command = [_npm_program(), "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--loglevel=error"]
     _run([*command, source.package], f"npm install {source.package}")
     package = json.loads((folder / "node_modules" / source.name / "package.json").read_text("utf-8"))
@@ -96,7 +96,7 @@ def _npm(source: Source, folder: Path) -> Path:
     return folder / "node_modules" / ".bin" / _choose(names, source)
 
 
-def _choose(names: list[str], source: Source) -> str:
+def _choose(names: list[str], source: AgentSource) -> str:
     """As npx and uvx do: the only program, or the one that is called like its package."""
     own = source.name.rpartition("/")[2]
     if own in names or len(names) == 1:
@@ -110,7 +110,7 @@ def _choose(names: list[str], source: Source) -> str:
 _PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
 
 
-def _offer_pypi(source: Source) -> Offer:
+def _offer_pypi(source: AgentSource) -> Offer:
     command = [sys.executable, *_PIP, "--dry-run", "--ignore-installed", "--report", "-", source.package]
     found = json.loads(_run(command, f"pip install --dry-run {source.package}"))["install"]
     first: Any = next((each["metadata"] for each in found if each.get("requested")), {})
@@ -133,13 +133,13 @@ def _downloads(addresses: list[str]) -> int | None:
     return total
 
 
-def _pypi(source: Source, folder: Path) -> Path:
+def _pypi(source: AgentSource, folder: Path) -> Path:
     venv.create(folder, with_pip=True)
     _run([str(folder / "bin" / "python"), *_PIP, source.package], f"pip install {source.package}")
     return folder / "bin" / _choose(_scripts(folder, source), source)
 
 
-def _scripts(folder: Path, source: Source) -> list[str]:
+def _scripts(folder: Path, source: AgentSource) -> list[str]:
     places = [str(each) for each in folder.glob("lib/python*/site-packages")]
     wanted = _plain(source.name)
     found = next((each for each in distributions(path=places) if _plain(_name(each)) == wanted), None)

@@ -44,7 +44,7 @@ class UpdateListener(Protocol):
         """Whether the agent has announced this call of a session tool here."""
 
 
-class Link:
+class AgentLink:
     def __init__(self, process: Process, *, files: bool = True, terminals: bool = True) -> None:
         self.process = process
         self.about: Json = {}

@@ -13,7 +13,7 @@ from portico.errors import AgentDied, AgentError, Conflict
 from portico.events import Json
 
 if TYPE_CHECKING:
-    from portico.agents.acp.link import Link, UpdateListener
+    from portico.agents.acp.link import AgentLink, UpdateListener
 
 PING = "_portico/ping"
 """An extension method: who does not know it must say so, and that is an answer."""
@@ -25,7 +25,7 @@ _KEPT = ("available_commands_update",)
 logger = logging.getLogger("portico.agents.acp")
 
 
-class Replay:
+class HistoryReplay:
     """Sits in the place of the conversation until the agent has told everything."""
 
     def __init__(self, ears: "UpdateListener") -> None:
@@ -43,7 +43,7 @@ class Replay:
     def expects(self, tool: str, arguments: Json) -> bool:
         return False
 
-    async def over(self, link: "Link", session: str) -> None:
+    async def over(self, link: "AgentLink", session: str) -> None:
         """Returns when a whole round trip brought nothing more."""
         heard, answers = -1, True
         while answers and heard != self._heard:
@@ -51,7 +51,7 @@ class Replay:
             answers = await ping(link, session)
 
 
-async def ping(link: "Link", session: str) -> bool:
+async def ping(link: "AgentLink", session: str) -> bool:
     """When it returns, all that the agent said before is here. False: it does not answer such questions."""
     try:
         async with asyncio.timeout(_PING_SECONDS):

@@ -10,7 +10,7 @@ from pathlib import Path
 from portico.agents.agent import Opening
 from portico.agents.mcp.client import Serve
 from portico.agents.mcp.relay import Relay
-from portico.agents.mcp.server import Server
+from portico.agents.mcp.server import RunningServer
 from portico.agents.servers import McpServer, session_server
 from portico.agents.toolserver import ToolServer
 from portico.errors import AgentError
@@ -53,7 +53,7 @@ class Servers:
                 yield {"type": "http", "name": name, "url": server.url, "headers": headers}
 
     async def _relay(self, name: str, settings: McpServer, serving: Serve, note: Callable[[str], None]) -> Json | None:
-        relay = Relay(Server(name, settings, self._home, self._cwd), serving)
+        relay = Relay(RunningServer(name, settings, self._home, self._cwd), serving)
         self._relays.append(relay)
         try:
             await relay.open()

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.agents.agent import AgentContext, AgentInfo, Autonomy, Capabilities, Check, Model, Opening, Resource
-from portico.agents.copilot.option import EFFORT, EFFORTS, Options, thinking
+from portico.agents.copilot.option import EFFORT, EFFORTS, CopilotOptions, thinking
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -59,7 +59,7 @@ class RuntimeFacts(Struct):
 class CopilotAgent:
     id = "copilot"
 
-    def __init__(self, options: Options, context: AgentContext) -> None:
+    def __init__(self, options: CopilotOptions, context: AgentContext) -> None:
         self.options = options
         self._pool = context.pool
         self._settings = context.settings

@@ -4,7 +4,7 @@ import msgspec
 from copilot import session_events as s
 
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
-from portico.agents.copilot.message import Messages
+from portico.agents.copilot.message import CopilotMessages
 from portico.agents.copilot.notice import notice_of
 
 KINDS = {
@@ -27,7 +27,7 @@ class Events:
         self._refused: set[str] = set()
         self._children: dict[str, Turn] = {}
         """By the id of the tool call that started the sub-agent, and by the sub-agent's own id."""
-        self._messages = Messages()
+        self._messages = CopilotMessages()
         self._shells: set[str] = set()
         """Calls whose output is told piece by piece."""
         self.error: s.SessionErrorData | None = None

@@ -12,7 +12,7 @@ from portico.agents.copilot.notice import failure_words
 from portico.events import PartKind
 
 
-class Messages:
+class CopilotMessages:
     """Of one turn and its sub-agents."""
 
     def __init__(self) -> None:

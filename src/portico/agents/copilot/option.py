@@ -29,7 +29,7 @@ def thinking(efforts: Sequence[str]) -> Json:
     return {"type": "object", "properties": {THINKING: {"type": "string", "title": "Thinking", "enum": list(efforts)}}}
 
 
-class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class KeyProvider(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """`[agents.copilot.provider]`: bring your own key. Models answer there, and no GitHub login is needed."""
 
     base_url: str
@@ -53,7 +53,7 @@ class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=T
         return config
 
 
-class Options(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class CopilotOptions(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     program: str = "copilot"
     """The Copilot CLI, or its runtime; looked for on the PATH."""
     arguments: list[str] = []
@@ -63,7 +63,7 @@ class Options(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     """Copilot's own folder; `~/.copilot` when absent."""
     models: list[str] = []
     """With a provider: its models. The first is the default."""
-    provider: Provider | None = None
+    provider: KeyProvider | None = None
     start_timeout: float = START_SECONDS
     idle_timeout: Annotated[float, Meta(ge=0)] = IDLE_SECONDS
     """Seconds without a turn after which its process is ended; 0: never."""
@@ -83,9 +83,9 @@ class Options(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
         return version if isinstance(version, str) else ""
 
 
-def read(settings: Json) -> Options:
+def read(settings: Json) -> CopilotOptions:
     try:
-        options = msgspec.convert(settings.get("copilot", {}), Options)
+        options = msgspec.convert(settings.get("copilot", {}), CopilotOptions)
     except msgspec.ValidationError as error:
         raise BadRequest(f"[agents.copilot]: {error}", field="agents.copilot") from None
     if options.provider is not None and not options.models:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from portico.agents.loop.conversation import LoopConversation
     from portico.agents.loop.discovery import Directory
     from portico.agents.loop.model_call import Lacking
-    from portico.agents.mcp.sign_in import Bearer, Tokens
+    from portico.agents.mcp.sign_in import Bearer, McpTokens
 
 NAME = "Built-in agent"
 ABOUT = "Works with any OpenAI-compatible model, in small steps, with your approval."
@@ -114,10 +114,10 @@ class LoopWithSignIn(LoopAgent):
     """The same with MCP servers behind addresses: they may want a token, and a client's counts for its turns alone."""
 
     @cached_property
-    def tokens(self) -> "Tokens":
-        from portico.agents.mcp.sign_in import Tokens
+    def tokens(self) -> "McpTokens":
+        from portico.agents.mcp.sign_in import McpTokens
 
-        return Tokens()
+        return McpTokens()
 
     def resources(self) -> list[Resource]:
         return list(self.tokens.resources.values())

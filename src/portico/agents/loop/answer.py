@@ -43,7 +43,7 @@ class NoList(ModelError):
     """It answers, but does not say which models there are."""
 
 
-class Spent(Struct, frozen=True):
+class TokensSpent(Struct, frozen=True):
     input: int = 0
     output: int = 0
     cached: int = 0
@@ -55,7 +55,7 @@ class Reply(Struct, frozen=True):
     text: str
     calls: list[NativeCall]
     finish: str
-    usage: Spent | None = None
+    usage: TokensSpent | None = None
 
 
 class _Function(Struct):
@@ -116,7 +116,7 @@ Report = Callable[[str, str], None]
 """Called with the new text and the new reasoning."""
 
 
-class Answer:
+class StreamedAnswer:
     """Grows with the stream."""
 
     def __init__(self, name: str, report: Report) -> None:
@@ -126,7 +126,7 @@ class Answer:
         self._size = 0
         self._calls: dict[int, tuple[str, str, list[str]]] = {}
         self._finish = ""
-        self._usage: Spent | None = None
+        self._usage: TokensSpent | None = None
         self._ended = False
 
     def take(self, lines: list[bytes]) -> bool:
@@ -217,9 +217,11 @@ class Answer:
         return Reply("".join(self._texts), calls, self._finish, self._usage)
 
 
-def _spent(usage: _Usage) -> Spent:
+def _spent(usage: _Usage) -> TokensSpent:
     details = usage.prompt_tokens_details or _Details()
-    return Spent(usage.prompt_tokens or 0, usage.completion_tokens or 0, details.cached_tokens or 0, usage.cost or 0.0)
+    return TokensSpent(
+        usage.prompt_tokens or 0, usage.completion_tokens or 0, details.cached_tokens or 0, usage.cost or 0.0
+    )
 
 
 def error_words(error: Any) -> str:

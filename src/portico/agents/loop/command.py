@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from portico.agents.loop.protocol import Action
+from portico.agents.loop.protocol import ModelAction
 from portico.agents.loop.run import perform_own
 from portico.agents.loop.settings import Current
-from portico.agents.loop.tools import Toolbox
+from portico.agents.loop.tools import LoopToolbox
 from portico.errors import NotFound
 from portico.events import Json
 from portico.host.state import CallPart, SessionState
@@ -19,12 +19,12 @@ SAMPLE = 10
 """Files that a diagnosis shows."""
 
 
-async def execute(name: str, argument: str, turn: Turn, toolbox: Toolbox, current: Current, about: Json) -> None:
+async def execute(name: str, argument: str, turn: Turn, toolbox: LoopToolbox, current: Current, about: Json) -> None:
     match name:
         case "files":
             turn.text(await _files(turn))
         case "run":
-            answer = await perform_own(turn, Action("runCommand", {"command": argument}), toolbox, current)
+            answer = await perform_own(turn, ModelAction("runCommand", {"command": argument}), toolbox, current)
             turn.text(answer)
         case "diag":
             turn.text(await _diagnosis(toolbox, current, about))
@@ -49,7 +49,7 @@ def _touched(state: SessionState) -> set[str]:
     return {msgspec.json.decode(call.input)["path"] for call in calls if call.tool in ("createFile", "editFile")}
 
 
-async def _diagnosis(toolbox: Toolbox, current: Current, about: Json) -> str:
+async def _diagnosis(toolbox: LoopToolbox, current: Current, about: Json) -> str:
     project = toolbox.roots.project
     sample: list[str] = []
     for prefix, jail in toolbox.roots.parts():

@@ -7,10 +7,10 @@ from portico.agents.loop.command import execute
 from portico.agents.loop.compaction import after_summary
 from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
-from portico.agents.loop.run import Run
+from portico.agents.loop.run import LoopRun
 from portico.agents.loop.servers import ServerTools, tool_name
 from portico.agents.loop.settings import Current
-from portico.agents.loop.tools import Toolbox
+from portico.agents.loop.tools import LoopToolbox
 from portico.agents.loop.transcript import Entry, UserText, of_parts
 from portico.events import Json
 from portico.host.context import to_agent
@@ -27,7 +27,7 @@ class LoopConversation:
     def __init__(self, agent: LoopAgent, opening: Opening) -> None:
         self._agent = agent
         self._opening = opening
-        self._run: Run | None = None
+        self._run: LoopRun | None = None
         bearer = agent.bearer(opening.client)
         self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, bearer)
 
@@ -49,7 +49,7 @@ class LoopConversation:
         toolbox = self._toolbox(turn, current)
         said = await self._said(goal, message, turn, toolbox)
         asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
-        run = Run(turn, asker, current, [*self._before(turn), said])
+        run = LoopRun(turn, asker, current, [*self._before(turn), said])
         if not wants_agent:
             await run.chat()
             return
@@ -68,10 +68,10 @@ class LoopConversation:
             about |= {"models": names, "model": turn.model, "missing": await directory.missing(current)}
         await execute(name, argument, turn, self._toolbox(turn, current), current, about)
 
-    def _toolbox(self, turn: Turn, current: Current) -> Toolbox:
-        return Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders))
+    def _toolbox(self, turn: Turn, current: Current) -> LoopToolbox:
+        return LoopToolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders))
 
-    async def _said(self, goal: str, message: Message, turn: Turn, toolbox: Toolbox) -> UserText:
+    async def _said(self, goal: str, message: Message, turn: Turn, toolbox: LoopToolbox) -> UserText:
         """The message with what is attached to it; a notice says what was left out."""
         attached = [await attachment.read(each, toolbox.roots.files) for each in message.attachments]
         texts = [f"=== attached: {each.label}\n{each.text}" for each in attached if each.text is not None]

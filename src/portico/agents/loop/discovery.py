@@ -13,12 +13,12 @@ from pathlib import Path
 
 from portico.agents.certificates import certificates
 from portico.agents.loop.answer import ModelError, NoList
-from portico.agents.loop.endpoint import Endpoint
+from portico.agents.loop.endpoint import ModelEndpoint
 from portico.agents.loop.settings import Current, LoopSettings
 from portico.errors import AgentUnavailable
 from portico.models.catalogue import is_toy
 from portico.models.server import LocalServers
-from portico.models.store import Store
+from portico.models.store import ModelStore
 
 FRESH_SECONDS = 10.0
 """How long a list of models is believed: describing an agent must not cost a request each time."""
@@ -46,7 +46,7 @@ HOW_TO_GET_ONE = (
 class EndpointSource:
     """An endpoint and what it offers. `problem` says why it does not answer."""
 
-    endpoint: Endpoint
+    endpoint: ModelEndpoint
     guessed: bool
     models: list[str] = field(default_factory=list)
     problem: str = ""
@@ -57,10 +57,10 @@ class Directory:
 
     def __init__(self, home: Path, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
-        self._store = Store(home / "models")
+        self._store = ModelStore(home / "models")
         self._servers = LocalServers()
-        self._running: dict[str, Endpoint] = {}
-        self._retired: list[Endpoint] = []
+        self._running: dict[str, ModelEndpoint] = {}
+        self._retired: list[ModelEndpoint] = []
         self._places: list[EndpointSource] = []
         self._built_from: LoopSettings | None = None
         self._asked_at = 0.0
@@ -87,24 +87,24 @@ class Directory:
                 self._asked_at = time.monotonic()
             return [place for place in self._places if not place.guessed or place.models]
 
-    def _endpoints(self, loop: LoopSettings) -> list[tuple[Endpoint, bool]]:
+    def _endpoints(self, loop: LoopSettings) -> list[tuple[ModelEndpoint, bool]]:
         environ, timeout = self._environ, loop.timeout
-        found: list[tuple[Endpoint, bool]] = []
+        found: list[tuple[ModelEndpoint, bool]] = []
         if loop.base_url:
             key = loop.api_key or environ.get(loop.api_key_env, "")
-            found.append((Endpoint("the model endpoint", loop.base_url, key, timeout=timeout), False))
+            found.append((ModelEndpoint("the model endpoint", loop.base_url, key, timeout=timeout), False))
         for name, each in loop.endpoints.items():
-            found.append((Endpoint(name, each.base_url, each.key(environ), timeout=timeout), False))
+            found.append((ModelEndpoint(name, each.base_url, each.key(environ), timeout=timeout), False))
         if not loop.discover:
             return found
         url, key = environ.get("OPENAI_BASE_URL", ""), environ.get("OPENAI_API_KEY", "")
         if url or key:
             found.append(
-                (Endpoint("OpenAI" if not url else "OPENAI_BASE_URL", url or OPENAI, key, timeout=timeout), False)
+                (ModelEndpoint("OpenAI" if not url else "OPENAI_BASE_URL", url or OPENAI, key, timeout=timeout), False)
             )
         ollama = environ.get("OLLAMA_HOST", OLLAMA).removeprefix("http://").removesuffix("/")
-        found.append((Endpoint("Ollama", f"http://{ollama}/v1", timeout=timeout), True))
-        found.append((Endpoint("llama.cpp", LLAMA_CPP, timeout=timeout, schema_first=True), True))
+        found.append((ModelEndpoint("Ollama", f"http://{ollama}/v1", timeout=timeout), True))
+        found.append((ModelEndpoint("llama.cpp", LLAMA_CPP, timeout=timeout, schema_first=True), True))
         return found
 
     def local(self) -> list[str]:
@@ -131,7 +131,7 @@ class Directory:
         problem = refused or next((place.problem for place in places if place.problem), "")
         return problem or HOW_TO_GET_ONE
 
-    async def find(self, model: str, current: Current) -> Endpoint:
+    async def find(self, model: str, current: Current) -> ModelEndpoint:
         """Where `model` answers. A name that nobody lists goes to the first endpoint: lists are not always whole."""
         places = await self.places(current)
         for place in places:
@@ -144,7 +144,7 @@ class Directory:
             return places[0].endpoint
         raise AgentUnavailable(HOW_TO_GET_ONE)
 
-    async def _own(self, model: str, path: Path, loop: LoopSettings) -> Endpoint:
+    async def _own(self, model: str, path: Path, loop: LoopSettings) -> ModelEndpoint:
         """A model that we run ourselves; a child that was started anew has a new address."""
         server = self._servers.server(model, path)
         address = await server.address(loop.unload_minutes * 60)
@@ -153,7 +153,7 @@ class Directory:
             return before
         if before is not None:
             await before.close()
-        endpoint = Endpoint(
+        endpoint = ModelEndpoint(
             model,
             address.url,
             address.key,

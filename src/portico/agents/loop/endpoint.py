@@ -20,12 +20,12 @@ from portico.agents.certificates import certificates
 from portico.agents.loop.answer import (
     ANSWER_MAX,
     ERROR_CHARS,
-    Answer,
     Feature,
     ModelError,
     NoList,
     Reply,
     Report,
+    StreamedAnswer,
     error_words,
 )
 from portico.events import Json
@@ -50,7 +50,7 @@ _WORDS: dict[Feature, tuple[str, ...]] = {
 }
 
 
-class Ask(Struct, frozen=True):
+class CompletionRequest(Struct, frozen=True):
     """One request. `tools` and `schema` are asked for only where the endpoint is believed to know them."""
 
     model: str
@@ -89,7 +89,7 @@ class _List(Struct):
     data: list[_Listed] = []
 
 
-class Endpoint:
+class ModelEndpoint:
     """Where models answer. `close` it when it is not needed any more."""
 
     def __init__(
@@ -145,13 +145,13 @@ class Endpoint:
         except (ValueError, RecursionError) as error:
             raise ModelError(f"{self.name} at {self.url} lists its models in no known form.") from error
 
-    async def ask(self, ask: Ask, report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
+    async def ask(self, ask: CompletionRequest, report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
         """Streams one answer; returns when it is whole. `drained` holds us up when the disk is slower."""
         with self._using():
             return await self._ask(ask, report, drained)
 
-    async def _ask(self, ask: Ask, report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
-        answer = Answer(self.name, report)
+    async def _ask(self, ask: CompletionRequest, report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
+        answer = StreamedAnswer(self.name, report)
         try:
             request = self._http.build_request(
                 "POST",

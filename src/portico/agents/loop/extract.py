@@ -28,7 +28,7 @@ class Document(NamedTuple):
     """It stands behind a brace that never closes: it may be a piece of something that was cut off."""
 
 
-class Piece(NamedTuple):
+class AnswerPiece(NamedTuple):
     text: str
     loose: bool = False
 
@@ -46,15 +46,15 @@ def documents(text: str) -> Iterator[Document]:
             yield Document(value, candidate.loose)
 
 
-def _candidates(text: str) -> Iterator[Piece]:
-    yield Piece(text.strip())
-    yield from reversed([Piece(match[1].strip()) for match in _FENCE.finditer(text)][-CANDIDATES_MAX:])
+def _candidates(text: str) -> Iterator[AnswerPiece]:
+    yield AnswerPiece(text.strip())
+    yield from reversed([AnswerPiece(match[1].strip()) for match in _FENCE.finditer(text)][-CANDIDATES_MAX:])
     yield from reversed(balanced(text))
 
 
-def balanced(text: str) -> list[Piece]:
+def balanced(text: str) -> list[AnswerPiece]:
     """The outermost `{...}` pieces in order; braces inside JSON strings do not count."""
-    found: list[Piece] = []
+    found: list[AnswerPiece] = []
     dead_ends = 0
     start = text.find("{")
     while start >= 0 and len(found) < CANDIDATES_MAX and dead_ends < DEAD_ENDS_MAX:
@@ -63,7 +63,7 @@ def balanced(text: str) -> list[Piece]:
             dead_ends += 1
             start = text.find("{", start + 1)
         else:
-            found.append(Piece(text[start:end], dead_ends > 0))
+            found.append(AnswerPiece(text[start:end], dead_ends > 0))
             start = text.find("{", end)
     return found
 

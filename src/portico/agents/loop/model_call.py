@@ -10,7 +10,7 @@ from typing import Literal
 
 from portico.agents.loop.answer import Feature, ModelError, Reply, Report
 from portico.agents.loop.discovery import Directory
-from portico.agents.loop.endpoint import Ask, Endpoint
+from portico.agents.loop.endpoint import CompletionRequest, ModelEndpoint
 from portico.agents.loop.settings import Current
 from portico.errors import AgentError, SignInRequired
 
@@ -27,7 +27,9 @@ Lacking = dict[tuple[str, str], set[Feature]]
 class Way:
     """How to ask: which model, where, and with which of the optional features."""
 
-    def __init__(self, model: str, endpoint: Endpoint, mode: Mode, usage: bool = True, pictures: bool = True) -> None:
+    def __init__(
+        self, model: str, endpoint: ModelEndpoint, mode: Mode, usage: bool = True, pictures: bool = True
+    ) -> None:
         self.model = model
         self.endpoint = endpoint
         self.mode: Mode = mode
@@ -64,7 +66,7 @@ class ModelCaller:
 
     async def ask(
         self,
-        build: Callable[[Way], Ask],
+        build: Callable[[Way], CompletionRequest],
         report: Report,
         drained: Callable[[], Awaitable[None]],
         void: Callable[[], None] = lambda: None,
@@ -87,7 +89,7 @@ class ModelCaller:
 
     async def _ask_one(
         self,
-        build: Callable[[Way], Ask],
+        build: Callable[[Way], CompletionRequest],
         report: Report,
         drained: Callable[[], Awaitable[None]],
         void: Callable[[], None],
@@ -117,7 +119,7 @@ class ModelCaller:
                 self._notice(f"{error.message} Trying again{f' in {wait:.0f} seconds' if wait >= 5 else ''}.")
                 await self._sleep(wait)
 
-    def _mode(self, endpoint: Endpoint, lacking: set[Feature]) -> Mode:
+    def _mode(self, endpoint: ModelEndpoint, lacking: set[Feature]) -> Mode:
         wanted = self._current.loop.protocol
         order: tuple[Mode, ...] = ("schema", "text") if endpoint.schema_first else ("tools", "schema", "text")
         if wanted != "auto":
@@ -125,7 +127,7 @@ class ModelCaller:
         return next(mode for mode in order if mode == "text" or mode not in lacking)
 
 
-def _asked_for(ask: Ask, feature: Feature) -> bool:
+def _asked_for(ask: CompletionRequest, feature: Feature) -> bool:
     return {
         "tools": bool(ask.tools),
         "schema": ask.schema is not None,

@@ -27,15 +27,15 @@ class Invalid(Exception):
     """What a model wrote is no step. The message goes back to the model."""
 
 
-class Action(Struct, frozen=True):
+class ModelAction(Struct, frozen=True):
     tool: str
     arguments: Json
     id: str | None = None
     """The model's own id of the call, with native tool calls."""
 
 
-class Step(Struct, frozen=True):
-    actions: list[Action] = []
+class ModelStep(Struct, frozen=True):
+    actions: list[ModelAction] = []
     commentary: str = ""
     summary: str = ""
     done: bool = False
@@ -49,7 +49,7 @@ class NativeCall(Struct, frozen=True):
     arguments: str
 
 
-def read_text(text: str) -> Step:
+def read_text(text: str) -> ModelStep:
     """The step that a text means."""
     if not text.strip():
         raise Invalid("Your answer was empty.")
@@ -64,19 +64,19 @@ def read_text(text: str) -> Step:
     raise Invalid(problem)
 
 
-def read_calls(calls: Sequence[NativeCall], text: str) -> Step:
+def read_calls(calls: Sequence[NativeCall], text: str) -> ModelStep:
     """The step that native tool calls mean; what was said beside them is the commentary. A `finish` beside other calls
     is not final: the model has not seen their results yet."""
     if len(calls) > ACTIONS_MAX:
         raise Invalid(f"A step has at most {ACTIONS_MAX} actions.")
-    return _of_actions([Action(call.name, _arguments(call), call.id) for call in calls], text)
+    return _of_actions([ModelAction(call.name, _arguments(call), call.id) for call in calls], text)
 
 
 _FENCED = re.compile(r"```[a-z]*\s*(.*?)\s*```", re.DOTALL)
 _WRAPPED = re.compile(r"\s*<tool_call>(.*?)</tool_call>\s*", re.DOTALL)
 
 
-def read_answer(text: str, tools: Sequence[str]) -> Step:
+def read_answer(text: str, tools: Sequence[str]) -> ModelStep:
     """The step that a text without native calls means: the answer, unless the whole of it is a call or a step. Some
     models write their calls as text, as `{"name", "arguments"}` or between `<tool_call>` tags."""
     if not text.strip():
@@ -87,7 +87,7 @@ def read_answer(text: str, tools: Sequence[str]) -> Step:
             return _of_actions(actions, "")
         if isinstance(value, dict) and ("actions" in value or "finalSummary" in value):
             return _step(value, False)
-    return Step(summary=text, done=True)
+    return ModelStep(summary=text, done=True)
 
 
 def _whole(text: str) -> Iterator[Any]:
@@ -106,17 +106,17 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _written_call(value: Any, tools: Sequence[str]) -> Action | None:
+def _written_call(value: Any, tools: Sequence[str]) -> ModelAction | None:
     if not isinstance(value, dict) or value.get("name") not in (*tools, FINISH):
         return None
     arguments = value.get("arguments", value.get("parameters", {}))
-    return Action(value["name"], arguments) if isinstance(arguments, dict) else None
+    return ModelAction(value["name"], arguments) if isinstance(arguments, dict) else None
 
 
-def _of_actions(actions: list[Action], said: str) -> Step:
+def _of_actions(actions: list[ModelAction], said: str) -> ModelStep:
     if all(action.tool == FINISH for action in actions):
-        return Step(summary=_text(actions[0].arguments.get("finalSummary")) or said, done=True)
-    return Step(actions, commentary=said)
+        return ModelStep(summary=_text(actions[0].arguments.get("finalSummary")) or said, done=True)
+    return ModelStep(actions, commentary=said)
 
 
 def _arguments(call: NativeCall) -> Json:
@@ -129,7 +129,7 @@ def _arguments(call: NativeCall) -> Json:
     return value
 
 
-def _step(value: Any, loose: bool) -> Step:
+def _step(value: Any, loose: bool) -> ModelStep:
     if isinstance(value, list):
         return _acting({"actions": value})
     if not isinstance(value, dict):
@@ -144,12 +144,12 @@ def _step(value: Any, loose: bool) -> Step:
             summary = "Done."  # it has the shape that was asked for; a weak model just has no words
         if not summary:
             raise Invalid("A final step needs 'finalSummary'.")
-        return Step(summary=summary, done=True)
+        return ModelStep(summary=summary, done=True)
     # With actions it is not final, whatever it says: their results are still to be seen.
     return _acting(value)
 
 
-def _acting(value: Mapping[str, Any]) -> Step:
+def _acting(value: Mapping[str, Any]) -> ModelStep:
     actions = value.get("actions")
     if isinstance(actions, dict):  # the only one, without its list
         actions = [actions]
@@ -160,10 +160,10 @@ def _acting(value: Mapping[str, Any]) -> Step:
     return _of_actions([_action(each) for each in actions], _text(value.get("commentary")))
 
 
-def _action(value: Any) -> Action:
+def _action(value: Any) -> ModelAction:
     if not isinstance(value, dict) or not isinstance(value.get("tool"), str) or not value["tool"]:
         raise Invalid("Each action is an object with the name of a tool in 'tool'.")
-    return Action(value["tool"], {name: each for name, each in value.items() if name != "tool"})
+    return ModelAction(value["tool"], {name: each for name, each in value.items() if name != "tool"})
 
 
 def _text(value: Any) -> str:

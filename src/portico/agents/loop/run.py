@@ -10,7 +10,7 @@ import msgspec
 
 from portico.agents.loop.answer import ModelError, Reply
 from portico.agents.loop.compaction import MARK, REQUEST, SYSTEM, split, summary
-from portico.agents.loop.endpoint import Ask
+from portico.agents.loop.endpoint import CompletionRequest
 from portico.agents.loop.guidance import guidance
 from portico.agents.loop.model_call import ModelCaller, Way
 from portico.agents.loop.prose import Prose
@@ -18,9 +18,9 @@ from portico.agents.loop.protocol import (
     FINISH,
     NOT_FINAL,
     QUOTE,
-    Action,
     Invalid,
-    Step,
+    ModelAction,
+    ModelStep,
     chat_instructions,
     correction,
     instructions,
@@ -32,7 +32,7 @@ from portico.agents.loop.protocol import (
 )
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
-from portico.agents.loop.tools import TOOLS, CommandFailed, Plan, Toolbox, plain
+from portico.agents.loop.tools import TOOLS, CommandFailed, LoopToolbox, PlannedCall, plain
 from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, compacts, render
 from portico.agents.mcp.sign_in import SignInNeeded, asked
 from portico.errors import AgentError, Forbidden, PorticoError
@@ -54,7 +54,7 @@ _KINDS = {
 }
 
 
-class Run:
+class LoopRun:
     def __init__(self, turn: Turn, asker: ModelCaller, current: Current, entries: list[Entry]) -> None:
         self._turn = turn
         self._asker = asker
@@ -84,7 +84,7 @@ class Run:
     # -- an agent run ------------------------------------------------------------------------------------------
 
     async def pursue(
-        self, toolbox: Toolbox, max_steps: int, more_tools: Sequence[ToolSpec], servers: ServerTools
+        self, toolbox: LoopToolbox, max_steps: int, more_tools: Sequence[ToolSpec], servers: ServerTools
     ) -> None:
         """Steps until the model is done, the budget is spent or it talks nonsense twice in a row."""
         self._guidance = await guidance(toolbox.roots)
@@ -118,7 +118,7 @@ class Run:
             self._entries.append(UserText("assistant", step.summary))
         raise AgentError(f"The goal was not reached in {max_steps} steps. Resume the turn to go on.")
 
-    def _read(self, reply: Reply, tools: Sequence[ToolSpec]) -> Step:
+    def _read(self, reply: Reply, tools: Sequence[ToolSpec]) -> ModelStep:
         if reply.calls:
             return read_calls(reply.calls, reply.text)
         if self._native:
@@ -141,7 +141,7 @@ class Run:
         await self._turn.admit()
         await self._compact(system or self._instructions(tools, True))
 
-        def build(way: Way) -> Ask:
+        def build(way: Way) -> CompletionRequest:
             self._native = way.mode == "tools" and bool(tools)
             prose.begin("native" if self._native else "text" if tools else "chat")
             return self._request(way, system, tools)
@@ -160,13 +160,13 @@ class Run:
             self._turn.notice("The answer ended at the model's limit of tokens.")
         return reply
 
-    def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> Ask:
+    def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> CompletionRequest:
         native = self._native
         endpoint = way.endpoint
         told = system or self._instructions(tools, native)
         limit = min(self._limit, endpoint.context_chars or self._limit)
         self._tell_compaction(limit - len(told))
-        return Ask(
+        return CompletionRequest(
             way.model,
             render(told, self._entries, native=native, limit=limit, pictures=way.pictures),
             tools=native_tools(tools) if native else (),
@@ -193,9 +193,9 @@ class Run:
             self._entries[:] = [summary(text), *newer]
 
     async def _summarise(self, older: Sequence[Entry], limit: int) -> str:
-        def build(way: Way) -> Ask:
+        def build(way: Way) -> CompletionRequest:
             messages = render(SYSTEM, [*older, UserText("user", REQUEST)], native=False, limit=limit, pictures=False)
-            return Ask(way.model, messages, usage=way.usage, max_tokens=way.endpoint.max_tokens)
+            return CompletionRequest(way.model, messages, usage=way.usage, max_tokens=way.endpoint.max_tokens)
 
         try:
             reply = await self._asker.ask(build, lambda text, reasoning: None, self._turn.drained)
@@ -224,13 +224,13 @@ class Run:
 
     # -- actions -----------------------------------------------------------------------------------------------
 
-    async def _act(self, step: Step, toolbox: Toolbox, own: set[str]) -> None:
+    async def _act(self, step: ModelStep, toolbox: LoopToolbox, own: set[str]) -> None:
         results: list[tuple[str, str]] = []
         for action in step.actions:
             results.append((action.tool, await self._do(action, toolbox, own)))
         self._entries.append(Exchange(step, results))
 
-    async def _do(self, action: Action, toolbox: Toolbox, own: set[str]) -> str:
+    async def _do(self, action: ModelAction, toolbox: LoopToolbox, own: set[str]) -> str:
         if action.tool == FINISH:
             return NOT_FINAL
         if action.tool in self._servers:
@@ -246,24 +246,29 @@ class Run:
         channel = server_channel(self._turn.session.id, server)
         return {"server": server, "meta": {"ui": {"resourceUri": view, "channel": channel}} if view else {}}
 
-    def _is_own(self, action: Action, own: set[str]) -> bool:
+    def _is_own(self, action: ModelAction, own: set[str]) -> bool:
         return action.tool in own or all(spec.name != action.tool for spec in self._turn.session.tools.specs())
 
-    async def _delegate(self, action: Action) -> str:
+    async def _delegate(self, action: ModelAction) -> str:
         """A tool of the session: the host's or a client's. Whoever owns it decides about it."""
         call = self._turn.session_tool(action.tool, msgspec.json.encode(action.arguments).decode(), id=action.id)
         result = await self._turn.perform(call)
         return result.output if result.ok else f"error: {result.error.message if result.error else 'it failed'}"
 
 
-async def perform_own(turn: Turn, action: Action, toolbox: Toolbox, current: Current) -> str:
+async def perform_own(turn: Turn, action: ModelAction, toolbox: LoopToolbox, current: Current) -> str:
     """One call of our own tools."""
     wanted = plain(action.arguments)
     return await perform(turn, action, wanted, toolbox.plan(action.tool, wanted), current)
 
 
 async def perform(
-    turn: Turn, action: Action, wanted: Json, planned: Awaitable[Plan], current: Current, origin: Json | None = None
+    turn: Turn,
+    action: ModelAction,
+    wanted: Json,
+    planned: Awaitable[PlannedCall],
+    current: Current,
+    origin: Json | None = None,
 ) -> str:
     """A call from its start to its recorded end; returns what the model reads."""
     arguments = msgspec.json.encode(wanted).decode()
@@ -294,7 +299,7 @@ async def perform(
     return text
 
 
-async def _acted(plan: Plan, call: Call) -> str:
+async def _acted(plan: PlannedCall, call: Call) -> str:
     """Does it; a server that wants a token first gets one from a person, or the call fails."""
     while True:
         try:
@@ -316,7 +321,7 @@ async def _fail(turn: Turn, call: Call, error: PorticoError, by: str = "") -> st
     return f"error: {error.message}"
 
 
-async def _decide(call: Call, plan: Plan, current: Current) -> Decision:
+async def _decide(call: Call, plan: PlannedCall, current: Current) -> Decision:
     """`agent.require_approval` says who is asked; a rule or a grant that denies counts in any case."""
     wanted = current.agent.require_approval
     asks = wanted == "all" or (wanted == "edits" and plan.changes)

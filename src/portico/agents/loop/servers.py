@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 
 from portico.agents.elicitation import elicit
-from portico.agents.loop.tools import Plan
+from portico.agents.loop.tools import PlannedCall
 from portico.agents.mcp.client import McpClient, ServerTool
-from portico.agents.mcp.server import Server
+from portico.agents.mcp.server import RunningServer
 from portico.agents.mcp.sign_in import Bearer
 from portico.agents.servers import McpServer
 from portico.errors import AgentError, NotFound, PorticoError
@@ -37,7 +37,7 @@ class ServerTools:
         self, servers: Mapping[str, McpServer], home: Path, cwd: str, off: Collection[str], bearer: Bearer | None = None
     ) -> None:
         chosen = {name: each for name, each in servers.items() if f"mcp:{name}" not in off}
-        self._servers = {name: Server(name, each, home, cwd, bearer) for name, each in chosen.items()}
+        self._servers = {name: RunningServer(name, each, home, cwd, bearer) for name, each in chosen.items()}
         self._tools: dict[str, tuple[str, ServerTool]] = {}
         self._clients: dict[str, McpClient] = {}
 
@@ -59,7 +59,7 @@ class ServerTools:
                 specs.append(ToolSpec(full, tool.description, tool.schema, tool.title))
         return specs
 
-    async def _connect(self, server: Server, turn: Turn) -> None:
+    async def _connect(self, server: RunningServer, turn: Turn) -> None:
         self._clients.pop(server.name, None)
         try:
             self._clients[server.name] = await server.connect()
@@ -73,13 +73,13 @@ class ServerTools:
         """The customization that a tool belongs to."""
         return f"mcp:{self._tools[name][0]}"
 
-    async def plan(self, name: str, arguments: Json) -> Plan:
+    async def plan(self, name: str, arguments: Json) -> PlannedCall:
         if name not in self._tools:
             raise NotFound("tool", name)
         server, tool = self._tools[name]
         content: list[Json] = []
         act = self._acting(server, tool, arguments, content)
-        return Plan(Action(), f"{server}: {tool.title}", act, content=content)
+        return PlannedCall(Action(), f"{server}: {tool.title}", act, content=content)
 
     def _acting(
         self, server: str, tool: ServerTool, arguments: Json, content: list[Json]

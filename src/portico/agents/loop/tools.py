@@ -49,7 +49,7 @@ class ReadFiles(Struct, forbid_unknown_fields=True):
     range: list[int] | UnsetType = UNSET
 
 
-class Search(Struct, forbid_unknown_fields=True):
+class SearchArguments(Struct, forbid_unknown_fields=True):
     pattern: str
     regex: bool = False
     glob: str = ""
@@ -69,18 +69,18 @@ class EditFile(Struct, forbid_unknown_fields=True):
     diff: str | UnsetType = UNSET
 
 
-class RunCommand(Struct, forbid_unknown_fields=True):
+class RunCommandArguments(Struct, forbid_unknown_fields=True):
     command: str | list[str]
     cwd: str = "."
     timeout: float = COMMAND_SECONDS
 
 
 _LOOK = Action("read")
-Arguments = ListFiles | ReadFiles | Search | CreateFile | EditFile | RunCommand
+Arguments = ListFiles | ReadFiles | SearchArguments | CreateFile | EditFile | RunCommandArguments
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedCall:
     """What a call is about to do, as a person is asked."""
 
     action: Action
@@ -97,13 +97,13 @@ class Plan:
 
 
 @dataclass
-class Toolbox:
+class LoopToolbox:
     """The tools of one run. It remembers which files the run has read, in which state."""
 
     roots: Roots
     seen: dict[str, str] = field(default_factory=dict)
 
-    async def plan(self, tool: str, arguments: Json) -> Plan:
+    async def plan(self, tool: str, arguments: Json) -> PlannedCall:
         """Checks a call and says what it would do; raises a PorticoError whose message goes back to the model."""
         shape = _SHAPES.get(tool)
         if shape is None:
@@ -114,16 +114,16 @@ class Toolbox:
             raise BadRequest(f"The arguments of {tool!r} do not fit: {error}.", field="arguments") from None
         match wanted:
             case ListFiles():
-                return Plan(_LOOK, f"List files {wanted.glob}".rstrip(), lambda _: self._list(wanted))
+                return PlannedCall(_LOOK, f"List files {wanted.glob}".rstrip(), lambda _: self._list(wanted))
             case ReadFiles():
                 return self._plan_read(wanted)
-            case Search():
-                return Plan(_LOOK, f"Search for {wanted.pattern!r}", lambda _: self._search(wanted))
+            case SearchArguments():
+                return PlannedCall(_LOOK, f"Search for {wanted.pattern!r}", lambda _: self._search(wanted))
             case CreateFile():
                 return await self._plan_create(wanted)
             case EditFile():
                 return await self._plan_edit(wanted)
-            case RunCommand():
+            case RunCommandArguments():
                 return await self._plan_run(wanted)
 
     # -- looking -----------------------------------------------------------------------------------------------
@@ -142,13 +142,15 @@ class Toolbox:
         shown = "\n".join(names[:limit]) or "No files."
         return f"{shown}\n[cut: there are more; use a narrower glob or a larger max]" if cut else shown
 
-    def _plan_read(self, wanted: ReadFiles) -> Plan:
+    def _plan_read(self, wanted: ReadFiles) -> PlannedCall:
         if not 1 <= len(wanted.files) <= FILES_MAX:
             raise BadRequest(f"'files' names 1 to {FILES_MAX} files.", field="files")
         if not isinstance(wanted.range, UnsetType) and len(wanted.range) != 2:
             raise BadRequest("'range' is [first line, last line].", field="range")
         named = ", ".join(wanted.files)
-        return Plan(Action("read", files=tuple(wanted.files)), f"Read {named}"[:200], lambda _: self._read(wanted))
+        return PlannedCall(
+            Action("read", files=tuple(wanted.files)), f"Read {named}"[:200], lambda _: self._read(wanted)
+        )
 
     async def _read(self, wanted: ReadFiles) -> str:
         room = CALL_BYTES
@@ -182,7 +184,7 @@ class Toolbox:
             text += f"\n[cut after line {found.last}: the file has {found.size} bytes; ask for a range]"
         return text, len(found.text)
 
-    async def _search(self, wanted: Search) -> str:
+    async def _search(self, wanted: SearchArguments) -> str:
         limit = min(max(1, wanted.max), MATCH_MAX)
         lines: list[str] = []
         cut = ""
@@ -197,12 +199,12 @@ class Toolbox:
 
     # -- changing ----------------------------------------------------------------------------------------------
 
-    async def _plan_create(self, wanted: CreateFile) -> Plan:
+    async def _plan_create(self, wanted: CreateFile) -> PlannedCall:
         name = await asyncio.to_thread(self.roots.check, wanted.path)
         if await self._exists(name):
             raise AlreadyExists(f"{name!r} exists already; read it and use editFile.")
         diff = await asyncio.to_thread(patch.diff, "", wanted.content, name, old_exists=False)
-        return Plan(
+        return PlannedCall(
             Action("write", files=(name,)),
             f"Create {name}",
             lambda _: self._create(name, wanted.content),
@@ -216,7 +218,7 @@ class Toolbox:
         self.seen[name] = status.etag
         return f"Created {name} ({len(data)} bytes)."
 
-    async def _plan_edit(self, wanted: EditFile) -> Plan:
+    async def _plan_edit(self, wanted: EditFile) -> PlannedCall:
         _check_edit(wanted)
         name = await asyncio.to_thread(self.roots.check, wanted.path)
         found = await self.roots.files.read(self.roots.at(name))
@@ -231,7 +233,7 @@ class Toolbox:
         if after == before:
             raise BadRequest(f"This would change nothing in {name!r}.", field="content")
         diff = _shown(await asyncio.to_thread(patch.diff, before, after, name))
-        return Plan(
+        return PlannedCall(
             Action("write", files=(name,)),
             f"Edit {name}",
             lambda _: self._edit(name, after, found.etag),
@@ -256,7 +258,7 @@ class Toolbox:
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    async def _plan_run(self, wanted: RunCommand) -> Plan:
+    async def _plan_run(self, wanted: RunCommandArguments) -> PlannedCall:
         if not wanted.command or not 0 < wanted.timeout <= COMMAND_SECONDS_MAX:
             raise BadRequest(
                 f"runCommand needs a command, and 0 < timeout <= {COMMAND_SECONDS_MAX:g}.", field="command"
@@ -268,7 +270,7 @@ class Toolbox:
             return await _run(action, wanted.timeout, report)
 
         place = "" if folder == self.roots.project else f" (in {self.roots.name(folder)})"
-        return Plan(action, f"Run {action.text}{place}"[:200], act)
+        return PlannedCall(action, f"Run {action.text}{place}"[:200], act)
 
 
 async def _run(action: Action, timeout: float, report: Callable[[str], None]) -> str:
@@ -353,10 +355,10 @@ def _decoded(name: str, data: bytes) -> str:
 _SHAPES: dict[str, type[Arguments]] = {
     "listFiles": ListFiles,
     "readFiles": ReadFiles,
-    "search": Search,
+    "search": SearchArguments,
     "createFile": CreateFile,
     "editFile": EditFile,
-    "runCommand": RunCommand,
+    "runCommand": RunCommandArguments,
 }
 _TEXT: Json = {"type": "string"}
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.agents.loop.protocol import Step, feedback
+from portico.agents.loop.protocol import ModelStep, feedback
 from portico.events import Json, Message
 from portico.host.state import CallPart, Part, QuestionPart, TurnState
 
@@ -37,7 +37,7 @@ class UserText(Struct, frozen=True):
 class Exchange(Struct, frozen=True):
     """A step and what came of it."""
 
-    step: Step
+    step: ModelStep
     results: list[tuple[str, str]]
 
 

@@ -1,13 +1,13 @@
 """A server on stdio as a toolbox that we serve over HTTP, for agents that take no other (Copilot over ACP)."""
 
 from portico.agents.mcp.client import Serve
-from portico.agents.mcp.server import Server
+from portico.agents.mcp.server import RunningServer
 from portico.events import Json, ToolSpec
 from portico.host.tool import ToolResult
 
 
 class Relay:
-    def __init__(self, server: Server, serving: Serve) -> None:
+    def __init__(self, server: RunningServer, serving: Serve) -> None:
         """`serving` answers what the server asks."""
         self._server = server
         self._serving = serving

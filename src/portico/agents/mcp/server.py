@@ -20,7 +20,7 @@ RETRY_SECONDS = 60.0
 """After a failure: a server that is down must not hold up every turn."""
 
 
-class Server:
+class RunningServer:
     """Of one conversation: servers keep what they know per connection."""
 
     def __init__(self, name: str, settings: McpServer, home: Path, cwd: str, bearer: Bearer | None = None) -> None:

@@ -50,7 +50,7 @@ def same_origin(one: str, other: str) -> bool:
     return (first.scheme, first.netloc) == (second.scheme, second.netloc)
 
 
-class Tokens:
+class McpTokens:
     """Of one agent, by resource and client."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Tokens:
 class Bearer:
     """What one client may use."""
 
-    def __init__(self, tokens: Tokens, client: str) -> None:
+    def __init__(self, tokens: McpTokens, client: str) -> None:
         self.tokens = tokens
         self.client = client
 

@@ -34,8 +34,8 @@ from acp.schema import (
 
 from portico import __version__
 from portico.client import Client
-from portico.client.acp.attached import Attached
-from portico.client.acp.options import MODEL, Options
+from portico.client.acp.attached import AttachedSession
+from portico.client.acp.options import MODEL, SessionOptions
 from portico.client.acp.prompt import message_of
 from portico.errors import NotFound, PorticoError
 from portico.host.agent import AgentInfo
@@ -56,7 +56,7 @@ class HostAgent:
         self._client = client
         self._agent = agent
         self._model = model
-        self._attached: dict[str, Attached] = {}
+        self._attached: dict[str, AttachedSession] = {}
         self._editor: Editor | None = None
 
     def on_connect(self, conn: Editor) -> None:
@@ -165,7 +165,7 @@ class HostAgent:
         more = str(begin + LISTED) if len(found) > begin + LISTED else None
         return ListSessionsResponse(sessions=[_listed(each) for each in page], next_cursor=more)
 
-    async def _open(self, session: str, *, replay: bool) -> Attached:
+    async def _open(self, session: str, *, replay: bool) -> AttachedSession:
         try:
             state = await self._client.session(session).state()
             if state.closed:
@@ -175,11 +175,11 @@ class HostAgent:
         except PorticoError as error:
             raise _refusal(error) from error
 
-    async def _attach(self, state: SessionState, *, replay: bool = False) -> Attached:
+    async def _attach(self, state: SessionState, *, replay: bool = False) -> AttachedSession:
         assert self._editor is not None
         await self.close_session(state.id)
         info = await self._info(state.agent)
-        made = Attached(self._editor, self._client, state.id, Options(info, state.model, state.config))
+        made = AttachedSession(self._editor, self._client, state.id, SessionOptions(info, state.model, state.config))
         if replay:
             await made.replay(state)
         made.follow(state)
@@ -190,7 +190,7 @@ class HostAgent:
         found = next((each for each in await self._client.agents() if each.id == agent), None)
         return found or AgentInfo(agent, agent)
 
-    async def _get(self, session: str) -> Attached:
+    async def _get(self, session: str) -> AttachedSession:
         """A session that was lost with its host is taken up again."""
         known = self._attached.get(session)
         return known if known is not None and known.alive else await self._open(session, replay=False)
@@ -222,7 +222,7 @@ class HostAgent:
         await self._set(session_id, session.options, config_id, str(value))
         return SetSessionConfigOptionResponse(config_options=session.options.options())
 
-    async def _set(self, session: str, options: Options, key: str, value: str) -> None:
+    async def _set(self, session: str, options: SessionOptions, key: str, value: str) -> None:
         if not options.has(key, value):
             raise RequestError(-32602, f"{key!r} cannot be {value!r}.")
         try:

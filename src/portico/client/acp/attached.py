@@ -22,8 +22,8 @@ from acp.schema import (
 from portico import commands as c
 from portico import events as e
 from portico.client import Client, RemoteSession
-from portico.client.acp.options import Options
-from portico.client.acp.update import Known, asked_call, permission_options, replayed, updates
+from portico.client.acp.options import SessionOptions
+from portico.client.acp.update import KnownParts, asked_call, permission_options, replayed, updates
 from portico.client.client import RemoteError
 from portico.errors import PorticoError
 from portico.events import Json, Outcome
@@ -34,13 +34,13 @@ logger = logging.getLogger("portico.acp")
 _STOP_REASONS: dict[Outcome, str] = {"completed": "end_turn", "cancelled": "cancelled"}
 
 
-class Attached:
-    def __init__(self, editor: Editor, client: Client, session: str, options: Options) -> None:
+class AttachedSession:
+    def __init__(self, editor: Editor, client: Client, session: str, options: SessionOptions) -> None:
         self.options = options
         self._editor = editor
         self._client = client
         self._session: RemoteSession = client.session(session)
-        self._known = Known()
+        self._known = KnownParts()
         self._own: set[str] = set()
         """Turns and queued messages of this editor, which has shown them already."""
         self._waiting: dict[str, asyncio.Future[PromptResponse]] = {}
@@ -57,7 +57,7 @@ class Attached:
                 await self._tell(update)
 
     def follow(self, state: SessionState) -> None:
-        self._known = Known.of(state.active)
+        self._known = KnownParts.of(state.active)
         self._follower = asyncio.get_running_loop().create_task(self._follow(state.pos), name=f"follow {state.id}")
         for part in state.active.parts if state.active is not None else ():
             if isinstance(part, CallPart) and (waiting := part.approval) is not None:
@@ -126,7 +126,7 @@ class Attached:
             await self._tell(acp.update_user_message_text(event.message.text))
 
     def _over(self, turn: str, event: e.TurnEnded) -> None:
-        self._known = Known()
+        self._known = KnownParts()
         reason = _STOP_REASONS.get(event.outcome)
         if reason is not None:
             self._settle(turn, PromptResponse(stop_reason=reason))  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ APPROVALS = {
 MODEL = "model"
 
 
-class Options:
+class SessionOptions:
     """What one session can be set to, and what it is set to."""
 
     def __init__(self, info: AgentInfo, model: str, config: Json) -> None:

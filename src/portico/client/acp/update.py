@@ -28,14 +28,14 @@ _APPROVED = {"read": "read", "write": "edit", "shell": "execute"}
 
 
 @dataclass
-class Known:
+class KnownParts:
     kinds: dict[str, str] = field(default_factory=dict)
     """Of the text parts that grow, by their id."""
     output: dict[str, str] = field(default_factory=dict)
     """Of the running calls, by their id: the end of what they printed."""
 
     @classmethod
-    def of(cls, turn: TurnState | None) -> "Known":
+    def of(cls, turn: TurnState | None) -> "KnownParts":
         """For a reader that comes in the middle of this turn."""
         known = cls()
         for part in turn.parts if turn is not None else ():
@@ -46,7 +46,7 @@ class Known:
         return known
 
 
-def updates(event: e.Event, known: Known) -> list[Update]:
+def updates(event: e.Event, known: KnownParts) -> list[Update]:
     match event:
         case e.PartStarted():
             known.kinds[event.part] = event.kind

@@ -17,7 +17,7 @@ from portico.commands import Project
 from portico.doors.anywhere import history
 from portico.doors.anywhere.events import accepts_gzip, stream
 from portico.doors.anywhere.identity import Idents
-from portico.doors.anywhere.message import MessageBody, Messages, Sent
+from portico.doors.anywhere.message import AnywhereMessages, MessageBody, Sent
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
 from portico.doors.door import Door
@@ -90,7 +90,7 @@ class AnywhereDoor(Door):
 def _routes(app: App, projects: Projects) -> Table:
     host = app.host
     idents = Idents(host)
-    messages = Messages(app, projects, idents)
+    messages = AnywhereMessages(app, projects, idents)
 
     def shown(project: Project, who: c.Caller) -> ProjectShown:
         view = app.view(who)

@@ -50,7 +50,7 @@ class Sent(Struct, omit_defaults=True, rename={"session_id": "sessionId"}):
     """It was not sent: it stands in every input, and a person sends it."""
 
 
-class Messages:
+class AnywhereMessages:
     def __init__(self, app: App, projects: Projects, idents: Idents) -> None:
         self._app = app
         self._host = app.host

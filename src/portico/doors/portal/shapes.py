@@ -110,7 +110,7 @@ class JobError(Shape):
     job_error: str
 
 
-class Installed(Shape):
+class EntryInstalled(Shape):
     result: Literal["OK", "InvalidatePath", "InvalidateEntry", "Rejected"]
     error: str | None = None
 

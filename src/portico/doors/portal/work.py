@@ -11,7 +11,7 @@ from portico.commands import JobNamed, StartJob, StartTask, StopJob, StopTask, T
 from portico.doors.portal.answer import FolderError, Level, PortalContext, moment, route, text_of, working_directory
 from portico.doors.portal.shapes import (
     Closed,
-    Installed,
+    EntryInstalled,
     JobError,
     JobProgress,
     JobRefused,
@@ -113,7 +113,7 @@ class Work:
                     "admin",
                     "Only with --test: use the entry in this file; the body is its path.",
                     body=str,
-                    answer=Installed,
+                    answer=EntryInstalled,
                 )
             )
         return routes
@@ -216,16 +216,16 @@ class Work:
         try:
             document = parse(_read((await text_of(request)).strip(), self._room.test_folder))
         except (BadRequest, EntrySyntaxError) as error:
-            return Installed("InvalidatePath", error.message)
+            return EntryInstalled("InvalidatePath", error.message)
         try:
             imported = import_entry(document, "testEntry", old=self._room.level == "000")
         except EntryError as error:
-            return Installed("InvalidateEntry", error.message)
+            return EntryInstalled("InvalidateEntry", error.message)
         try:
             await self._jobs.install(imported.entry, imported.printed_names)
         except PorticoError as error:
-            return Installed("Rejected", error.message)
-        return Installed("OK")
+            return EntryInstalled("Rejected", error.message)
+        return EntryInstalled("OK")
 
 
 def _shown(summary: JobSummary) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from portico.log.postgres.trouble import Fenced
 LEASE_SECONDS = 10.0
 
 
-class Lease(Struct):
+class ChannelLease(Struct):
     host: int
     epoch: int
     conn: int
@@ -37,17 +37,17 @@ def folder_of(path: Path) -> str:
     return f"{socket.gethostname()}:{boot}:{found.st_dev}:{found.st_ino}"
 
 
-async def claim(connection: Any, name: str, folder: str, place: str, info: str, seconds: float) -> Lease:
+async def claim(connection: Any, name: str, folder: str, place: str, info: str, seconds: float) -> ChannelLease:
     row = await connection.fetchrow("SELECT * FROM claim_host($1, $2, $3, $4, $5)", name, folder, place, info, seconds)
     if row is None:
         raise HomeInUse(
             f"A host {name!r} runs on this log already, from another folder or machine. Give this one a name "
             f"of its own (cluster.host); or, when that one is dead, wait {seconds:g} seconds."
         )
-    return Lease(*row)
+    return ChannelLease(*row)
 
 
-async def renew(connection: Any, lease: Lease, seconds: float, info: str) -> None:
+async def renew(connection: Any, lease: ChannelLease, seconds: float, info: str) -> None:
     """Raises `Fenced` when somebody has taken over, and `LogTooNew` when a newer host has migrated the tables."""
     version, known = await connection.fetchrow(
         "WITH me AS (UPDATE hosts SET expires = clock_timestamp() + $3 * interval '1 second', seen = clock_timestamp(),"
@@ -68,7 +68,7 @@ async def renew(connection: Any, lease: Lease, seconds: float, info: str) -> Non
     await connection.execute("DELETE FROM batches WHERE host = $1 AND batch < $2", lease.host, lease.batch)
 
 
-async def reconnect(connection: Any, lease: Lease) -> int:
+async def reconnect(connection: Any, lease: ChannelLease) -> int:
     """Shuts the connection before this one out, waiting for what it still does; then the last batch that is committed.
     Two statements: a look alone may come before the old connection commits."""
     sql = "UPDATE hosts SET conn = conn + 1 WHERE id = $1 AND epoch = $2 RETURNING conn"
@@ -81,7 +81,7 @@ async def reconnect(connection: Any, lease: Lease) -> int:
     return int(await connection.fetchval("SELECT coalesce(max(batch), 0) FROM batches WHERE host = $1", lease.host))
 
 
-async def release(connection: Any, lease: Lease) -> None:
+async def release(connection: Any, lease: ChannelLease) -> None:
     """An orderly end: others need not wait for the lease."""
     sql = "UPDATE hosts SET expires = clock_timestamp(), seen = clock_timestamp(), state = 'stopped'"
     await connection.execute(f"{sql} WHERE id = $1 AND epoch = $2", lease.host, lease.epoch)

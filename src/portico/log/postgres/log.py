@@ -26,7 +26,7 @@ from portico.log.pending import Pending, compactable_part
 from portico.log.postgres.columns import blob_users, note_columns, numbers
 from portico.log.postgres.connect import connect, pool
 from portico.log.postgres.identity import identify, mark_of
-from portico.log.postgres.lease import LEASE_SECONDS, Lease, claim, folder_of, reconnect, release, renew
+from portico.log.postgres.lease import LEASE_SECONDS, ChannelLease, claim, folder_of, reconnect, release, renew
 from portico.log.postgres.schema import BELL, FILES_BELL, prepare
 from portico.log.postgres.store import PostgresStore, stored_sum
 from portico.log.postgres.trouble import Fenced, check_url, is_lost, translate
@@ -50,7 +50,7 @@ _DISK_BYTES = 1 << 50
 _APPEND = "SELECT * FROM append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
 
 
-class Opening(NamedTuple):
+class PostgresOpening(NamedTuple):
     """What a log is opened with, and again after a takeover."""
 
     url: str
@@ -67,10 +67,10 @@ class Opening(NamedTuple):
 class PostgresLog(StoredLog):
     def __init__(
         self,
-        opening: Opening,
+        opening: PostgresOpening,
         writer: Any,
         store: PostgresStore,
-        lease: Lease,
+        lease: ChannelLease,
         identity: Identity,
         heads: dict[str, int],
         mark: Mark,
@@ -111,7 +111,7 @@ class PostgresLog(StoredLog):
         ]
 
     @classmethod
-    async def open(cls, opening: Opening) -> "PostgresLog":
+    async def open(cls, opening: PostgresOpening) -> "PostgresLog":
         address = check_url(opening.url)
         async with contextlib.AsyncExitStack() as failing:
             try:
@@ -135,7 +135,7 @@ class PostgresLog(StoredLog):
         return log
 
     @staticmethod
-    async def _claim(connection: Any, opening: Opening) -> Lease:
+    async def _claim(connection: Any, opening: PostgresOpening) -> ChannelLease:
         folder = folder_of(opening.folder)
         return await claim(connection, opening.host, folder, opening.place, "{}", opening.lease_seconds)
 
