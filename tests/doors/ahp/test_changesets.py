@@ -1,5 +1,6 @@
 """What a session changed, from every point of view; commit, discard, reviewed files, and the numbers in lists."""
 
+import asyncio
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from portico.doors.ahp.act import changes
+from portico.doors.ahp.view.targets import Target
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient
 
@@ -280,8 +283,8 @@ async def test_without_git_there_is_what_calls_have_reported(served: Served, con
     assert files(client, whole) == {"a.txt": {"added": 1, "removed": 0}}
     await client.say(chat, "second", "delegate it")
     await client.idle(chat)
-    await client.wait(lambda: len(files(client, whole)) == 2)
-    assert files(client, whole) == {"a.txt": {"added": 2, "removed": 0}, "c.txt": {"added": 1, "removed": 0}}
+    both = {"a.txt": {"added": 2, "removed": 0}, "c.txt": {"added": 1, "removed": 0}}
+    await client.wait(lambda: files(client, whole) == both)
     await client.subscribe(turn)
     assert files(client, turn) == {"a.txt": {"added": 1, "removed": 0}, "c.txt": {"added": 1, "removed": 0}}
     for name, before in ((whole, "one\n"), (turn, "one\nthree\n")):
@@ -299,6 +302,35 @@ async def test_without_git_there_is_what_calls_have_reported(served: Served, con
     assert not client.states[whole]["files"][0]["reviewed"], "another text is to be reviewed again"
     with pytest.raises(Refused, match="no git repository"):
         await client.subscribe(f"{SESSION}/changeset/uncommitted")
+
+
+async def test_of_two_refreshes_the_later_one_counts(
+    folder: Path, connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow look at the folder that began before the end of a turn was told after it, with what was there before."""
+    client: WireClient = await connect("1.0.0")
+    chat = await client.create_session(SESSION)
+    await edit(client, chat, "one", "a.txt")
+    name = await changeset(client, "session")
+    begun, go_on, look = asyncio.Event(), asyncio.Event(), changes._files
+
+    async def slow(*about: Any) -> Any:
+        found = await look(*about)
+        begun.set()
+        await go_on.wait()
+        return found
+
+    monkeypatch.setattr(changes, "_files", slow)
+    target = Target("changeset", f"{served.host.list()[0].id}/session")
+    earlier = asyncio.create_task(changes.refresh(served.broker, target))
+    await begun.wait()
+    monkeypatch.setattr(changes, "_files", look)
+    await edit(client, chat, "two", "b.txt")
+    await client.wait(lambda: len(files(client, name)) == 2)
+    go_on.set()
+    await earlier
+    await client.request("ping", channel=client.root)
+    assert (len(files(client, name)), client.states[name]["status"]) == (2, "ready")
 
 
 async def content(client: WireClient, edit: Json, side: str) -> str:

@@ -196,7 +196,9 @@ async def _branched(changes: Changes, state: SessionState) -> str:
 
 
 async def refresh(broker: "Broker", target: Target) -> None:
-    """Everybody who looks at the changeset gets it anew. Since 1.0 what they have stays valid meanwhile."""
+    """Everybody who looks at the changeset gets it anew. Since 1.0 what they have stays valid meanwhile. Where a later
+    refresh has begun before this one is done, that one says it: this may be older."""
+    mine = broker.refreshing[target] = object()
     for each in list(broker.hearers(target)):
         status = "recomputing" if each.dialect.since("1.0.0") else "computing"
         each.say(target, Outgoing("statusChanged", {"status": status}))
@@ -205,6 +207,9 @@ async def refresh(broker: "Broker", target: Target) -> None:
     except PorticoError as error:
         failed = {"errorType": error.code, "message": error.message}
         said = [Outgoing("statusChanged", {"status": "error", "error": failed})]
+    if broker.refreshing.get(target) is not mine:
+        return
+    del broker.refreshing[target]
     for each in list(broker.hearers(target)):
         for one in said:
             each.say(target, one)

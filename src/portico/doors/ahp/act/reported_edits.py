@@ -4,6 +4,7 @@ A file that was edited more than once has one entry, from the first text that wa
 a command changed by itself is not known here.
 """
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from portico.doors.ahp.view.content import file_edit
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 
 async def edits(broker: "Broker", session: Session, turn: str | None) -> list[Json]:
     """Of one turn of a chat, or of all; what its sub-agents did is part of it."""
+    # Lines are counted of both texts of every edit: the loop does not stand still for a long session.
+    return await asyncio.to_thread(_by_file, await _turns(broker, session, turn))
+
+
+def _by_file(turns: list[TurnState]) -> list[Json]:
     found: dict[str, Json] = {}
-    for each in [made for of in await _turns(broker, session, turn) for made in _made(of)]:
+    for each in [made for turn in turns for made in _made(turn)]:
         name = each["after"]["uri"]
         found[name] = _joined(found[name], each) if name in found else each
     return list(found.values())
@@ -34,7 +40,7 @@ async def _turns(broker: "Broker", session: Session, turn: str | None) -> list[T
 
 
 def _made(turn: TurnState) -> list[Json]:
-    calls = [part for part in turn.parts if isinstance(part, CallPart) and part.done and part.ok]
+    calls = [part for part in list(turn.parts) if isinstance(part, CallPart) and part.done and part.ok]
     items = [item for call in calls for item in call.content if item.get("type") == "diff"]
     return [made for item in items if (made := file_edit(item)) is not None]
 

@@ -77,6 +77,8 @@ class Broker:
         self.app = app
         self.host = app.host
         self.agents: dict[str, AgentInfo] = {}
+        self.refreshing: dict[Target, object] = {}
+        """The refresh of each changeset that began last and is not done."""
         self.git_folders = Cache[str, bool](_FOLDERS)
         self._git_meta = Cache[str, Json](_FOLDERS)
         self.on_git: Callable[[str], None] = lambda folder: None
