@@ -1,6 +1,7 @@
 """Prices where no agent tells them, and what was used added up."""
 
 import json
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -55,9 +56,18 @@ async def test_a_told_cost_stays_an_untold_one_is_estimated_and_the_rest_unknown
     assert (rows["mystery"].estimated, rows["mystery"].unpriced, rows["small"].unpriced) == (0.0, 1, 1)
 
 
+async def test_estimates_name_their_list_its_date_and_what_stands_for_what() -> None:
+    found = await prices.price_list({"gpt-5.2-codex", "gpt-4o", "mystery"})
+    assert found.name.startswith("genai-prices ")
+    assert "2025-01-01" < found.date <= str(date.today()), "a price that is announced for next year is not today's"
+    assert found.matched == {"gpt-5.2-codex": "gpt-5.2"}
+    assert await prices.price_list(()) == prices.PriceList(found.name), "nothing is loaded for nothing"
+
+
 async def test_without_the_library_all_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prices, "source", lambda: "")
     assert await prices.dollars([TokenUse("gpt-4o", 1000, 100, 0)]) == [None]
+    assert await prices.price_list({"gpt-4o"}) == prices.PriceList()
     assert price(TokenUse("gpt-4o", 1000, 100, 0)) is None
 
 

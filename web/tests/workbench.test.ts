@@ -11,7 +11,7 @@ import { pathOf, type Place, placeOf } from "../src/app/router";
 import { nowOf } from "../src/app/sessionView";
 import { wordAt } from "../src/app/suggestions";
 import { cost, elapsed, span, tokens, when } from "../src/app/time";
-import { costWords, sums } from "../src/app/usage";
+import { costWords, sourceWords, sums } from "../src/app/usage";
 import { CallRow } from "../src/conversation/callRows";
 import { joined } from "../src/app/composer";
 import { commandOf, kindOf, lookWords, planOf, tailOf } from "../src/conversation/calls";
@@ -216,6 +216,12 @@ test("usage: what nobody told is unknown", () => {
   expect(sums(rows, "model").map(costWords)).toEqual(["$1.50 and more"]);
   expect(sums(rows, "job").map(({ name }) => name)).toEqual(["tasks of earlier runs"]);
   expect(sums([...rows, { day: "2026-01-02", session: "c", agent: "x", model: "n", estimated: 0.25 }], "agent").map(costWords)).toEqual(["~$1.75", "unknown"]);
+  const more = [...rows, { day: "2026-01-02", session: "d", agent: "x", model: "m", turns: 1, job: "job-3", automation: "nightly", person: "ada", cost: 1 }];
+  expect(sums(more, "job", (job) => `name of ${job}`).map(({ name }) => name)).toEqual(["name of job-3", "tasks of earlier runs"]);
+  expect(sums(more, "automation").map(({ name, link }) => [name, link?.endsWith("/app/automations/nightly")])).toEqual([["nightly", true]]);
+  expect(sums(more, "person").map(({ name }) => name)).toEqual(["the host itself", "ada"]);
+  expect(sourceWords({ prices: "genai-prices 1" })).toBe("");
+  expect(sourceWords({ prices: "genai-prices 1", prices_date: "2026-10-20", priced_as: { "gpt-5.2-codex": "gpt-5.2" } })).toBe("~ by the list prices of genai-prices 1, the newest of 2026-10-20; gpt-5.2-codex as gpt-5.2.");
 });
 
 test("words that ask for suggestions", () => {

@@ -30,12 +30,15 @@ def usage(
         async with Client.local(home) as client:
             found = await client.usage(keys, days, _EAST + time.localtime().tm_gmtoff // 60)
         if as_json:
-            print_json({"prices": found.prices, "sums": found.sums})
+            dated = {"prices": found.prices, "prices_date": found.prices_date, "priced_as": found.priced_as}
+            print_json({**dated, "sums": found.sums})
             return
         rows = [_row(each, keys) for each in found.sums]
         print_table([*keys, "turns", "read", "cached", "written", "cost"], rows, f"Nothing was used in {days} days.")
         if any(each.estimated for each in found.sums):
-            print(f"~: estimated by the list prices of {found.prices}.", file=sys.stderr)
+            print(f"~: estimated by the list prices of {found.prices} ({found.prices_date}).", file=sys.stderr)
+            for model, entry in found.priced_as.items():
+                print(plain(f"   {model} is priced as {entry}."), file=sys.stderr)
 
     run(work())
 

@@ -5,8 +5,10 @@ never 0. The library takes a third of a second and 27 MB: it is imported when th
 """
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import date
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
@@ -27,6 +29,49 @@ def source() -> str:
         return f"genai-prices {version('genai-prices')}"
     except PackageNotFoundError:
         return ""
+
+
+class PriceList(NamedTuple):
+    """What estimates come from."""
+
+    name: str = ""
+    """By its release; empty: none is installed."""
+    date: str = ""
+    """Of its newest price that holds today; empty: nothing was estimated by it."""
+    matched: dict[str, str] = {}
+    """The entries that stand for models it knows by another name: `gpt-5.2-codex` is priced as `gpt-5.2`."""
+
+
+async def price_list(estimated: Collection[str]) -> PriceList:
+    """For whoever shows estimates of these models."""
+    if not estimated or not source():
+        return PriceList(source())
+    return await asyncio.to_thread(_list_for, estimated)
+
+
+def _list_for(models: Collection[str]) -> PriceList:
+    found = {model: entry for model in models if (entry := _entry(model))}
+    return PriceList(source(), newest_price(), {model: entry for model, entry in found.items() if entry != model})
+
+
+@cache
+def newest_price() -> str:
+    """YYYY-MM-DD: the list has no date of its own, its prices say since when they hold."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    priced = [model.prices for provider in get_snapshot().providers for model in provider.models]
+    listed = [price.constraint for prices in priced if isinstance(prices, list) for price in prices]
+    since = [day for each in listed if isinstance(day := getattr(each, "start_date", None), date)]
+    return str(max((day for day in since if day <= date.today()), default=""))
+
+
+@cache
+def _entry(model: str) -> str:
+    calculate, usage = _library()
+    for name in _names(model):
+        with contextlib.suppress(LookupError, ValueError):
+            return str(calculate(usage(input_tokens=1, output_tokens=1), model_ref=name).model.id)
+    return ""
 
 
 async def dollars(used: Sequence[TokenUse]) -> list[float | None]:

@@ -55,3 +55,7 @@ class UsageAnswer(Struct, omit_defaults=True):
     """Instead of the rows, with `by`."""
     prices: str = ""
     """The list that estimates come from, by its release; empty: none is installed."""
+    prices_date: str = ""
+    """Of the newest price in that list; empty: nothing here is estimated."""
+    priced_as: dict[str, str] = {}
+    """Models whose estimate is by another name of that list."""

@@ -1,4 +1,4 @@
-/** Tokens and cost by day, agent, model, session and job: a plot and a table. What nobody told is unknown, not nothing. */
+/** Tokens and cost by day, agent, model, session, job, automation and person: a plot and a table. What nobody told is unknown, not nothing. */
 
 import { root } from "../root";
 import { explain } from "../api";
@@ -14,8 +14,11 @@ export interface UsageRow {
   agent: string;
   model: string;
   by?: string;
-  /** Of the job whose task began the session. */
-  job?: { id: string; name: string };
+  /** The id of the job whose task began the session. */
+  job?: string;
+  /** The name of the automation that began it, or its job. */
+  automation?: string;
+  person?: string;
   turns?: number;
   input?: number;
   output?: number;
@@ -38,22 +41,31 @@ export interface Sum {
   unpriced: number;
 }
 
-export type By = "day" | "agent" | "model" | "session" | "job";
+/** The list that estimates come from. */
+interface PriceList {
+  prices?: string;
+  prices_date?: string;
+  priced_as?: Record<string, string>;
+}
 
-const keyOf: Record<By, (row: UsageRow) => [name: string, link?: string] | undefined> = {
+export type By = "day" | "agent" | "model" | "session" | "job" | "automation" | "person";
+
+const keyOf: Record<By, (row: UsageRow, nameOf: (job: string) => string) => [name: string, link?: string] | undefined> = {
   day: ({ day }) => [day],
   agent: ({ agent }) => [agent],
   model: ({ model }) => [model || "unknown"],
   session: ({ session, title }) => [title || session, `${root}/app/s/${encodeURIComponent(session)}`],
-  job: ({ by, job }) => (job ? [job.name, `${root}/app/j/${encodeURIComponent(job.id)}`] : by?.startsWith("task:") ? ["tasks of earlier runs"] : undefined),
+  job: ({ by, job }, nameOf) => (job ? [nameOf(job), `${root}/app/j/${encodeURIComponent(job)}`] : by?.startsWith("task:") ? ["tasks of earlier runs"] : undefined),
+  automation: ({ automation }) => (automation ? [automation, `${root}/app/automations/${encodeURIComponent(automation)}`] : undefined),
+  person: ({ person }) => [person || "the host itself"],
 };
 
-export function sums(rows: UsageRow[], by: By): Sum[] {
+export function sums(rows: UsageRow[], by: By, nameOf = (job: string) => job): Sum[] {
   const found = new Map<string, Sum>();
   for (const row of rows) {
-    const key = keyOf[by](row);
+    const key = keyOf[by](row, nameOf);
     if (!key) continue;
-    const id = by === "session" ? row.session : by === "job" ? (row.job?.id ?? key[0]) : key[0];
+    const id = by === "session" ? row.session : by === "job" ? (row.job ?? key[0]) : key[0];
     const sum = found.get(id) ?? { name: key[0], ...(key[1] ? { link: key[1] } : {}), turns: 0, input: 0, output: 0, cached: 0, cost: 0, estimated: 0, unpriced: 0 };
     for (const name of ["turns", "input", "output", "cached", "cost", "estimated", "unpriced"] as const) sum[name] += row[name] ?? 0;
     found.set(id, sum);
@@ -81,6 +93,8 @@ const TABS: [By, string][] = [
   ["model", "By model"],
   ["session", "By session"],
   ["job", "By job"],
+  ["automation", "By automation"],
+  ["person", "By person"],
 ];
 const MOST = 200;
 
@@ -90,6 +104,7 @@ export class UsageView implements View {
   private readonly body = make("div", "wide");
   private readonly period = make("select", "pick");
   private rows: UsageRow[] = [];
+  private list: PriceList = {};
   private by: By = "day";
 
   constructor(private readonly shell: Shell) {
@@ -111,12 +126,9 @@ export class UsageView implements View {
     this.body.replaceChildren(make("p", "soft", "Counting…"));
     try {
       const east = 840 - new Date().getTimezoneOffset();
-      const { rows } = await call<{ rows: UsageRow[] }>("GET", `/usage?${new URLSearchParams({ days: this.period.value, east: String(east) })}`);
-      const jobs = new Map<string, { id: string; name: string }>([...this.shell.feed.jobs.values()].flatMap((job) => (job.works ?? []).map(({ task }) => [`task:${task}`, { id: job.id, name: job.name }] as const)));
-      this.rows = rows.map((row) => {
-        const job = jobs.get(row.by ?? "");
-        return job ? { ...row, job } : row;
-      });
+      const { rows, ...list } = await call<{ rows?: UsageRow[] } & PriceList>("GET", `/usage?${new URLSearchParams({ days: this.period.value, east: String(east) })}`);
+      this.rows = rows ?? [];
+      this.list = list;
       this.show();
     } catch (error) {
       this.body.replaceChildren(make("p", "trouble", explain(error)));
@@ -139,13 +151,18 @@ export class UsageView implements View {
         return button;
       }),
     );
-    this.body.replaceChildren(...(whole ? [numbers(whole)] : []), plot(sums(this.rows, "day"), Number(this.period.value), this.body.clientWidth), tabs, this.table());
+    this.body.replaceChildren(...(whole ? [numbers(whole)] : []), plot(sums(this.rows, "day"), Number(this.period.value), this.body.clientWidth), tabs, this.table(), ...this.source());
+  }
+
+  private source(): HTMLElement[] {
+    const words = sourceWords(this.list);
+    return words ? [make("p", "soft", words)] : [];
   }
 
   private table(): HTMLElement {
-    const found = sums(this.rows, this.by);
+    const found = sums(this.rows, this.by, (job) => this.shell.feed.jobs.get(job)?.name ?? job);
     if (this.by === "day") found.reverse();
-    if (found.length === 0) return make("p", "soft", "No job ran in this time.");
+    if (found.length === 0) return make("p", "soft", `No ${this.by} ran in this time.`);
     const scroll = make("div", "scroll-x");
     scroll.tabIndex = 0;
     scroll.setAttribute("role", "region");
@@ -171,6 +188,13 @@ export class UsageView implements View {
     scroll.append(table);
     return scroll;
   }
+}
+
+/** Which list, of which day, and what stands for what in it. */
+export function sourceWords({ prices, prices_date: date, priced_as: as }: PriceList): string {
+  if (!prices || !date) return "";
+  const other = Object.entries(as ?? {}).map(([model, entry]) => `${model} as ${entry}`);
+  return `~ by the list prices of ${prices}, the newest of ${date}${other.length ? `; ${other.join(", ")}` : ""}.`;
 }
 
 function numbers(sum: Sum): HTMLElement {

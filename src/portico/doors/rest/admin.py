@@ -15,7 +15,7 @@ from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Table
 from portico.settings_load import describe, is_secret, keys, shown
 from portico.usage.book import UsageBook
-from portico.usage.prices import source
+from portico.usage.prices import price_list
 from portico.usage.rollup import read_keys, roll_up
 from portico.usage.shapes import KEYS, UsageAnswer
 
@@ -60,7 +60,8 @@ def table(app: App) -> Table:
         east = number(request, "east", _ZONES, 0, 2 * _ZONES) - _ZONES
         by = read_keys(request.query_params.get("by", ""))
         rows = await book.rows(days, east, app.view(request).sees)
-        return JsonResponse(UsageAnswer([], roll_up(rows, by), source()) if by else UsageAnswer(rows, [], source()))
+        listed = await price_list({row.model for row in rows if row.estimated})
+        return JsonResponse(UsageAnswer([] if by else rows, roll_up(rows, by) if by else [], *listed))
 
     async def tokens(request: Request) -> Response:
         used = app.gate.tokens.used
