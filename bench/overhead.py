@@ -1,9 +1,9 @@
 """What does Portico cost beside the agent's own server, on one long answer?
 
 goose: `goose serve` with a client on its WebSocket, against `portico serve` with goose behind it and a client on its
-event stream. Copilot: the bare SDK that counts its events, against Portico with the SDK. The same 10,000 deltas of the
-scripted model server, in turns; processor time is that of everything but the model and the client. With the real
-programs only (tests/live/install.sh).
+event stream. Codex: its ACP adapter with a client that only counts, against Portico with it. Copilot: the bare SDK that
+counts its events, against Portico with the SDK. The same 10,000 deltas of the scripted model server, in turns;
+processor time is that of everything but the model and the client. With the real programs only (tests/live/install.sh).
 """
 
 import asyncio
@@ -27,12 +27,13 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from bench.place import serve
 from bench.row import Row, verdict
+from portico.agents.supervisor import LINE_BYTES
 from portico.client import Client
 from portico.events import PartDelta, PartEnded
 from portico.settings_edit import add_table
 from portico.testing.postgres import free_port
 
-QUESTION = "what Portico costs beside the agent's own server (goose) and beside the bare SDK (Copilot)"
+QUESTION = "what Portico costs beside the agent's own server (goose), its adapter (Codex) and the bare SDK (Copilot)"
 
 DELTAS = 10_000
 SCRIPT = json.dumps([{"say": "word ", "repeat": DELTAS}])
@@ -54,9 +55,15 @@ async def _measure() -> list[Row]:
         async with _model(folder) as model, _portico(folder, model) as ours:
             async with _goose(folder, model) as own:
                 goose = await _alternate(own, lambda: ours("acp:goose"), 5)
+            async with _codex(folder, model) as adapter:
+                codex = await _alternate(adapter, lambda: ours("acp:codex"), 5)
             async with _sdk(folder, model) as bare:
                 copilot = await _alternate(bare, lambda: ours("copilot"), 3)
-    return [_row("goose", "goose serve", goose, 1.4, 0.85), _row("Copilot", "SDK alone", copilot, 1.3, None)]
+    return [
+        _row("goose", "goose serve", goose, 1.4, 0.85),
+        _row("Codex", "its adapter alone", codex, 1.4, 0.85),
+        _row("Copilot", "SDK alone", copilot, 1.3, None),
+    ]
 
 
 Play = Callable[[], Awaitable[Cost]]
@@ -147,7 +154,8 @@ async def _portico(folder: Path, model: str) -> AsyncIterator[Callable[[str], Aw
         "models": [MODEL],
         "provider": {"base_url": f"{model}/v1"},
     }
-    add_table(home / "settings.toml", ("agents", "acp", "goose"), _live("goose", folder / "ours", model))
+    for name in ("goose", "codex"):
+        add_table(home / "settings.toml", ("agents", "acp", name), _live(name, folder / "ours", model))
     add_table(home / "settings.toml", ("agents", "copilot"), copilot)
     async with _running(serve(str(home))) as process, Client.local(home) as client:
 
@@ -178,7 +186,7 @@ async def _goose(folder: Path, model: str) -> AsyncIterator[Play]:
     with _spawned([*command, "--with-builtin", "developer"], env, start_new_session=True) as process:
         try:
             async with connect(await _open_port(port), max_size=None) as socket:
-                yield await _client(socket, process.pid, str(folder / "work"))
+                yield await _client(_socket_wire(socket), process.pid, str(folder / "work"))
         finally:
             os.killpg(process.pid, signal.SIGTERM)
 
@@ -196,19 +204,53 @@ async def _open_port(port: int) -> str:
                 return f"ws://127.0.0.1:{port}/acp"
 
 
-async def _client(socket: ClientConnection, pid: int, work: str) -> Play:
+@asynccontextmanager
+async def _codex(folder: Path, model: str) -> AsyncIterator[Play]:
+    table = _live("codex", folder / "own", model)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *table["command"], stdin=pipe, stdout=pipe, env={**os.environ, **table["env"]}, limit=LINE_BYTES
+    )
+    try:
+        yield await _client(_pipe_wire(process), process.pid, str(folder / "work"))
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+class Wire(NamedTuple):
+    send: Callable[[str], Awaitable[None]]
+    receive: Callable[[], Awaitable[str | bytes]]
+
+
+def _socket_wire(socket: ClientConnection) -> Wire:
+    return Wire(socket.send, socket.recv)
+
+
+def _pipe_wire(process: asyncio.subprocess.Process) -> Wire:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    lines, answers = process.stdin, process.stdout
+
+    async def send(text: str) -> None:
+        lines.write(f"{text}\n".encode())
+        await lines.drain()
+
+    return Wire(send, answers.readline)
+
+
+async def _client(wire: Wire, pid: int, work: str) -> Play:
     numbers = iter(range(1, 1000))
 
     async def ask(method: str, **params: Any) -> tuple[Any, int]:
         ident, size = next(numbers), 0
-        await socket.send(json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}))
-        async for text in socket:
-            message = msgspec.json.decode(text)
-            if message.get("id") == ident:
+        await wire.send(json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}))
+        while True:
+            message = msgspec.json.decode(await wire.receive())
+            if message.get("id") == ident and "method" not in message:
                 return message["result"], size
             content = message.get("params", {}).get("update", {}).get("content") or {}
             size += len(content.get("text", "")) if isinstance(content, dict) else 0
-        raise AssertionError("goose serve has closed the connection")
 
     await ask("initialize", protocolVersion=1, clientCapabilities={})
 
@@ -218,7 +260,7 @@ async def _client(socket: ClientConnection, pid: int, work: str) -> Play:
         before, began = cpu_of([pid]), time.perf_counter()
         prompt = [{"type": "text", "text": SCRIPT}]
         _, size = await ask("session/prompt", sessionId=made["sessionId"], prompt=prompt)
-        assert size >= len("word ") * DELTAS - 1, f"goose serve said {size} characters"
+        assert size >= len("word ") * DELTAS - 1, f"it said {size} characters"
         return Cost(time.perf_counter() - began, cpu_of([pid]) - before)
 
     return play

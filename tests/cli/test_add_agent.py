@@ -139,7 +139,12 @@ def registry(tmp_path: Path) -> Registry:
     [
         (
             {"npx": {"package": "@acme/agent@1.2.3", "args": ["--acp"], "env": {"ACME": "1"}}},
-            ["licence  MIT\n", "package  @acme/agent@1.2.3 (npm)", "size     4.2 MB unpacked", "sets     ACME=1"],
+            [
+                "licence  MIT\n",
+                "package  @acme/agent@1.2.3 (npm)",
+                "size     4.2 MB unpacked, 0.0 MB to download",
+                "sets     ACME=1",
+            ],
             "programs/hello/node_modules/.bin/acme",
         ),
         (

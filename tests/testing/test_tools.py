@@ -60,6 +60,15 @@ def test_files_are_written_by_a_patch_where_that_is_the_way(call: Call, expected
     assert choose(call, [*tools, tool("write"), tool("edit")]) == Choice(str(call.kind), call.args)
 
 
+def test_without_a_tool_that_reads_the_shell_does() -> None:
+    call = Call(kind="read", args={"path": "/a b"})
+    shell = tool("exec_command", "cmd", cmd=TEXT)
+
+    assert choose(call, [shell]) == Choice("exec_command", {"cmd": "cat '/a b'"})
+    assert choose(call, [shell, tool("read", path=TEXT)]) == Choice("read", {"path": "/a b"})
+    assert choose(call, [tool("other")]) is None
+
+
 def test_the_first_alternative_that_is_declared_wins() -> None:
     call = Call(
         name=["Bash", "bash"],

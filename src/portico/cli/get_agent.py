@@ -7,7 +7,7 @@ import typer
 from msgspec import Struct
 
 from portico.agents.acp.catalogue import VARIABLE, AgentSource, Listed, read, source
-from portico.agents.acp.install import Offer, install, offer, size
+from portico.agents.acp.install import Offer, install, megabytes, offer, size
 from portico.agents.acp.program import PRESETS, Program
 from portico.cli.output import plain, print_json
 from portico.errors import BadRequest, Conflict, PorticoError, nearest
@@ -80,10 +80,13 @@ def _check_free(place: Home, name: str) -> None:
 def _show(listed: Listed, wanted: AgentSource, found: Offer) -> None:
     licences = {each for each in (listed.license, found.licence) if each}
     licence = plain(" / ".join(sorted(licences))) or "unknown: look at its own page before you use it"
-    amount = f"{megabytes(found.bytes)} {found.counted}" if found.bytes is not None else "unknown"
     about = [f"{plain(listed.name or listed.id)} {listed.version}".strip(), plain(listed.description)]
     lines = [". ".join(each for each in about if each)]
-    lines += [f"licence  {licence}", f"package  {wanted.package} ({wanted.kind})", f"size     {amount}"]
+    lines += [
+        f"licence  {licence}",
+        f"package  {wanted.package} ({wanted.kind})",
+        f"size     {found.size or 'unknown'}",
+    ]
     if wanted.env:
         lines.append(f"sets     {plain(' '.join(f'{key}={value}' for key, value in wanted.env.items()))}")
     print("\n".join(lines), file=sys.stderr)
@@ -102,10 +105,6 @@ def _install(place: Home, name: str, wanted: AgentSource) -> InstalledAgent:
     command = install(wanted, folder)
     print(f"Installed: {megabytes(size(folder))} on the disk.", file=sys.stderr)
     return InstalledAgent(name, command, wanted.env)
-
-
-def megabytes(count: int) -> str:
-    return f"{count / 1_000_000:.1f} MB"
 
 
 def _explain(name: str, known: Program, as_json: bool) -> None:

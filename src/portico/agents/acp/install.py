@@ -2,10 +2,13 @@
 the folder undoes it. npm and pip use their own settings, so a company's mirror is theirs to configure."""
 
 import json
+import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
@@ -24,10 +27,8 @@ class Offer(Struct, frozen=True):
     """What a person should know before an installation."""
 
     licence: str
-    bytes: int | None
-    """None: the registry does not say."""
-    counted: str
-    """What the bytes are."""
+    size: str
+    """In words; empty: the registry does not say."""
 
 
 def offer(source: AgentSource) -> Offer:
@@ -50,6 +51,10 @@ def install(source: AgentSource, folder: Path) -> list[str]:
         raise
     shutil.rmtree(before, ignore_errors=True)
     return [str(program), *source.args]
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1_000_000:.1f} MB"
 
 
 def size(folder: Path) -> int:
@@ -83,8 +88,30 @@ def _offer_npm(source: AgentSource) -> Offer:
     found: Any = json.loads(text or "{}")
     if isinstance(found, list):  # a range names several versions: the last one is installed
         found = found[-1] if found else {}
-    licence = found.get("license") or ""
-    return Offer(str(licence), found.get("dist.unpackedSize"), "unpacked, without what it depends on")
+    if isinstance(found, str):  # npm leaves the name out where there is one field only
+        found = {"license": found}
+    addresses = _npm_addresses(source)
+    sizes = {"unpacked": found.get("dist.unpackedSize"), "to download with what it needs": _downloads(addresses)}
+    words = [f"{megabytes(size)} {what}" for what, size in sizes.items() if isinstance(size, int)]
+    return Offer(str(found.get("license") or ""), ", ".join(words))
+
+
+def _npm_addresses(source: AgentSource) -> list[str]:
+    """Of all that would be installed here: the package itself may be small, and what it depends on an agent (Codex)."""
+    with tempfile.TemporaryDirectory(prefix="portico-offer-") as folder:
+        command = [_npm_program(), "install", "--prefix", folder, "--package-lock-only", "--ignore-scripts"]
+        command += ["--no-omit-lockfile-registry-resolved", "--no-audit", "--no-fund", "--loglevel=error"]
+        _run([*command, source.package], f"npm install {source.package}")
+        lock = json.loads((Path(folder) / "package-lock.json").read_text("utf-8"))
+    found = [each for each in lock["packages"].values() if "resolved" in each and _fits(each)]
+    return sorted({str(each["resolved"]) for each in found})
+
+
+def _fits(package: dict[str, Any]) -> bool:
+    """Whether npm installs it on this system."""
+    cpu = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    here = {"os": sys.platform, "cpu": cpu, "libc": "glibc" if platform.libc_ver()[0] == "glibc" else "musl"}
+    return all(name in package[field] for field, name in here.items() if field in package)
 
 
 def _npm(source: AgentSource, folder: Path) -> Path:
@@ -116,21 +143,20 @@ def _offer_pypi(source: AgentSource) -> Offer:
     first: Any = next((each["metadata"] for each in found if each.get("requested")), {})
     licence = first.get("license_expression") or first.get("license") or ""
     total = _downloads([each["download_info"]["url"] for each in found])
-    return Offer(licence.partition("\n")[0], total, "to download")
+    return Offer(licence.partition("\n")[0], f"{megabytes(total)} to download" if total is not None else "")
 
 
 def _downloads(addresses: list[str]) -> int | None:
-    total = 0
-    with httpx.Client(timeout=20, follow_redirects=True) as client:
-        for address in addresses:
-            try:
-                length = client.head(address).headers.get("content-length")
-            except (httpx.HTTPError, httpx.UnsupportedProtocol):
-                return None
-            if length is None:
-                return None
-            total += int(length)
-    return total
+    """None: a registry does not say it of all of them."""
+    with httpx.Client(timeout=20, follow_redirects=True) as client, ThreadPoolExecutor(8) as pool:
+
+        def length(address: str) -> int:
+            return int(client.head(address).headers["content-length"])
+
+        try:
+            return sum(pool.map(length, addresses)) or None
+        except (httpx.HTTPError, httpx.UnsupportedProtocol, KeyError, ValueError):
+            return None
 
 
 def _pypi(source: AgentSource, folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Any, NamedTuple
 
 from portico.testing.model.request import Tool
@@ -53,6 +54,8 @@ def choose(call: Call, tools: Sequence[Tool]) -> Choice | None:
             if tool.freeform:
                 return Choice(tool.name, patch(wanted.kind, args), freeform=True)
             return Choice(tool.name, _translate(args, tool.parameters), tool.freeform)
+    if call.kind == "read" and isinstance(call.args, dict):  # Codex reads with its shell
+        return choose(Call(kind="execute", args={"command": f"cat {quote(str(call.args.get('path')))}"}), tools)
     names = _names(call)
     return Choice(names[0], call.args) if names else None
 
