@@ -1,12 +1,14 @@
 """SECURITY 11 and 27: the private folder, its one host, and what lies in it."""
 
 import os
+import pwd
 import stat
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from portico.client import context
 from portico.errors import BadRequest, HomeInUse
 from portico.home import Home, HostEndpoint, alive, secret_key, write_private
 
@@ -26,6 +28,19 @@ def test_which_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert Home.default().path.name == "portico"
     monkeypatch.chdir(tmp_path)
     assert Home.default(Path("relative")).path == tmp_path / "relative"
+
+
+def test_a_user_without_a_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container, as a number that the system does not know: every command ended in a traceback."""
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "PORTICO_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    with pytest.raises(BadRequest, match="Set HOME or PORTICO_HOME"):
+        Home.default()
+    assert Home.default(tmp_path).path == tmp_path
+    assert context.chosen() is None
+    with pytest.raises(BadRequest, match="Set HOME or XDG_CONFIG_HOME"):
+        context.write(context.Contexts())
 
 
 def test_the_folder_is_private_also_when_it_was_not(tmp_path: Path) -> None:

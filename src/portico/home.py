@@ -47,8 +47,12 @@ class Home:
     @classmethod
     def default(cls, given: Path | None = None) -> "Home":
         """`--home`, else PORTICO_HOME, else the user's data folder."""
-        path = given or os.environ.get("PORTICO_HOME") or platformdirs.user_data_dir("portico", appauthor=False)
-        return cls(Path(path).expanduser().absolute())
+        try:
+            path = given or os.environ.get("PORTICO_HOME") or platformdirs.user_data_dir("portico", appauthor=False)
+            return cls(Path(path).expanduser().absolute())
+        except RuntimeError as error:  # a container's user that the system does not know
+            words = "This user has no home folder. Set HOME or PORTICO_HOME, or choose a folder with --home."
+            raise BadRequest(words, field="home") from error
 
     def make(self) -> None:
         try:

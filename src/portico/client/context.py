@@ -31,15 +31,19 @@ def file() -> Path:
 def read() -> Contexts:
     try:
         return msgspec.json.decode(file().read_bytes(), type=Contexts)
-    except FileNotFoundError:
+    except (FileNotFoundError, RuntimeError):  # RuntimeError: this user has no home folder, as in a container
         return Contexts()
     except (OSError, msgspec.DecodeError) as error:
         raise BadRequest(f"{str(file())!r} is not valid: {error}. Remove it to start anew.") from error
 
 
 def write(contexts: Contexts) -> None:
-    file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_private(file(), msgspec.json.encode(contexts))
+    try:
+        path = file()
+    except RuntimeError as error:
+        raise BadRequest("This user has no home folder to save hosts in. Set HOME or XDG_CONFIG_HOME.") from error
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(path, msgspec.json.encode(contexts))
 
 
 def chosen() -> HostContext | None:
