@@ -35,7 +35,8 @@ def rows(told: list[dict[str, Any]]) -> list[Row]:
         return float(statistics.median(each[number] for each in told if each["name"] == name))
 
     portal, opened, worked = of("portal", "opened"), of("opened", "shown"), of("opened", "worked")
-    longest, frame, short = of("typed", "longest"), of("scrolled 100,000", "worked"), of("scrolled", "worked")
+    longest, frame, short = of("typed", "longestWorked"), of("scrolled 100,000", "worked"), of("scrolled", "worked")
+    by_clock = of("typed", "longest")
     first, last = of("memory", "first"), of("memory", "last")
     held = verdict(f"under {OPEN_MS} ms", opened < OPEN_MS)
     smooth = verdict(f"under {FRAME_MS} ms", frame < FRAME_MS)
@@ -46,7 +47,7 @@ def rows(told: list[dict[str, Any]]) -> list[Row]:
         Row("  of it on the page's thread", f"{worked:.0f} ms", "", "", ""),
         Row("open 100,000 blocks, thread", f"{of('opened 100,000', 'worked'):.0f} ms", "", "", ""),
         Row("a frame in 100,000 blocks", f"{frame:.1f} ms", f"10,000: {short:.1f} ms", _ratio(frame, short), smooth),
-        Row("longest task at 2,000 deltas/s", f"{longest:.0f} ms", "", "", quick),
+        Row("longest task at 2,000 deltas/s", f"{longest:.0f} ms", f"by the clock {by_clock:.0f} ms", "", quick),
         Row("a key until it shows (median)", f"{of('typed', 'median'):.0f} ms", "", "", ""),
         Row("memory after 120 turns", f"{last:.1f} MB", f"after 40: {first:.1f} MB", _ratio(last, first), flat),
     ]

@@ -159,7 +159,7 @@ test("a click on a line comments on it, a drag over numbers on several, and the 
   await page.waitForSelector("#status.idle", { state: "attached" });
   await page.goto(`${host.url}/app/s/${id}/changes`);
   const line = (number: number) => page.locator(`.file-diff .dl[data-new="${number}"]`);
-  await line(11).locator("span").click();
+  await line(11).locator("> span").click();
   await page.keyboard.type("Why ten?");
   await page.keyboard.press("Control+Enter");
   await page.waitForSelector('.note:has-text("You, line 11")');

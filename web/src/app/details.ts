@@ -17,6 +17,9 @@ export class Details {
   private grants: Grant[] | undefined;
 
   constructor(private readonly view: SessionView) {
+    this.element.tabIndex = 0; // it scrolls
+    this.element.setAttribute("role", "region");
+    this.element.setAttribute("aria-label", "Details");
     void this.load();
   }
 

@@ -82,7 +82,7 @@ export const KEYS: Key[] = [
   { keys: "End", text: "To the newest, and follow", run: (shell) => (shell.session ? shell.session.conversation.toEnd() : false) },
   { keys: "Alt+Up", text: "Previous message of yours (Alt+Down: next)" },
   { keys: "Enter", text: "Send (Shift+Enter: a line; while it works: goes next)" },
-  { keys: "Ctrl+Enter", text: "Tell the working agent now" },
+  { keys: "Ctrl+Enter", text: "Tell the working agent now; in the changes: send the comments" },
   { keys: "Esc", text: "Close, leave a field" },
   { keys: "Esc Esc", text: "Stop the turn" },
   { keys: "?", text: "This list", run: () => showKeys() },
@@ -138,6 +138,7 @@ export function keys(shell: Shell): void {
       if (shell.session?.conversation.stepMessage(event.key === "ArrowUp" ? -1 : 1)) event.preventDefault();
       return;
     }
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !typing && shell.panel.sendComments()) return event.preventDefault();
     if (event.ctrlKey || event.metaKey || event.altKey || typing || (target instanceof Element && target.closest(".xterm"))) return;
     if (event.key.length === 1 && !shell.lettersOn()) return;
     if (/^[1-9]$/.test(event.key) && shell.chooseAnswer(event.key)) return event.preventDefault();
@@ -145,7 +146,8 @@ export function keys(shell: Shell): void {
     before = pressed === "g" ? "g" : "";
     const list = target instanceof Element && target.closest(".list") && (pressed === "ArrowDown" || pressed === "ArrowUp");
     const wanted = list ? (pressed === "ArrowDown" ? "j" : "k") : pressed;
-    const found = KEYS.find((key) => key.run && (key.keys === sequence || key.keys === wanted));
+    // Two keys in a row mean one thing, whatever the second does alone.
+    const found = KEYS.find(({ run, keys: each }) => run && each === sequence) ?? KEYS.find(({ run, keys: each }) => run && each === wanted);
     if (found?.run && found.run(shell) !== false) event.preventDefault();
   });
 }

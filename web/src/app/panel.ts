@@ -94,7 +94,8 @@ export class Panel {
     document.body.dataset["panel"] = "open";
     if (this.shell.phone) document.body.dataset["at"] = "panel";
     this.shell.landmarks();
-    void this.fill().then(() => {
+    this.filled = this.fill();
+    void this.filled.then(() => {
       if (tab === "changes" && (turn !== undefined || file !== undefined)) this.review?.aim(turn, file);
     });
   }
@@ -112,12 +113,24 @@ export class Panel {
     this.terminal = undefined;
   }
 
+  /** By a key: whoever opens it so goes on with keys, so the focus goes along, and back. */
   toggle(tab?: Tab): boolean {
     if (!this.view) return false;
-    if (this.isOpen && (tab === undefined || tab === this.tab)) this.close();
-    else this.open(tab ?? this.tab);
+    if (this.isOpen && (tab === undefined || tab === this.tab)) {
+      const inside = this.element.contains(document.activeElement);
+      this.close();
+      if (inside) this.before?.focus();
+      return true;
+    }
+    this.before = document.activeElement instanceof HTMLElement && document.activeElement !== document.body ? document.activeElement : document.getElementById("transcript");
+    this.open(tab ?? this.tab);
+    void this.filled.then(() => this.isOpen && this.body.querySelector<HTMLElement>(".pbody, .details-tab")?.focus());
     return true;
   }
+
+  /** Where the focus was before. */
+  private before: HTMLElement | null = null;
+  private filled: Promise<void> = Promise.resolve();
 
   escape(): void {
     if (this.isOpen && window.innerWidth < 1280) this.close();
@@ -157,6 +170,13 @@ export class Panel {
     }
   }
 
+  /** The list knows how much has changed, a moment after the session has ended its turn. */
+  counted(): void {
+    if (!this.view || this.shell.session !== this.view) return;
+    this.showCount();
+    if (!this.isOpen) this.openOnce(this.view);
+  }
+
   private showCount(): void {
     const files = this.view && this.shell.feed.rows.get(this.view.id)?.session.changes?.files;
     this.count.hidden = !files;
@@ -191,6 +211,10 @@ export class Panel {
 
   viewed(): boolean {
     return this.hasFocus() && (this.review?.toggleViewed() ?? false);
+  }
+
+  sendComments(): boolean {
+    return this.hasFocus() && (this.review?.sendComments() ?? false);
   }
 
   comment(): boolean {

@@ -366,6 +366,7 @@ export class Review {
       this.store();
       fileDiff(content, file, beside, { comments: this.comments.filter((each) => each.path === file.path), moved: (each) => hasMoved(each, file.lines), write: (l, s, f) => this.write(file, l, s, content, beside, f), remove: (each) => this.remove(each) });
       this.showFoot();
+      content.querySelector<HTMLElement>(`[data-${side}="${number}"] .line-number`)?.focus();
     };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -373,13 +374,22 @@ export class Review {
     });
     area.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) add();
-      else if (event.key === "Escape") form.remove();
+      else if (event.key === "Escape") {
+        form.remove();
+        row.querySelector<HTMLElement>(".line-number")?.focus();
+      }
       else return;
       event.preventDefault();
       event.stopPropagation();
     });
     row.after(form);
     area.focus();
+  }
+
+  /** False: there is nothing to send. */
+  sendComments(): boolean {
+    if (this.comments.length > 0) this.send();
+    return this.comments.length > 0;
   }
 
   private remove(comment: Comment): void {

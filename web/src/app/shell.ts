@@ -150,6 +150,7 @@ export class Shell {
     this.tellAway();
     badge(needed);
     this.session?.showHead();
+    this.panel.counted();
     if (this.router.place.at === "home" && this.feed.live) this.home();
     this.showConnection();
   }
