@@ -3,6 +3,7 @@ commands and routes themselves, so that a new command, route or list is in here 
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -260,6 +261,20 @@ async def test_single_things_are_not_found(world: World) -> None:
                 answer = await world.get("bob", path + "?q=/")
             text = answer.text
             assert answer.status_code == 404 or "NotFound" in text, (path, answer.status_code, text)
+
+
+async def test_a_wrong_body_tells_nothing_of_what_is_not_ones_own(world: World) -> None:
+    """A body that is wrong is named to those who may know that the thing is there, and to nobody else."""
+    for kind in (kind for kind in c.COMMANDS.values() if kind.http is not None and kind.about in world.ids):
+        assert kind.http is not None
+        if "{id}" not in kind.http.path or kind.http.method == "DELETE":
+            continue
+        answers = []
+        for ident in (world.ids[kind.about], "nosuch-1"):
+            path = re.sub(r"{\w+}", "x", kind.http.path.replace("{id}", ident))
+            answer = await world.clients["bob"].request(kind.http.method, path, json={"no such field": 1})
+            answers.append((answer.status_code, without(answer.text, ident)))
+        assert answers[0] == answers[1], kind
 
 
 async def test_what_is_the_hosts_is_an_admins(world: World) -> None:

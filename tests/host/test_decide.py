@@ -11,6 +11,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyAnswered, BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import Grant, Message, Option, Record
+from portico.host.command_turn import COMMAND_LINE
 from portico.host.decide import HOST_DECISIONS, decide
 from portico.host.decide.approval import OPTIONS, TIMEOUT
 from portico.host.decide.decision import Context, HostState, Outcome
@@ -203,3 +204,19 @@ def test_the_queue_goes_on_only_where_nothing_speaks_against_it(
     )
     outcome = go_on(state, context(**given))
     assert [type(event) for event in outcome.events[:1]] == ([e.TurnStarted] if begins else [])
+
+
+@pytest.mark.parametrize(("meta", "resumes"), [({}, True), ({COMMAND_LINE: "make"}, False)], ids=["message", "command"])
+def test_what_ran_a_command_is_not_resumed(meta: dict[str, Any], resumes: bool) -> None:
+    """Nobody knows how far it came: it would run a second time."""
+    state = apply(
+        SessionState("s"),
+        e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"),
+        e.TurnStarted(turn="t1", message=Message("go", meta=meta), by="ada"),
+        e.TurnEnded(turn="t1", outcome="interrupted"),
+    )
+    if resumes:
+        assert decide(state, c.ResumeTurn(session="s"), context()).events == [e.TurnResumed(turn="t1", by=ADA.by)]
+    else:
+        with pytest.raises(Conflict, match="run it again"):
+            decide(state, c.ResumeTurn(session="s"), context())

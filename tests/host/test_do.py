@@ -318,8 +318,17 @@ async def test_a_turn_begins_whatever_becomes_of_who_asked_for_it(open_host: Hos
         assert all(turn.outcome == "completed" for turn in session.state.turns)
 
 
-async def test_commands_together_are_done_all_or_none(host: Host, tmp_path: Path) -> None:
+async def test_commands_together_are_done_all_or_none(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = await host.start(by="test", cwd=str(tmp_path))
+    append, appended = host.log.append_all, list[Any]()
+
+    async def counted(*events: Any) -> int:
+        appended.append(events)
+        return await append(*events)
+
+    monkeypatch.setattr(host.log, "append_all", counted)
     driver = c.Caller("token-3", "driver", frozenset({"read", "drive"}))
     rename = c.RenameSession(session=session.id, title="new")
     with pytest.raises(Forbidden):
@@ -329,8 +338,12 @@ async def test_commands_together_are_done_all_or_none(host: Host, tmp_path: Path
     with pytest.raises(NotFound):
         await host.commands.do_together([rename, c.SetModel(session=session.id, model="nosuch")], driver)
     assert (session.state.title, session.state.config) == ("", {})
+    before = host.log.head(session.channel)
     await host.commands.do_together([rename, c.ArchiveSession(session=session.id, archived=True)], driver)
     assert (session.state.title, session.state.archived) == ("new", True)
+    records = await host.log.read(session.channel, before)
+    assert [record.seq for record in records] == [records[0].seq, records[0].seq + 1]
+    assert len(appended) == 1  # a kill between two appends would leave the one and not the other
 
 
 async def test_many_plain_commands_share_an_append_and_no_refusal(host: Host, tmp_path: Path) -> None:
@@ -388,7 +401,8 @@ async def test_messages_are_counted_for_each_token(host: Host, tmp_path: Path, m
     with pytest.raises(RateLimited):
         await host.do(send, ADA)
     await host.do(send, c.Caller("token-2", "bob", ADA.scopes))
-    await host.do(send, c.Caller.inside("host"))
+    for _ in range(3):
+        await host.do(send, c.Caller.inside("host"))
     await host.do(c.RenameSession(session=session.id, title="free"), ADA)
 
 
