@@ -220,3 +220,24 @@ def test_what_ran_a_command_is_not_resumed(meta: dict[str, Any], resumes: bool) 
     else:
         with pytest.raises(Conflict, match="run it again"):
             decide(state, c.ResumeTurn(session="s"), context())
+
+
+SMUGGLED = {COMMAND_LINE: "make"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        c.SendMessage(session="s", text="go", meta=SMUGGLED),
+        c.QueueMessage(session="s", message=Message("go", meta=SMUGGLED)),
+        c.EditQueued(session="s", pending="m1", text="go", meta=SMUGGLED),
+    ],
+    ids=["send", "queue", "edit"],
+)
+def test_no_message_carries_a_command_line(command: c.Command) -> None:
+    """It would run as a command of the person's, with the scope of a message."""
+    state = apply(
+        SessionState("s"), e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"), QUEUED
+    )
+    with pytest.raises(Forbidden, match="scope 'terminal'"):
+        decide(state, command, context(found={}))
