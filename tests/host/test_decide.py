@@ -241,3 +241,48 @@ def test_no_message_carries_a_command_line(command: c.Command) -> None:
     )
     with pytest.raises(Forbidden, match="scope 'terminal'"):
         decide(state, command, context(found={}))
+
+
+@pytest.mark.parametrize(("option", "owner"), [("always", "ada"), ("never", "ada"), ("allow-session", "")])
+def test_what_counts_in_a_project_counts_for_who_owns_the_session(option: str, owner: str) -> None:
+    """Without it, one person's answer would pass calls in the sessions of everybody who works in that folder."""
+    decided = decide(asked(), answer(option=option), context(owner="ada"))
+    [added] = [event for event in decided.host_events if isinstance(event, e.GrantAdded)]
+    assert added.grant.owner == owner
+
+
+BOB = c.Caller("token-2", "bob", frozenset(c.SCOPES))
+
+
+@pytest.mark.parametrize(
+    ("caller", "may"),
+    [
+        (BOB, True),
+        (c.Caller("token-3", "laptop", BOB.scopes, person="bob"), True),
+        (c.Caller.inside("host"), True),
+        (ADA, False),
+        (c.Caller("token-1", "ada", BOB.scopes, label="bob"), False),
+        (c.Caller("token-4", "bob", BOB.scopes, person="eve"), False),
+    ],
+    ids=[
+        "by the token",
+        "by the login",
+        "the host",
+        "another one",
+        "who calls itself so",
+        "another's token of that name",
+    ],
+)
+def test_a_question_for_somebody_is_answered_by_them(caller: c.Caller, may: bool) -> None:
+    state = apply(
+        SessionState("s"),
+        e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"),
+        e.TurnStarted(turn="t1", message=Message("go"), by="ada"),
+        e.QuestionAsked(turn="t1", question="s.q1", text="Release?", people=["bob"]),
+    )
+    given = Context(caller, str)
+    if may:
+        assert decide(state, c.AnswerQuestion(question="s.q1", text="yes"), given).events
+    else:
+        with pytest.raises(Forbidden, match="'bob'"):
+            decide(state, c.AnswerQuestion(question="s.q1", text="yes"), given)
