@@ -3,7 +3,8 @@
 Wall time says little on a busy machine, so what counts is the time that the process's threads were on a CPU. The
 client keeps its connection and waits for each answer. Baseline: the same server with a bare ASGI application that
 answers `api/test` with the same bytes. The bars are what the first portal (on Node) took on a quiet machine where this
-baseline was 64 µs: 100, 90 and 118 µs, and 130 for a stop, of which a durable one may take half as much again.
+baseline was 64 µs: 100, 90 and 118 µs; 130 for a stop and 1,200 for a turn, and a durable one may take half as much
+again.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ QUESTION = "CPU time of one request"
 CALLS = 1_500
 ROUNDS = 3
 STOPS = 150
+TURNS = 100
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 _BARE = """
@@ -102,7 +104,11 @@ async def _measure() -> list[Row]:
                 for what, (call, _) in calls.items():
                     best[what] = min(best[what], await cost(host.process, call, CALLS))
             rows = [_row(what, best[what], best["bare"], original) for what, (_, original) in calls.items()]
-            return [*rows, _row("session stop", await _stops(host.process, ours, name), best["bare"], 3.0)]
+            return [
+                *rows,
+                _row("session stop", await _stops(host.process, ours, name), best["bare"], 3.0),
+                _row("a turn with one poll", await _turns(host.process, ours, name), best["bare"], 28.0),
+            ]
 
 
 async def _stops(process: "subprocess.Popen[str]", ours: Connection, folder: str) -> float:
@@ -112,6 +118,19 @@ async def _stops(process: "subprocess.Popen[str]", ours: Connection, folder: str
         paths = iter([f"/api/copilot/session/{_ident(each)}/stop" for each in found])
         best = min(best, await cost(process, functools.partial(_next, ours, paths), STOPS))
     return best
+
+
+async def _turns(process: "subprocess.Popen[str]", ours: Connection, folder: str) -> float:
+    """The poll waits for the turn's end, and takes all of it."""
+    path = f"/api/copilot/session/{_ident(await ours('/api/copilot/session/start/gpt-5.2', 'POST', folder))}"
+
+    async def turn() -> None:
+        await ours(f"{path}/query", "POST", "[[deltas:3]]")
+        while b'"onIdle"' not in await ours(f"{path}/live/k"):
+            pass
+
+    await cost(process, turn, 10)
+    return min([await cost(process, turn, TURNS) for _ in range(ROUNDS)])
 
 
 async def _next(ours: Connection, paths: Iterator[str]) -> None:

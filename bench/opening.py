@@ -52,7 +52,7 @@ def measure() -> list[Row]:
             ms(start),
             f"bare Python asyncio server {ms(bare)}",
             f"{start / bare:.1f}x",
-            verdict("700 ms", start <= 0.7),
+            verdict("250 ms", start <= 0.25),
         ),
     ]
 
