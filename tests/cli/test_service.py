@@ -17,7 +17,7 @@ import pytest
 from portico.cli.service import unit
 from portico.doors.notify import Notify
 from tests.cli.terminal import TerminalCommand
-from tests.process import HostProcess, inside, portico, watchdog
+from tests.process import HostProcess, inside, watchdog
 
 ROOT = Path(__file__).parents[2]
 analyze = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
@@ -137,9 +137,9 @@ def test_commands_go_to_the_host_that_is_named(tmp_path: Path, config: dict[str,
     with HostProcess(tmp_path / "home") as host:
         nobody, token = tmp_path / "nobody", (host.home / "token").read_text()
         assert inside(nobody, "sessions", "list", **config).returncode == 69
-        named = portico(nobody, "--url", host.url, "--token", token, "sessions", "list", "--json", **config)
+        named = inside(nobody, "--url", host.url, "--token", token, "sessions", "list", "--json", **config)
         assert (named.returncode, named.stdout.strip()) == (0, "[]")
-        refused = portico(nobody, "--url", host.url, "--token", "wrong", "sessions", "list", **config)
+        refused = inside(nobody, "--url", host.url, "--token", "wrong", "sessions", "list", **config)
         assert refused.returncode == 77
         by_variable = inside(nobody, "sessions", "list", "--json", PORTICO_URL=host.url, PORTICO_TOKEN=token, **config)
         assert by_variable.returncode == 0
@@ -153,7 +153,7 @@ def test_commands_go_to_the_host_that_is_named(tmp_path: Path, config: dict[str,
         assert token not in inside(nobody, "context", "list", "--json", **config).stdout
         inside(nobody, "context", "use", "local", **config)
         assert inside(nobody, "sessions", "list", **config).returncode == 69
-        chosen = portico(nobody, "--context", "box", "sessions", "list", "--json", **config)
+        chosen = inside(nobody, "--context", "box", "sessions", "list", "--json", **config)
         assert "session-1" in chosen.stdout
         assert inside(nobody, "context", "use", "nosuch", **config).returncode == 66
         assert inside(nobody, "context", "remove", "box", **config).returncode == 0
