@@ -6,6 +6,7 @@ CPU is that of the host's own process; a host without automations, and a bare AS
 import asyncio
 import hashlib
 import hmac
+import secrets
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ QUESTION = "10,000 automations at rest, starts on time, hooks a second"
 AUTOMATIONS = 10_000
 IDLE_SECONDS = 6.0
 STARTS = 100
+ALONE = 5
 DELIVERIES = 4_000
 CONNECTIONS = 40
 
@@ -38,12 +40,13 @@ async def _measure() -> list[Row]:
         full.mkdir()
         (full / "automations.toml").write_text(_many())
         async with running(_serve(empty)) as bare_host, running(_serve(full)) as host:
-            await asyncio.sleep(3)  # what every start does is not idling
+            await asyncio.gather(_settled(bare_host), _settled(host))
             before = cpu(bare_host.process), cpu(host.process)
             await asyncio.sleep(IDLE_SECONDS)
             base = (cpu(bare_host.process) - before[0]) / IDLE_SECONDS
             idle = (cpu(host.process) - before[1]) / IDLE_SECONDS
-            late = await _lateness(Connection(host.port, _token(full)))
+            late = await _lateness(host, _token(full))
+            one = [each for _ in range(ALONE) for each in await _lateness(host, _token(full), 1)]
         async with running(["-c", _BARE]) as plain, running(_serve(folder / "hooks")) as host:
             rate, bare = await _hooks(host, plain, _token(folder / "hooks"))
     return [
@@ -54,13 +57,7 @@ async def _measure() -> list[Row]:
             f"{idle / max(base, 1e-9):.1f}x",
             verdict("1 % more", idle - base < 0.01),
         ),
-        Row(
-            f"from due to claimed, {STARTS} at one moment among them",
-            f"p50 {ms(p50(late))}, p99 {ms(p99(late))}",
-            "",
-            "",
-            verdict("100 ms", p99(late) < 0.1),
-        ),
+        *(_late_row(what, found) for what, found in (("one", one), (f"{STARTS} at one moment", late))),
         Row(
             f"hook deliveries, {CONNECTIONS} connections, each durable",
             f"{rate:,.0f}/s of one core",
@@ -69,6 +66,26 @@ async def _measure() -> list[Row]:
             verdict("1,000/s", rate >= 1_000),
         ),
     ]
+
+
+async def _settled(host: Server) -> None:
+    """What every start does is not idling, however long a busy machine takes for it."""
+    while True:
+        before = cpu(host.process)
+        await asyncio.sleep(2)
+        if cpu(host.process) - before < 0.04:
+            return
+
+
+def _late_row(what: str, found: list[tuple[float, float]]) -> Row:
+    claimed, started = ([each[index] for each in found] for index in (0, 1))
+    return Row(
+        f"from due to claimed and to started, {what} among them",
+        f"p50 {ms(p50(claimed))} and {ms(p50(started))}, worst {ms(max(claimed))} and {ms(max(started))}",
+        "",
+        "",
+        verdict("100 ms to the claim", p99(claimed) < 0.1),
+    )
 
 
 def _many() -> str:
@@ -89,16 +106,23 @@ def _token(home: Path) -> str:
     return (home / "token").read_text().strip()
 
 
-async def _lateness(ours: Connection) -> list[float]:
-    """Seconds between the due time and the claim in the log."""
-    due = (datetime.now(UTC) + timedelta(seconds=4)).replace(microsecond=0)
-    for number in range(STARTS):
+async def _lateness(host: Server, token: str, count: int = STARTS) -> list[tuple[float, float]]:
+    """Seconds from the due time to the claim in the log, and to what it starts."""
+    due = (datetime.now(UTC) + timedelta(seconds=3 + count / 5)).replace(
+        microsecond=0
+    )  # a busy machine makes 5 a second
+    ours = Connection(host.port, token)
+    names = [f"due-{secrets.token_hex(6)}" for _ in range(count)]
+    for name in names:
         plan = {"schedule": {"at": due.isoformat()}, "prompt": {"text": "[[say:x]]", "agent": "scripted"}}
-        await ours("/v1/automations", "POST", msgspec.json.encode({"name": f"due-{number}", "plan": plan}).decode())
-    await asyncio.sleep((due - datetime.now(UTC)).total_seconds() + 4)
-    runs = msgspec.json.decode(await ours(f"/v1/runs?limit={STARTS}"))["runs"]
-    assert len(runs) == STARTS, f"{len(runs)} of {STARTS} have started"
-    return [(run["claimed"] - run["due"]) / 1000 for run in runs]
+        await ours("/v1/automations", "POST", msgspec.json.encode({"name": name, "plan": plan}).decode())
+    await asyncio.sleep((due - datetime.now(UTC)).total_seconds())
+    ours = Connection(host.port, token)  # an idle one is closed
+    while True:
+        runs = [run for run in msgspec.json.decode(await ours("/v1/runs?limit=1000"))["runs"] if run["name"] in names]
+        if len(runs) == count and all("started" in run for run in runs):
+            return [((run["claimed"] - run["due"]) / 1000, (run["started"] - run["due"]) / 1000) for run in runs]
+        await asyncio.sleep(0.2)
 
 
 async def _hooks(host: Server, plain: Server, token: str) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from portico.host.turn import Turn
 from portico.notices import notices as room
 from portico.notices.address import NotSent, is_public
 from portico.notices.notice import WAITS, Delivery, Notice, after_quiet, wants
-from portico.notices.notices import Notices
+from portico.notices.notices import PROGRAMS_AT_ONCE, Notices
 from portico.notices.send import Sender, secret_of, signature
 from portico.notices.targets import targets_of
 from portico.settings import NoticeSettings, NoticeTarget, Webhook
@@ -487,6 +487,27 @@ async def test_a_program_gets_the_notice_on_its_input(desk: Desk, tmp_path: Path
     await desk.until("delivered")
     got = json.loads(target.read_text())
     assert (got["type"], got["data"]["text"]) == ("turn_failed", "It broke.")
+
+
+async def test_few_programs_run_at_once(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six hundred at once, as for webhooks, are a fork bomb."""
+    full, running, most = asyncio.Event(), 0, 0
+
+    async def command(*_: Any) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        if running == PROGRAMS_AT_ONCE:
+            full.set()
+        await full.wait()
+        running -= 1
+
+    monkeypatch.setattr(Sender, "_command", command)
+    await desk.open(settings(commands=[{"name": "bell", "command": ["x"]}]))
+    for _ in range(PROGRAMS_AT_ONCE + 4):
+        await desk.turn(await desk.session(tmp_path))
+    await desk.until(*["delivered"] * (PROGRAMS_AT_ONCE + 4))
+    assert most == PROGRAMS_AT_ONCE
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,15 @@ from portico.notices.read import SETTLED, TOLD, read_notice, settled
 from portico.notices.send import Gone, PushSender, Sender, Target
 from portico.notices.subscriptions import Subscriptions
 from portico.notices.targets import targets_of
-from portico.settings import NoticeSettings
+from portico.settings import NoticeCommand, NoticeSettings
 
 AT_ONCE = 600
 """Calls at once to targets that are not known to fail, a socket of a few KB each: when 500 of 1,000 begin to hang, the
 others are called all the same."""
 AT_ONCE_FAILING = 32
 """Calls at once to the others: 500 that hang take each other's time and nobody else's."""
+PROGRAMS_AT_ONCE = 8
+"""A hundred sessions may end together; the owner's program need not run a hundred times at once."""
 WAITING = 10_000
 """Deliveries that wait: some MB. What comes when a receiver is down for so long is dropped with a line in the log."""
 KEPT = 1_000
@@ -87,6 +89,7 @@ class Notices(Component):
         self._tasks: set[asyncio.Task[None]] = set()
         self._failing: set[str] = set()
         self._slots = (asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE_FAILING))
+        self._programs = asyncio.Semaphore(PROGRAMS_AT_ONCE)
         host.log.on_commit(self._committed)
         host.commands.handle(c.RedeliverNotice, self._redeliver)
         host.commands.handle(c.TestNotice, self._test)
@@ -350,7 +353,8 @@ class Notices(Component):
 
     async def _attempt(self, delivery: Delivery) -> None:
         target, error, gone = self._targets.get(delivery.target), "", False
-        async with self._slots[delivery.target in self._failing]:
+        is_program = isinstance(target, NoticeCommand)
+        async with self._programs if is_program else self._slots[delivery.target in self._failing]:
             if not delivery.waits:
                 return
             try:

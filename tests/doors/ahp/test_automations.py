@@ -98,6 +98,9 @@ async def test_a_client_makes_changes_and_removes_one(
         (MINE, {"triggers": [{"id": "e", "kind": "event", "type": "push"}]}, "one trigger"),
         (MINE, {"disableConditions": [{"kind": "afterRuns", "max": 0}]}, "number of runs"),
         (MINE, {"disableConditions": [{"kind": "afterRuns", "max": 1}] * 2}, "one condition"),
+        (MINE, {"disableConditions": [{"kind": "afterDate"}]}, "a time with its zone"),
+        (MINE, {"disableConditions": [{"kind": "afterDate", "date": "2027-01-31T09:00:00"}]}, "a time with its zone"),
+        (MINE, {"disableConditions": [{"kind": "afterDate", "date": "soonTZ"}]}, "no time such as"),
     ],
 )
 async def test_what_is_refused(

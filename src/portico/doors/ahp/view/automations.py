@@ -4,6 +4,8 @@ What a client said of an automation is kept with it (`meta`), and shown again as
 until they see just what they asked for. One that was written elsewhere is described from its plan.
 """
 
+import re
+
 from portico.automation.state import AutomationState, RunSummary
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.record import Json
@@ -137,6 +139,8 @@ def _conditions(said: object) -> tuple[int, str]:
             runs = most
         else:
             until = str(each.get("date") or "")
+            if not re.search(r"T.*(?:Z|[+-]\d\d:?\d\d)$", until):
+                raise BadRequest("'date' is a time with its zone.", field="disableConditions")
     return runs, until
 
 
