@@ -37,17 +37,14 @@ def at_work(host: Host) -> list[Session]:
 
 
 class View:
-    __slots__ = ("_host", "_ownership", "caller")
+    __slots__ = ("_host", "_ownership", "caller", "whole")
 
     def __init__(self, host: Host, caller: Caller) -> None:
         self._host = host
         self._ownership = host.ownership
         self.caller = caller
-
-    @property
-    def whole(self) -> bool:
+        self.whole = not caller.person or caller.may("admin")
         """Nothing is hidden from this caller."""
-        return not self.caller.person or self.caller.may("admin")
 
     def require(self, what: Readable | type[Command]) -> None:
         """Raises Forbidden for a caller who may not read such things, or not send such a command, at all."""

@@ -216,7 +216,9 @@ class Broker:
                 subscriptions[record.channel] = concerned
         author, kinds = self._author(event)
         for subscription in concerned:
-            subscription.pass_on(record, author if subscription.target.kind in kinds else None)
+            own = author if subscription.target.kind in kinds else None
+            if own is not None or not subscription.silent:
+                subscription.pass_on(record, own)
         if kind in _REMOVALS:
             self.replay.drop(event.session if isinstance(event, e.SessionRemoved) else record.channel.partition("/")[2])
 

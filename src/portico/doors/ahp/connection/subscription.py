@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Subscription:
-    __slots__ = ("_broker", "_buffers", "_encoders", "_hearers", "target")
+    __slots__ = ("_broker", "_buffers", "_encoders", "_hearers", "silent", "target")
 
     def __init__(self, broker: "Broker", target: Target, hearers: "Collection[Connection]") -> None:
         self.target = target
@@ -26,11 +26,11 @@ class Subscription:
         buffers = [(seed, broker.replay.buffer(target, seed)) for seed in (False, True)]
         self._buffers = [(seed, buffer) for seed, buffer in buffers if buffer is not None]
         self._encoders: dict[bool, Encoder] = {}
+        self.silent = not self._hearers and not self._buffers
+        """Nobody is told but whose words it is."""
 
     def pass_on(self, record: Record, author: "Connection | None") -> None:
         """To those who hear it, and to whose words these are, also without a subscription."""
-        if not self._hearers and not self._buffers and author is None:
-            return
         told: dict[bool, list[Act]] = {}
         for seed, buffer in self._buffers:
             told[seed] = self._acts(record, seed)
