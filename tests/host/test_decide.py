@@ -286,3 +286,45 @@ def test_a_question_for_somebody_is_answered_by_them(caller: c.Caller, may: bool
     else:
         with pytest.raises(Forbidden, match="'bob'"):
             decide(state, c.AnswerQuestion(question="s.q1", text="yes"), given)
+
+
+@pytest.mark.parametrize(("withdrawn", "response"), [(True, "accept"), (True, "decline"), (False, "accept")])
+def test_the_questions_of_a_turn_that_is_cancelled_are_withdrawn(withdrawn: bool, response: Any) -> None:
+    state = apply(
+        SessionState("s"),
+        e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"),
+        e.TurnStarted(turn="t1", message=Message("go"), by="ada"),
+        e.QuestionAsked(turn="t1", question="s.q1", text="Colour?"),
+    )
+    command = c.AnswerQuestion(question="s.q1", text="red", response=response)
+    if withdrawn:
+        with pytest.raises(Conflict, match="withdrawn"):
+            decide(state, command, context(withdrawn=True))
+    else:
+        assert decide(state, command, context()).events
+
+
+@pytest.mark.parametrize(("scopes", "kept"), [({"drive"}, True), ({"drive", "approve"}, False)])
+def test_settings_that_replace_all_others_leave_the_tight_ones_to_those_who_may_approve(
+    scopes: set[str], kept: bool
+) -> None:
+    state = apply(
+        SessionState("s"),
+        e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"),
+        e.SessionConfigured(values={"approvals": "deny"}, by="ada"),
+    )
+    caller = c.Caller("token-2", "bob", frozenset(scopes))
+    command = c.ConfigureSession(session="s", values={}, replace=True)
+    apply(state, *decide(state, command, Context(caller, str, found={})).events)
+    assert state.config == ({"approvals": "deny"} if kept else {})
+
+
+def test_sharing_is_audited_in_the_same_commit() -> None:
+    state = apply(SessionState("s"), e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"))
+    for command in (
+        c.ShareSession(session="s", person="bob", rights=["read"]),
+        c.UnshareSession(session="s", person="bob"),
+    ):
+        decided = decide(state, command, context())
+        assert [event.action for event in decided.host_events if isinstance(event, e.Audited)] == ["session.shared"]
+        apply(state, *decided.events)
