@@ -56,7 +56,7 @@ class World:
             if isinstance(part, CallPart) and part.approval is not None
         )
 
-    async def do(self, name: str, **arguments: Any) -> dict[str, Any] | None:
+    async def do(self, name: str, /, **arguments: Any) -> dict[str, Any] | None:
         """The answer, or None when it is refused."""
         answer = await self.client.post("/v1/commands", json={"command": name, "arguments": arguments})
         assert answer.status_code < 500, answer.text
@@ -236,6 +236,43 @@ async def elsewhere(w: World) -> bool:
     return any(each is not None for each in (session, job, shell))
 
 
+async def automation_of_the_owner(w: World) -> bool:
+    """One whose prompts ask nobody: with `jobs` alone its text is nobody else's to choose."""
+    prompt_ = {
+        "text": "write from-automation",
+        "agent": "scripted",
+        "cwd": str(w.folder),
+        "config": {"approvals": "allow"},
+    }
+    made = {"name": "loose", "plan": {"prompt": prompt_}}
+    owner = {"command": "automation.create", "arguments": made}
+    answer = await w.here.http.post("/v1/commands", json=owner)
+    assert answer.status_code in (200, 201, 409), answer.text
+    ran = await w.do("automation.run", automation="loose", input="write from-stranger")
+    edited = await w.do("automation.edit", automation="loose", plan={"prompt": {**prompt_, "text": "write other"}})
+    own = await w.do("automation.create", name="own", plan={"prompt": prompt_})
+    secret = await w.do("automation.secret", automation="loose")
+    return any(each is not None for each in (ran, edited, own, secret))
+
+
+async def more_than_one_has(w: World) -> bool:
+    """A token or a person by which somebody could do more afterwards."""
+    done = [await w.do("own_token.add", name="more", scopes=["admin"])]
+    done += [await w.do("token.add", name="more", scopes=["admin"])]
+    done += [await w.do("person.add", person="eve", scopes=["admin"])]
+    return any(each is not None for each in done)
+
+
+async def a_line_without_the_agent(w: World) -> bool:
+    """`command.run`: a shell in the session's folder."""
+    started = await w.here.start(cwd=str(w.folder))
+    ran = w.folder / "from-line"
+    if await w.do("command.run", session=started, line=f"touch {ran}") is None:
+        return False
+    await w.at_rest(started)
+    return ran.exists()
+
+
 ATTEMPTS: dict[str, tuple[Callable[[World], Awaitable[bool]], set[str]]] = {
     "run a command in a terminal": (terminal, {"terminal"}),
     # `jobs` alone runs the jobs of the host's own entry, and `terminal` alone no jobs.
@@ -249,6 +286,9 @@ ATTEMPTS: dict[str, tuple[Callable[[World], Awaitable[bool]], set[str]]] = {
     "switch asking off": (configured, {"approve"}),
     "answer an approval": (answered, {"approve"}),
     "work in another folder": (elsewhere, set()),
+    "choose what an automation does that asks nobody": (automation_of_the_owner, set()),
+    "become more than one is": (more_than_one_has, {"admin"}),
+    "run a line in place of the agent": (a_line_without_the_agent, {"terminal"}),
 }
 TOGETHER: dict[str, set[str]] = {
     "run a command by a job of one's own": {"jobs", "terminal"},
@@ -256,6 +296,7 @@ TOGETHER: dict[str, set[str]] = {
     "change a file through an editor's protocol": {"read", "drive", "files"},
     "run a command through the settings of git": {"files", "terminal"},
     "work in another folder": {"drive", "approve"},
+    "choose what an automation does that asks nobody": {"jobs", "drive", "approve"},
 }
 """What no single scope can do, and which can together."""
 
