@@ -114,3 +114,22 @@ def test_blobs_are_redacted_and_still_found() -> None:
     assert base64.b64decode(found["blobs"][first]) == b"the key is [redacted: model key]"
     assert base64.b64decode(found["blobs"][second]) == b"[redacted: not a text]"
     assert hashlib.sha256(base64.b64decode(found["blobs"][first])).hexdigest() == first
+
+
+async def test_no_card_of_an_archive_is_open_or_answers_for_another(tmp_path: Path) -> None:
+    """An archive could show a card "List files" under the id of an approval that waits in a session of this host."""
+    asked = [{**_approval("session-1.a3"), "answered": False, "allowed": True, "command": "ls"}, _approval("x")]
+    question = {"part": "question", "id": "session-1.q4", "text": "Go on?"}
+    call = {"part": "call", "id": "c1", "tool": "shell", "approvals": asked}
+    turn = {"id": "t1", "message": {"text": "x"}, "by": "eve", "pos": 1, "started": 1, "outcome": "completed"}
+    archive = {"portico": 1, "session": "other", "agent": "scripted", "turns": [{**turn, "parts": [call, question]}]}
+    async with standing(tmp_path) as here:
+        await here.start(cwd=str(tmp_path))
+        command = {"command": "session.import", "arguments": {"archive": archive}}
+        made = await here.http.post("/v1/commands", json=command)
+        assert made.status_code == 200, made.text
+        state = (await here.http.get(f"/v1/sessions/{made.json()['id']}")).json()
+        shown, asking = state["turns"][0]["parts"]
+        cards = [(each["id"], each["answered"], each.get("allowed", False)) for each in shown["approvals"]]
+        assert cards == [("imported.a3", True, False), ("imported.x", True, False)]
+        assert (asking["id"], asking["response"]) == ("imported.q4", "cancel")

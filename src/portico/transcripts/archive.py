@@ -1,7 +1,7 @@
 """A session as one document that another host can take in: its finished turns, and the blobs they refer to.
 
 The ids of the session and of everything asked in it are this host's own; in another host they name something else. So
-an imported session gets a new id, and ids inside that begin with the old one are renamed.
+an imported session gets a new id, and the ids of what was asked in it, or that begin with the old one, are renamed.
 """
 
 import base64
@@ -16,7 +16,7 @@ from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.host.state import TurnState
+from portico.host.state import CallPart, QuestionPart, TurnState
 from portico.log.sqlite.schema import blobs_in
 
 FORMAT = 1
@@ -61,6 +61,8 @@ async def import_archive(
         raise BadRequest(f"The turns of this archive are not valid: {error}.", field="turns") from error
     if any(turn.outcome is None for turn in turns):
         raise BadRequest("A turn of this archive has no end.", field="turns")
+    for turn in turns:
+        _settle(turn)
     for digest, text in archive.blobs.items():
         await host.log.put_blob(_blob(digest, text))
     here = archive.agent in host.agents and agent is None
@@ -72,6 +74,23 @@ async def import_archive(
         history=turns,
         owner=owner,
     )
+
+
+def _settle(turn: TurnState) -> None:
+    """The attack: an archive shows an open card with the id of an approval of this host, and other words. So no card
+    is open, and none has an id that something here answers to."""
+    for part in turn.parts:
+        if isinstance(part, QuestionPart):
+            part.id = _renamed(part.id)
+            part.response = part.response or "cancel"
+        elif isinstance(part, CallPart):
+            for approval in part.approvals:
+                approval.id = _renamed(approval.id)
+                approval.allowed, approval.answered = approval.answered and approval.allowed, True
+
+
+def _renamed(ident: str) -> str:
+    return f"{IMPORTED}.{ident.rpartition('.')[2]}"
 
 
 def _blob(digest: str, text: str) -> bytes:
