@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from portico.agents.acp.agent import AcpAgent
+from portico.agents.agent import Autonomy
 from portico.events import Message, ToolSpec
 from portico.host.call import Call
+from portico.host.host import Host
 from portico.host.state import CallPart, TurnState
 from portico.host.tool import Tool, ToolResult
 from portico.terminals.terminals import Terminals
@@ -41,6 +44,14 @@ def once(step: dict[str, Any], then: str) -> dict[str, Any]:
     return {"say": then, "first": {"key": then, "times": 1, "step": step}}
 
 
+async def unclassed_modes(host: Host) -> list[str]:
+    """Modes that the program offers and nobody has classed: a new version may begin in one of them."""
+    (agent,) = host.agents.values()
+    assert isinstance(agent, AcpAgent)
+    modes = (await agent.describe()).config.get("properties", {}).get("mode", {}).get("enum", [])
+    return [mode for mode in modes if agent.autonomy("mode", mode) is Autonomy.UNKNOWN]
+
+
 def called(turn: TurnState) -> list[CallPart]:
     """Without the search that comes before a tool which the agent hides."""
     return [call for call in calls(turn) if call.tool not in SEARCHES]
@@ -69,6 +80,7 @@ async def test_a_day_with_a_real_agent(live: Live, tmp_path: Path) -> None:
 
         turn = await play(session, {"say": ["Hello ", "there", "."]})
         assert (turn.outcome, said(turn)) == ("completed", "Hello there."), turn.error
+        assert await unclassed_modes(host) == []
 
         turn = await play(session, write("yes"), {"say": "Done."}, allow=True)
         assert file.read_text().strip() == "yes"
