@@ -3,7 +3,8 @@
 `python -m tests.cluster.chaos --seconds 300 --seed 7 --temporal` is the long run; the suite has a short one. What must
 hold then: nothing acknowledged is missing or there twice, positions have no gap, every turn has one end, nobody but its
 owner wrote to a session, a reader has seen a prefix of its channel without a gap or a repeat, whichever hosts it read
-from. With Temporal jobs run meanwhile, and it is restarted, too: they all end, and no work that had ended ran again.
+from: by pages of events, as a stream, by a page's long poll and as an editor (`readers.py`). With Temporal jobs run
+meanwhile, and it is restarted, too: they all end, and no work that had ended ran again.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from portico.events import JobEnded, QueueAdded, TurnEnded, TurnStarted, WorkEnd
 from portico.log.postgres.connect import connect
 from portico.testing.postgres import PostgresServer
 from portico.testing.temporal import TemporalServer
+from tests.cluster.readers import READERS, Reader
 from tests.jobs.playing import make, task
 from tests.jobs.samples import par, ref, seq
 from tests.process import environment
@@ -105,6 +107,7 @@ class Chaos:
         self.acknowledged: dict[str, str] = {}
         """What was said, and to which session."""
         self.seen: dict[str, list[int]] = {}
+        self.readers: list[Reader] = []
         self.done = asyncio.Event()
         self.happened: Counter[str] = Counter()
 
@@ -117,16 +120,19 @@ class Chaos:
             headers = {"authorization": f"Bearer {token}"}
             async with httpx.AsyncClient(headers=headers, timeout=10, trust_env=False) as http:
                 sessions = [await self._begin(http) for _ in range(CLIENTS)]
+                self.readers = [kind(http, each, self._any, self.random) for each in sessions for kind in READERS]
                 async with asyncio.TaskGroup() as tasks:
                     for number, session in enumerate(sessions):
                         tasks.create_task(self._talk(http, session, number))
                         tasks.create_task(self._read(http, session))
+                    for reader in self.readers:
+                        tasks.create_task(reader.read(self.done), name=f"{reader.name} {reader.session}")
                     if self.temporal is not None:
                         tasks.create_task(self._run_jobs(http))
                     await self._disturb(seconds)
                     self.done.set()
                 await self._settle(http, sessions)
-            return await self._check(sessions)
+                return await self._check(sessions)
         finally:
             for host in self.hosts:
                 host.tell(signal.SIGCONT)
@@ -296,12 +302,12 @@ class Chaos:
         counts = Counter[str]()
         for session in sessions:
             rows = await db.fetch(
-                "SELECT e.pos, data FROM events e JOIN channels c ON c.id = e.channel WHERE c.name = $1 ORDER BY 1",
+                "SELECT pos, data, seq FROM events e JOIN channels c ON c.id = channel WHERE name = $1 ORDER BY 1",
                 f"session/{session}",
             )
-            positions = [pos for pos, _ in rows]
+            positions = [pos for pos, _, _ in rows]
             assert positions == [*range(1, len(rows) + 1)], "positions have no gap and no repeat"
-            events = [decode(data) for _, data in rows]
+            events = [decode(data) for _, data, _ in rows]
             begun = [event.turn for event in events if isinstance(event, TurnStarted)]
             ended = Counter(event.turn for event in events if isinstance(event, TurnEnded))
             assert len(begun) == len(set(begun)), "no turn begins twice"
@@ -313,6 +319,9 @@ class Chaos:
             seen = self.seen[session]
             assert seen == positions[: len(seen)], "a reader has seen a prefix"
             counts.update(events=len(rows), turns=len(begun), seen=len(seen))
+            for reader in (each for each in self.readers if each.session == session):
+                counts[f"seen ({reader.name})"] += await reader.check({seq: pos for pos, _, seq in rows})
+                counts["hops"] += reader.hops
         strangers = await db.fetch(STRANGERS)
         assert not strangers, f"somebody else than the owner wrote: {strangers}"
         for job in self.jobs:
