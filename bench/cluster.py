@@ -111,7 +111,7 @@ async def _write(url: str, folder: str, share: str, name: str) -> None:
     """One host's side: it writes its share when it is told to."""
     place = Path(folder) / name
     place.mkdir()
-    log = await PostgresLog.open(Opening(url, place, host=name))
+    log = await PostgresLog.open(PostgresOpening(url, place, host=name))
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
     print(await _rate(log, name, int(share)), flush=True)

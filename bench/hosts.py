@@ -22,7 +22,7 @@ from bench.place import serve
 from bench.row import Row, ms, p50
 from portico.events import SessionStarted
 from portico.log.log import Log
-from portico.log.postgres.log import Opening, PostgresLog
+from portico.log.postgres.log import PostgresLog, PostgresOpening
 from portico.log.sqlite import SqliteLog
 from portico.testing.postgres import PostgresServer
 from portico.testing.temporal import TemporalServer
@@ -74,7 +74,9 @@ async def _measure(folder: Path, count: int, environ: dict[str, str]) -> tuple[f
 async def _fill(folder: Path, url: str) -> None:
     home = folder / "host-0"
     home.mkdir(mode=0o700, parents=True)
-    log: Log = await (PostgresLog.open(Opening(url, home, "host-0")) if url else SqliteLog.open(home / "log.db"))
+    log: Log = await (
+        PostgresLog.open(PostgresOpening(url, home, "host-0")) if url else SqliteLog.open(home / "log.db")
+    )
     for first in range(1, STORED + 1, 500):
         await log.append_all(*map(_started, range(first, first + 500), itertools.repeat(str(folder))))
     await log.close()

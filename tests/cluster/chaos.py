@@ -302,7 +302,7 @@ class Chaos:
         counts = Counter[str]()
         for session in sessions:
             rows = await db.fetch(
-                "SELECT pos, data, seq FROM events e JOIN channels c ON c.id = channel WHERE name = $1 ORDER BY 1",
+                "SELECT e.pos, data, seq FROM events e JOIN channels c ON c.id = channel WHERE name = $1 ORDER BY 1",
                 f"session/{session}",
             )
             positions = [pos for pos, _, _ in rows]

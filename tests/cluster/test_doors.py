@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from portico.cluster.cluster import Cluster
 from portico.commands import SCOPES
 from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token, revoke_token
 from portico.doors.people import add_person
+from portico.queries.activity import waiting_of
 from tests.doors.ahp.wire_client import WireClient
 from tests.doors.rest.test_terminals import viewing
 from tests.doors.standing import Standing, problem, read_events, standing
@@ -146,6 +148,52 @@ async def test_a_bound_counts_what_runs_at_every_host(databases: Databases, tmp_
             change = {"title": "mine", "model": "nosuch"}
             assert (await here.patch(f"/v1/sessions/{second}", json=change)).status_code == 404
             assert (await there.get(f"/v1/sessions/{second}")).json().get("title", "") == ""
+    databases.give_back(url)
+
+
+async def test_what_is_made_of_a_sessions_files_is_asked_where_they_are(databases: Databases, tmp_path: Path) -> None:
+    """A host of another place showed its own files under the same path, and no host but the owner what a yes covers."""
+    url = await databases.new()
+    async with AsyncExitStack() as stack:
+        found = []
+        for name in "ab":
+            (tmp_path / name).mkdir()
+            given = {**flags(url, name), "cluster.place": name}
+            found.append(await stack.enter_async_context(standing(tmp_path / name, flags=given)))
+        a, b = found
+        (tmp_path / "a" / "attic.txt").write_text("x", "utf-8")
+        session = await a.start(agent="demo", cwd=str(tmp_path / "a"))
+        one = f"/v1/sessions/{session}"
+        before = a.server.gate.requests[200]
+        shown = [(await host.http.get(f"{one}/suggestions?q=@attic")).json() for host in (b, a)]
+        assert shown[0] == shown[1]
+        assert "attic.txt" in str(shown[0])
+        assert a.server.gate.requests[200] == before + 2, "both were answered by the host with the files"
+        for path in ("changes", "uncommitted/file?path=attic.txt", "suggestions?q=x"):
+            here, there = [await host.http.get(f"{one}/{path}") for host in (a, b)]
+            assert (here.status_code, here.text) == (there.status_code, there.text), path
+            assert here.headers["content-type"] == there.headers["content-type"]
+            assert here.headers.get("content-disposition") == there.headers.get("content-disposition")
+        await b.http.post(f"{one}/messages", json={"text": "write something"})
+        elsewhere = await b.server.host.get(session)
+        async with asyncio.timeout(30):
+            state = await elsewhere.wait_until(lambda state: bool(waiting_of(state)))
+        address = f"/v1/approvals/{waiting_of(state)[0].id}/covers"
+        covers = [(await host.http.get(address)).json() for host in (a, b)]
+        assert covers[0] == covers[1]
+        assert covers[0]["covers"], "what a yes can be remembered for"
+        async with b.client(new_token(b.home, "driver", ["drive"])) as driver:
+            assert (await driver.get(f"{one}/changes")).status_code == 403
+        cluster = a.server.host.part(Cluster)
+        for task in (*cluster.log._tasks, *cluster._tasks):
+            task.cancel()
+        await cluster.link.close()
+        gone = "UPDATE hosts SET expires = clock_timestamp() WHERE name = 'a'"
+        await b.server.host.part(Cluster).log.run(lambda db: db.execute(gone))
+        async with asyncio.timeout(30):
+            while (await b.http.get(f"{one}/changes")).json().get("code") != "place_away":  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        assert (await b.http.get(one)).status_code == 200, "its state can be read all the same"
     databases.give_back(url)
 
 

@@ -15,8 +15,8 @@ import msgspec
 
 from portico import __version__
 from portico import commands as c
-from portico.cluster.forward import Forwarding
-from portico.cluster.link import NOT_OWNER, HostLink, Told, refusal
+from portico.cluster.forward import Forwarding, away
+from portico.cluster.link import NOT_OWNER, HostLink, Inside, Told, refusal
 from portico.cluster.placement import choose, has_folder
 from portico.cluster.roster import SCHEDULER, Info, Peer, Roster
 from portico.cluster.tls import link_tls
@@ -24,7 +24,7 @@ from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.events import Channel
 from portico.host.component import Component
 from portico.host.host import Host
-from portico.host.members import Forward, Member, Members
+from portico.host.members import Fetched, Forward, Member, Members
 from portico.host.session import Session
 from portico.log.log import NotOwner
 from portico.log.postgres.log import OWNED, PostgresLog
@@ -88,6 +88,10 @@ class Cluster(Component, Members):
         await self.log.renew_now()
         await self._look_at_lease()
         self._tasks.append(asyncio.get_running_loop().create_task(self._watch(), name="cluster watch"))
+
+    def answering(self, inside: Inside) -> None:
+        """How what another host asks for is answered."""
+        self.link.inside = inside
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
         self.url = url
@@ -246,7 +250,7 @@ class Cluster(Component, Members):
             return await self._placed(command, caller) if isinstance(command, c.StartSession) else None
         if channel in self._mine or (await self.owner(channel))[0] == self.log.lease.host:
             return None
-        return Forwarding(self, command, caller, channel)
+        return Forwarding(self, command, caller, channel).send
 
     async def _placed(self, command: c.StartSession, caller: c.Caller) -> Forward | None:
         """None: a new session begins here. The others are asked about only where there is a reason."""
@@ -258,7 +262,7 @@ class Cluster(Component, Members):
         me = next(peer for peer in peers if peer.id == self.log.lease.host)
         me.info.running, me.info.folders = self._host.running, here
         chosen = choose(command.place, command.cwd, me, peers)
-        return Forwarding(self, command, caller, "", chosen) if chosen is not me else None
+        return Forwarding(self, command, caller, "", chosen).send if chosen is not me else None
 
     async def roomiest(self) -> Peer | None:
         """The host of this place, other than this one, with the most room."""
@@ -286,6 +290,17 @@ class Cluster(Component, Members):
         if not isinstance(answer, msgspec.Struct | bool | None):
             return Told(self.log.seq, "id", msgspec.Raw(msgspec.json.encode(getattr(answer, "id", ""))))
         return Told(self.log.seq, type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer)))
+
+    async def fetch(self, channel: Channel, address: str, caller: c.Caller, *, owner: bool) -> Fetched | None:
+        host, place = await self.owner(channel)
+        if host == self.log.lease.host or (place == self.place and not owner):
+            return None
+        peers = [each for each in await self.roster.peers() if each.place == place]
+        there = [each for each in peers if each.alive and each.info.link and (each.id == host or not owner)]
+        if not there:
+            raise away(place, peers)
+        chosen = next((each for each in there if each.id == host), there[0])
+        return await self.link.fetch(chosen.info.link, address, caller)
 
     # -- other hosts -------------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from portico.cluster.link import NOT_OWNER, Told, raised
 from portico.cluster.roster import SCHEDULER, Peer
 from portico.errors import PlaceAway, Unreachable
 from portico.events import Channel, Grant
-from portico.host.members import Forward
 from portico.host.state import Summary
 
 if TYPE_CHECKING:
@@ -26,7 +25,16 @@ _ANSWERS: dict[str, Any] = {
 }
 
 
-class Forwarding(Forward):
+def away(place: str, peers: list[Peer]) -> PlaceAway:
+    """`peers`: the hosts of that place."""
+    seconds = min((peer.away for peer in peers), default=0)
+    return PlaceAway(
+        f"No host of the place {place!r} is there (last seen {seconds} seconds ago), and only they see this session's "
+        "files. It can be read; start a host there, or have an administrator give it up."
+    )
+
+
+class Forwarding:
     def __init__(
         self, cluster: "Cluster", command: c.Command, caller: c.Caller, channel: Channel, to: Peer | None = None
     ) -> None:
@@ -75,11 +83,7 @@ class Forwarding(Forward):
                 return peer
         if self._channel == SCHEDULER or any(peer.alive and peer.place == place for peer in peers):
             return None
-        away = min((peer.away for peer in peers if peer.place == place), default=0)
-        raise PlaceAway(
-            f"No host of the place {place!r} is there (last seen {away} seconds ago), and only they see this session's "
-            "files. It can be read; start a host there, or have an administrator give it up."
-        )
+        raise away(place, [peer for peer in peers if peer.place == place])
 
     async def _answer(self, told: Told) -> Any:
         self._cluster.forwarded += 1

@@ -24,6 +24,7 @@ from portico import commands as c
 from portico import errors, limits
 from portico.cluster.tls import LinkTls
 from portico.errors import PorticoError, Unreachable
+from portico.host.members import Fetched
 
 SECONDS = 60.0
 """One command at another host: a cancel may take five, a start of an agent more."""
@@ -34,6 +35,13 @@ class Asked(Struct):
     command: msgspec.Raw
     caller: c.Caller
     channel: str
+
+
+class Wanted(Struct):
+    """What is read at another host: an address below its own, and for whom."""
+
+    address: str
+    caller: c.Caller
 
 
 class Told(Struct, omit_defaults=True):
@@ -48,6 +56,10 @@ class Told(Struct, omit_defaults=True):
 
 
 Answer = Callable[[c.Command, c.Caller, str], Awaitable[Told]]
+Inside = Callable[[str, c.Caller], Awaitable[Fetched]]
+REFUSED = 418
+"""An error of ours, as `Told`; no route of ours answers so."""
+_KEPT = ("content-type", "content-disposition")
 
 
 def refusal(error: PorticoError) -> Told:
@@ -87,7 +99,9 @@ class HostLink:
         )
         shown = f"[{address}]" if ":" in address else address
         self.url = f"{'https' if tls else 'http'}://{shown}:{self._socket.getsockname()[1]}"
-        app = Starlette(routes=[Route("/do", self._do, methods=["POST"])])
+        self.inside: Inside | None = None
+        routes = [Route("/do", self._do, methods=["POST"]), Route("/fetch", self._serve, methods=["POST"])]
+        app = Starlette(routes=routes)
         config = uvicorn.Config(
             app,
             lifespan="off",
@@ -108,9 +122,41 @@ class HostLink:
             verify=tls.client if tls else True,
         )
 
-    async def _do(self, request: Request) -> Response:
+    def _knows(self, request: Request) -> bool:
         given = request.headers.get("authorization", "").encode("utf-8", "replace")
-        if not hmac.compare_digest(given, f"Bearer {self._key}".encode()):
+        return hmac.compare_digest(given, f"Bearer {self._key}".encode())
+
+    async def _serve(self, request: Request) -> Response:
+        if not self._knows(request):
+            return Response(status_code=401)
+        asked = msgspec.json.decode(await request.body(), type=Wanted)
+        if self.inside is None:  # it does not listen yet
+            return Response(status_code=503)
+        try:
+            status, headers, body = await self.inside(asked.address, asked.caller)
+        except PorticoError as error:
+            return Response(msgspec.json.encode(refusal(error)), REFUSED)
+        return Response(body, status, headers)
+
+    async def fetch(self, url: str, address: str, caller: c.Caller) -> Fetched:
+        answer = await self._post(f"{url}/fetch", msgspec.json.encode(Wanted(address, caller)))
+        if answer.status_code == REFUSED:
+            raise raised(msgspec.json.decode(answer.content, type=Told))
+        if answer.status_code in (401, 503):
+            raise Unreachable(f"The host at {url} does not answer yet.")
+        headers = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
+        return answer.status_code, headers, answer.content
+
+    async def _post(self, url: str, body: bytes) -> httpx.Response:
+        if self._tls and not url.startswith("https:"):
+            raise Unreachable(f"The host at {url} has no certificate (cluster.tls_cert), and this one asks for one.")
+        try:
+            return await self._client.post(url, content=body)
+        except httpx.HTTPError as error:
+            raise Unreachable(f"The host at {url} does not answer ({type(error).__name__}).") from error
+
+    async def _do(self, request: Request) -> Response:
+        if not self._knows(request):
             return Response(status_code=401)
         body = await request.body()
         if len(body) > limits.BODY_BYTES * 2:
@@ -128,11 +174,9 @@ class HostLink:
 
     async def ask(self, url: str, command: c.Command, caller: c.Caller, channel: str) -> Told:
         """Raises `Unreachable` when there was no answer: whether it was done is not known."""
-        if self._tls and not url.startswith("https:"):
-            raise Unreachable(f"The host at {url} has no certificate (cluster.tls_cert), and this one asks for one.")
         asked = Asked(msgspec.Raw(c.encode_command(command)), caller, channel)
+        answer = await self._post(f"{url}/do", msgspec.json.encode(asked))
         try:
-            answer = await self._client.post(f"{url}/do", content=msgspec.json.encode(asked))
             answer.raise_for_status()
             return msgspec.json.decode(answer.content, type=Told)
         except (httpx.HTTPError, msgspec.MsgspecError) as error:

@@ -111,6 +111,15 @@ class Gate:
         """The path of the route that would get the requests of this one."""
         return self._router.taken(route)
 
+    def find(self, scope: Scope) -> RouterEntry:
+        return self._router.find(scope)
+
+    async def run(self, entry: RouterEntry, scope: Scope, receive: Receive, send: Send) -> None:
+        """For a caller whom another host has let in."""
+        scope[HEAD] = self.heads.of(scope)
+        answer = _Answer(send, [], self.requests)
+        await _run(entry.app, scope, receive, answer.send, answer)
+
     # -- one request -------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

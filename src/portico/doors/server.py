@@ -14,6 +14,7 @@ import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,6 +37,7 @@ from portico.compose import build_host
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
+from portico.doors.near import answer_inside
 from portico.doors.notify import Notify
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback
 from portico.doors.people_commands import PeopleCommands
@@ -166,6 +168,7 @@ class Server:
         )
         if self.host.members.several:
             self.gate.catch_up, self.gate.share = self.host.members.hear, self._shared
+            self.host.members.answering(partial(answer_inside, self.gate))  # type: ignore[attr-defined]
         self.app = App(
             self.host,
             self.home,

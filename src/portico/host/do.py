@@ -121,7 +121,7 @@ class Dispatcher:
         for _ in range(_OWNERS if self._host.members.several else 0):
             elsewhere = await self._host.members.elsewhere(command, caller)
             if elsewhere is not None:
-                return await elsewhere.send()
+                return await elsewhere()
             with contextlib.suppress(NotOwner):  # taken over meanwhile, and nothing was written
                 return await self.do_here(command, caller)
         return await self.do_here(command, caller)
@@ -279,10 +279,9 @@ class Dispatcher:
                 decide(session.state, command, self.context(session, caller, answer))
                 for command, answer in zip(commands, found, strict=True)
             ]
-            if self._host.members.owns(session.channel):
+            if here := self._host.members.owns(session.channel):
                 await self._append(session, *decisions)
-                return
-        for command in commands:
+        for command in () if here else commands:
             await self.do(command, caller)
 
     # -- many at once ------------------------------------------------------------------------------------------

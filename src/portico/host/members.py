@@ -8,6 +8,9 @@ from portico.commands import Member as Member
 from portico.errors import NotFound
 from portico.events import Channel
 
+Forward = Callable[[], Awaitable[Any]]  # a command that another host does
+Fetched = tuple[int, dict[str, str], bytes]  # status, headers, body
+
 
 class Members:
     """A host that is alone on its log."""
@@ -43,8 +46,12 @@ class Members:
     async def hear(self) -> None:
         """The same for whoever only reads: while the database does not answer, what is known has to do."""
 
-    async def elsewhere(self, command: c.Command, caller: c.Caller) -> "Forward | None":
+    async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         """Who does this command, if it is another host."""
+        return None
+
+    async def fetch(self, channel: Channel, address: str, caller: c.Caller, *, owner: bool) -> Fetched | None:
+        """What the host that runs it (`owner`), or one that sees its files, answers at this address; None: ask here."""
         return None
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
@@ -62,10 +69,3 @@ class Members:
 
     async def give_up(self, host: str) -> int:
         raise NotFound("host", host, "This host is alone on its log; there is nobody whose sessions could be given up.")
-
-
-class Forward:
-    """A command that another host does."""
-
-    async def send(self) -> Any:
-        raise NotImplementedError

@@ -11,6 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
+from portico.doors.near import at_owner
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Route, Socket, Table
 from portico.events import Breadth
@@ -104,7 +105,7 @@ def table(app: App) -> Table:
         ),
         Route(
             "/v1/approvals/{id}/covers",
-            coverage,
+            at_owner(app, coverage, lambda request: app.view(request).session_of(request.path_params["id"])),
             "read",
             summary="For what an answer to it can be remembered.",
             doc={"answer": Coverage},

@@ -6,6 +6,7 @@ from starlette.responses import PlainTextResponse, Response
 from portico.commands import READS
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
+from portico.doors.near import at_place
 from portico.doors.route import Route, Table
 from portico.host.state import ChangeList
 
@@ -24,14 +25,14 @@ def table(app: App) -> Table:
     return [
         Route(
             one,
-            listing,
+            at_place(app, listing),
             READS["changes"],
             summary="Files that the turns changed.",
             doc={"answer": ChangeList, "query": {"turn": turn}, "codes": ["conflict"]},
         ),
         Route(
             f"{one}/diff",
-            diff,
+            at_place(app, diff),
             READS["changes"],
             summary="The same as a unified diff.",
             doc={"media": "text/plain", "query": {"turn": turn, "path": "of one file"}, "codes": ["conflict"]},

@@ -10,6 +10,7 @@ from portico.changes.room import captures_of
 from portico.commands import READS
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
+from portico.doors.near import at_place
 from portico.doors.route import Param, Route, Table, caller
 from portico.errors import BadRequest
 from portico.queries import suggestions
@@ -65,28 +66,28 @@ def table(app: App) -> Table:
     return [
         Route(
             f"{one}/uncommitted",
-            listing,
+            at_place(app, listing),
             READS["changes"],
             summary="Files that differ from the last commit.",
             doc={"answer": Uncommitted, "codes": ["conflict"]},
         ),
         Route(
             f"{one}/uncommitted/diff",
-            diff,
+            at_place(app, diff),
             READS["changes"],
             summary="The same as a unified diff.",
             doc={"media": "text/plain", "codes": ["conflict"]},
         ),
         Route(
             f"{one}/uncommitted/file",
-            file,
+            at_place(app, file),
             READS["changes"],
             summary="One side of such a file.",
             doc={"media": "application/octet-stream", "query": sides, "codes": ["conflict"]},
         ),
         Route(
             f"{one}/changes/file",
-            changed,
+            at_place(app, changed),
             READS["changes"],
             summary="One side of a file that the turns changed.",
             doc={
@@ -97,7 +98,7 @@ def table(app: App) -> Table:
         ),
         Route(
             f"{one}/suggestions",
-            suggest,
+            at_place(app, suggest),
             "read",
             summary="Files (`@`) and commands (`/`) that fit a word.",
             doc={"answer": Suggestions, "query": {"q": "the word, with its sign"}},
