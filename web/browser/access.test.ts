@@ -92,3 +92,30 @@ test.each(LOOKS)("the workbench on %s", async (_, look) => {
   }
   expect(person.trouble).toEqual([]);
 });
+
+test("every other place of the workbench, also with more contrast, without a moderate finding", async () => {
+  const person = await somebody();
+  const { page } = person;
+  const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent: "demo", config: { approvals: "allow" } });
+  await host.ask(`/v1/sessions/${id}/messages`, { text: "write something" });
+  const job = await host.startJob("shapes", "x");
+  const states: [string, string][] = [
+    [`s/${id}/changes`, ".file-diff"],
+    [`s/${id}/details`, ".facts-list"],
+    [`j/${job}`, ".tn"],
+    ["jobs", ".entry"],
+    ["new/job", "#job option"],
+    ["automations", ".automations h1"],
+    ["automations/new", ".auto-preview"],
+    ["usage", ".plot"],
+    ...["look", "agents", "tokens", "people", "audit", "hosts", "host"].map((section): [string, string] => [`settings/${section}`, ".settings-nav [aria-current]"]),
+    ["nowhere", ".empty h1"],
+  ];
+  await page.emulateMedia({ contrast: "more", reducedMotion: "reduce" });
+  for (const [path, sign] of states) {
+    await page.goto(`${host.url}/app/${path}`);
+    await page.waitForSelector(sign, { state: "attached" });
+    expect([path, await person.barriers(page, "moderate")]).toEqual([path, []]);
+  }
+  expect(person.trouble).toEqual([]);
+});

@@ -1,0 +1,59 @@
+/** What pages say in words: what a command would lose, what a job decided, which lines a comment is about. */
+
+import { expect, test } from "vitest";
+import { hasMoved, linesWord, messageOf, quoteOf } from "../src/app/comments";
+import { said } from "../src/app/jobModel";
+import { dayWords } from "../src/app/usage";
+import { lostBy } from "../src/conversation/danger";
+import { linesOf } from "../src/conversation/diffLines";
+import type { ChangedFile } from "../src/v1";
+
+const file = (path: string, status: ChangedFile["status"] = "added"): ChangedFile => ({ path, status, added: 1, removed: 0, binary: false });
+const FILES = [file("old/a.sql"), file("old/b.sql"), file("older.txt"), file("src/x.py", "modified"), file("gone.py", "deleted")];
+
+test.each([
+  ["rm -r old", "Lost for good: 2 files not in git."],
+  ["rm -rf ./old/", "Lost for good: 2 files not in git."],
+  ["cd . && rm old/*", "Lost for good: 2 files not in git."],
+  ["rm 'older.txt'", "Lost for good: 1 file not in git."],
+  ["rm src/x.py", "Lost for good: 1 file with changes that are not committed."],
+  ["rm -r .", "Lost for good: 3 files not in git, 1 file with changes that are not committed."],
+  ["git reset --hard", "Lost for good: 3 files not in git, 1 file with changes that are not committed."],
+  ["git clean -fd", "Lost for good: 3 files not in git, 1 file with changes that are not committed."],
+  ["rm -r build", ""],
+  ["rm gone.py", ""],
+  ["ls old", ""],
+  ["", ""],
+])("%s", (command, words) => expect(lostBy(command, FILES)).toBe(words));
+
+test.each([
+  ["[CRITERIA] Criteria condition passed", "The check passed"],
+  ['[CRITERIA] Criteria condition failed. Condition: ["Are all tests green?","Say why."]', "The check failed: Are all tests green? Say why."],
+  ["[CRITERIA] Criteria failed on retry #2", "The check failed at retry 2"],
+  ["[OPERATION] Starting retry #1", "Retry 1 begins"],
+  ["[DECISION] Retry budget drained after 0 retries", "It may not try again"],
+  ["[DECISION] Retry budget drained after 3 retries", "All 3 retries are used up"],
+  ["[TASK FAILED] Decision: task failed (criteria not satisfied)", "The step failed: its check did not pass"],
+  ["[CRITERIA] toolExecuted check failed: missing tools: edit, bash", "The check failed: it has not used edit, bash"],
+  ["[CRITERIA] Command failed with exit code 1: make", "Command failed with exit code 1: make"],
+  ["Criteria condition passed, said the agent", "Criteria condition passed, said the agent"],
+  ['{"name":"Error","message":"It broke."}', "It broke."],
+])("%s is said as", (reason, words) => expect(said(reason)).toBe(words));
+
+const LINES = linesOf("--- a/x\n+++ b/x\n@@ -1,3 +1,4 @@\n one\n-two\n+deux\n+trois\n four\n");
+
+test("lines that a comment quotes, and whether they are still there", () => {
+  expect(quoteOf(LINES, "new", 2, 3)).toBe("deux\ntrois");
+  expect(quoteOf(LINES, "old", 2, 2)).toBe("two");
+  expect(quoteOf(LINES, "new", 90, 91)).toBeUndefined();
+  const comment = { id: "1", path: "x", side: "new" as const, from: 2, line: 3, quote: "deux\ntrois", text: "Why?" };
+  expect([hasMoved(comment, LINES), hasMoved({ ...comment, quote: "deux" }, LINES), hasMoved(comment, undefined)]).toEqual([false, true, true]);
+  expect([linesWord(comment), linesWord({ line: 3 })]).toEqual(["lines 2 to 3", "line 3"]);
+  expect(messageOf([comment])).toBe("A comment on your changes:\n\n`x`, lines 2 to 3:\n> deux\n> trois\n\nWhy?");
+});
+
+test("days as people say them", () => {
+  expect(dayWords("2019-11-03")).toMatch(/3.*2019|2019.*3/);
+  expect(dayWords(`${new Date().getFullYear()}-11-03`)).not.toContain(String(new Date().getFullYear()));
+  expect(dayWords("some day")).toBe("some day");
+});
