@@ -217,7 +217,7 @@ async def test_an_attached_follower_gets_what_comes_until_it_leaves_or_falls_beh
 
 @pytest.mark.parametrize("channels", [["a"], None])
 async def test_all_who_are_behind_share_what_they_take(log: StoredLog, channels: list[str] | None) -> None:
-    """On a busy machine each of 2,000 readers joined what had come meanwhile into 32 KB of its own."""
+    """Each joined what had come meanwhile into a page of its own."""
     followers = [Follower(channels) for _ in range(5)]
     late = Follower(channels)
     for follower in followers:
