@@ -579,6 +579,7 @@ async def test_people_see_a_session_come_when_it_is_shared(world: World) -> None
 async def test_an_admin_sees_all_and_it_is_written_down(world: World) -> None:
     session = await world.start("alice")
     assert await tried(world, session, "carol") != (404, 404, 404)
+    await world.host.log.flush()
     audit = (await world.get("owner", "/v1/audit")).json()["audit"]
     visits = [each for each in audit if each["action"] == "admin.access"]
     mine = [each for each in visits if each["detail"]["of"] == f"session/{session}"]

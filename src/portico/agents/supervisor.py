@@ -79,6 +79,8 @@ class Process:
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.ReadTransport | None = None
         self._wide = _widen(child.process)
+        self._taken = 0
+        self._read_out = asyncio.Event()
 
     async def attach(self) -> None:
         """Binds the pipes to the loop."""
@@ -92,6 +94,14 @@ class Process:
             asyncio.streams.FlowControlMixin, UnownedPipe(process.stdin)
         )
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
+
+    async def read(self, size: int) -> bytes:
+        """Some of its output; empty at its end."""
+        data = await self.reader.read(size)
+        self._taken += len(data)
+        if not data:
+            self._read_out.set()
+        return data
 
     async def let_wait(self, seconds: float) -> None:
         """What it says meanwhile stays in the pipe, if that has the room: to wake a reader for each line of a flood
@@ -127,8 +137,17 @@ class Process:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
                 await self._outlet.closed.wait()
+        await self._take_rest()
         if not self.gone.done():
             self.gone.set_result(f"The process of {self.name} ended ({_code(code)}){self.last_words}")
+
+    async def _take_rest(self) -> None:
+        """What it said before its death counts: waits for who reads it, as long as they come further."""
+        before = 0
+        while not self._read_out.is_set() and self._taken != before:
+            before = self._taken
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._read_out.wait(), DRAIN_SECONDS)
 
     async def end(self) -> None:
         """Ends it with all it started. Safe to call again."""

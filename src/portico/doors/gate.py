@@ -28,7 +28,7 @@ from portico.doors.proxy import PROXY_LOGIN
 from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.doors.router import Router, RouterEntry
-from portico.errors import Forbidden, PorticoError, RateLimited, TooLarge, Unauthenticated
+from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated
 from portico.host.rate import Bucket
 
 logger = logging.getLogger("portico.gate")
@@ -111,11 +111,12 @@ class Gate:
         """The path of the route that would get the requests of this one."""
         return self._router.taken(route)
 
-    def find(self, scope: Scope) -> RouterEntry:
-        return self._router.find(scope)
-
-    async def run(self, entry: RouterEntry, scope: Scope, receive: Receive, send: Send) -> None:
-        """For a caller whom another host has let in."""
+    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What is answered at once, to a caller whom another host has let in."""
+        entry, who = self._router.find(scope), scope["portico.caller"]
+        if entry.socket or entry.held or entry.route.scope == "open":
+            raise NotFound("page", scope["path"])
+        who.require(entry.route.scope)
         scope[HEAD] = self.heads.of(scope)
         answer = _Answer(send, [], self.requests)
         await _run(entry.app, scope, receive, answer.send, answer)

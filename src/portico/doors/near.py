@@ -15,7 +15,6 @@ from portico.commands import Caller
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.route import Endpoint, caller
-from portico.errors import NotFound
 from portico.host.members import Fetched
 
 _INSIDE = "portico.inside"
@@ -68,10 +67,6 @@ async def answer_inside(gate: Gate, address: str, who: Caller) -> Fetched:
         "portico.caller": who,
         _INSIDE: True,
     }
-    entry = gate.find(scope)
-    if entry.socket or entry.held or entry.route.scope == "open":
-        raise NotFound("page", path)
-    who.require(entry.route.scope)
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -80,7 +75,7 @@ async def answer_inside(gate: Gate, address: str, who: Caller) -> Fetched:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await gate.run(entry, scope, receive, send)
+    await gate.run(scope, receive, send)
     headers = {name.decode(): value.decode("latin-1") for name, value in sent[0].get("headers", [])}
     body = b"".join(each.get("body", b"") for each in sent[1:])
     return sent[0]["status"], {name: headers[name] for name in _KEPT if name in headers}, body

@@ -87,7 +87,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=limits.PIECE_BYTES)
+        transport.set_write_buffer_limits(high=0)  # what the system does not take is one piece, no more
         self._stage = "silent"
         self._watch()
 

@@ -154,6 +154,7 @@ class Server:
             await self._share_files(log)
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
+        self.host.ownership.team = self._has_people
         install_tokens(self.host, self.home)
         self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
         self._known = await self._audited()
@@ -393,7 +394,6 @@ class Server:
 
     async def _audit_tokens(self) -> None:
         """`portico token` edits a file, also while no host runs: what is new since the last look is written down."""
-        self.host.ownership.team = self._has_people()
         self.tokens.save_uses()
         known = self.tokens.known()
         if known == self._known or self.host.log.down is not None:

@@ -55,13 +55,14 @@ async def _pump(send: Send, frames: AsyncIterator[bytes], beat: Callable[[], byt
 async def _send_all(send: Send, frames: AsyncIterator[bytes], beat: Callable[[], bytes]) -> None:
     try:
         async for frame in beating(frames, HEARTBEAT_SECONDS, beat):
+            whole = memoryview(frame)  # a piece that waits for its reader is no second copy
             for start in range(0, len(frame), limits.PIECE_BYTES):
-                await _send(send, frame[start : start + limits.PIECE_BYTES])
+                await _send(send, whole[start : start + limits.PIECE_BYTES])
     except PorticoError as error:
         await _send(send, b'event: end\ndata: {"code":"%s"}\n\n' % error.code.encode())
 
 
-async def _send(send: Send, body: bytes) -> None:
+async def _send(send: Send, body: bytes | memoryview) -> None:
     async with asyncio.timeout(limits.SEND_SECONDS):
         await send({"type": "http.response.body", "body": body, "more_body": True})
 

@@ -56,8 +56,8 @@ NOBODYS = Access(HOST_OWNER)
 class Ownership:
     def __init__(self, host: "Host") -> None:
         self._host = host
-        self.team = False
-        """There are people: what tokens without a person start is the host owner's, and not everybody's."""
+        self.team: Callable[[], bool] = lambda: False
+        """Are there people? Then what tokens without a person start is the host owner's, and not everybody's."""
         self.finders: dict[str, Callable[[str], Access | None]] = {}
         """By kind of channel (`job`, `terminal`), whose one with that id is; None: there is none."""
         self._gone = Cache[str, Access](_REMEMBERED)
@@ -69,7 +69,7 @@ class Ownership:
 
     def owner_for(self, caller: c.Caller) -> str:
         """To whom belongs what this caller starts."""
-        return caller.person or (HOST_OWNER if self.team else "")
+        return caller.person or (HOST_OWNER if self.team() else "")
 
     def owner_of(self, session: "Session") -> str:
         return self.of_session(session).owner

@@ -140,7 +140,7 @@ class Frames:
         self._quick = self._quick + 1 if only_updates and self._read_at - began < BREATH_SECONDS else 0
 
     async def _read(self) -> None:
-        data = await self._process.reader.read(CHUNK_BYTES)
+        data = await self._process.read(CHUNK_BYTES)
         if not data:
             self.ended = True  # half a line is nobody's message
             return

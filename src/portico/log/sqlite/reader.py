@@ -264,6 +264,9 @@ class Reader:
             )
             db = sqlite3.connect(where, timeout=limits.BUSY_SECONDS, check_same_thread=False, uri=True)
             db.execute("PRAGMA query_only = ON")
+            db.execute(
+                "PRAGMA cache_size = -256"
+            )  # KiB: what is read in order is not read again, and 2 MB a thread stay
             self._local.db = db
             self._read_connections.append(db)
         return db
