@@ -87,7 +87,9 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # what the system does not take is one piece, no more
+        # What the system does not take is one piece, no more. Of TLS 0 would mean that it never takes another.
+        secure = transport.get_extra_info("sslcontext") is not None
+        transport.set_write_buffer_limits(high=limits.PIECE_BYTES if secure else 0)
         self._stage = "silent"
         self._watch()
 
