@@ -90,9 +90,9 @@ async def test_a_host_that_slept_claims_nothing_that_another_has_claimed(nodes: 
     await until(second.cluster.held)
     due = b.timer.next(b.store.get("often").id)
     assert due is not None
-    await b._due([b.store.get("often").id], due)
+    await b._due({b.store.get("often").id: due}, due)
     await until(lambda: [run.status for run in b.store.runs.values()] == ["succeeded"])
-    await a._due([a.store.get("often").id], due)  # it wakes up
+    await a._due({a.store.get("often").id: due}, due)  # it wakes up
     records = await second.log.read_all(f"automation/{b.store.get('often').id}")
     assert [each.event.due for each in records if isinstance(each.event, e.RunReserved)] == [due]
     assert not first.cluster.held()

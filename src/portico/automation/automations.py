@@ -153,18 +153,18 @@ class Automations:
 
     # -- the schedule ------------------------------------------------------------------------------------------
 
-    async def _due(self, idents: list[str], now: int) -> None:
+    async def _due(self, times: dict[str, int], now: int) -> None:
         """All that are due in one commit."""
         planned: list[tuple[str, str]] = []
         events: Appended = []
-        for state in [self.store.automations[ident] for ident in idents if ident in self.store.automations]:
+        for state in [self.store.automations[ident] for ident in times if ident in self.store.automations]:
             stop = stop_reason(state, now)
             if stop:
                 events.append((f"automation/{state.id}", e.AutomationPaused(by="host", reason=stop)))
                 continue
             if state.plan.schedule is None:
                 continue  # its end was set later meanwhile
-            causes, missed = due_causes(state, now)
+            causes, missed = due_causes(state, times[state.id], now)
             events += missed
             for cause in causes:
                 run, more = self.plan_claim(state, cause)
@@ -183,7 +183,7 @@ class Automations:
         finally:
             for automation, run in planned:
                 self.claimed(automation, run)
-        for ident in idents:
+        for ident in times:
             if ident in self.store.automations:
                 self.timer.set(ident, self._next_time(self.store.automations[ident]))
 

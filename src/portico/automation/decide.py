@@ -119,13 +119,14 @@ def _waits(state: AutomationState, run: RunSummary) -> bool:
     return not state.enabled and run.cause != "person" and (failed or not state.stopped)
 
 
-def due_causes(state: AutomationState, now: int) -> tuple[list[Cause], Appended]:
-    """For a schedule: the runs that are due by `now`, and what is written down of those that were missed."""
+def due_causes(state: AutomationState, first: int, now: int) -> tuple[list[Cause], Appended]:
+    """For a schedule: the runs that are due by `now`, and what is written down of those that were missed. `first` was
+    the next due time: it lies before `considered` where the clock was set back."""
     schedule = state.plan.schedule
     assert schedule is not None
     by = f"automation:{state.id}"
-    dues, more = missed_dues(schedule, min(state.considered, now), now, state.since)
-    dues = [due for due in dues if due not in state.dues]
+    dues, more = missed_dues(schedule, min(state.considered, first - 1), now, state.since)
+    dues = [due for due in dues if _claimed_through(state, due) is None]
     if not dues:
         return [], []
     late = now - limits.LATE_SECONDS * 1000
@@ -157,9 +158,14 @@ def next_time(state: AutomationState, now: int) -> int | None:
     if schedule is None:
         return stop
     due = next_due(schedule, min(state.considered, now), state.since)
-    while due is not None and due in state.dues:
-        due = next_due(schedule, due, state.since)
+    while due is not None and (last := _claimed_through(state, due)) is not None:
+        due = next_due(schedule, last, state.since)
     return due if due is None or stop is None or due < stop else stop
+
+
+def _claimed_through(state: AutomationState, due: int) -> int | None:
+    """The end of the span of claimed due times that it lies in."""
+    return next((last for first, last in state.spans if first <= due <= last), None)
 
 
 def stop_time(state: AutomationState) -> int | None:

@@ -108,7 +108,7 @@ def next_due(schedule: Schedule, after: int, anchor: int, field: str = "schedule
         return at if at > after else None
     if schedule.every:
         length = _interval(schedule.every, f"{field}.every")
-        return anchor + (max(after - anchor, 0) // length + 1) * length
+        return anchor + ((after - anchor) // length + 1) * length
     return next(_cron_times(schedule, after), None)
 
 

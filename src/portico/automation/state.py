@@ -9,8 +9,8 @@ from portico.events import AutomationPlan, Json
 
 REFS = 200
 """Ends of jobs that are remembered as done: those that a restart may find again."""
-DUES = 200
-"""Due times that are remembered as claimed: those that a clock which is set back may bring again."""
+SPANS = 200
+"""Spans of due times that are remembered as claimed: those that a clock which is set back may bring again."""
 
 RunStatus = Literal["pending", "running", "succeeded", "failed", "canceled", "interrupted", "skipped"]
 OPEN = ("pending", "running")
@@ -38,13 +38,14 @@ class AutomationState(Struct, omit_defaults=True):
     secrets: int = 0
     """How often its hook got another secret."""
     considered: int = 0
-    """The last due time that has a run or was missed."""
+    """The last due time that was given a run or counted as missed."""
     failures: int = 0
     """In a row."""
     runs: int = 0
     """By its trigger, since it was switched on or their number was bounded."""
     refs: list[str] = []
-    dues: list[int] = []
+    spans: list[tuple[int, int]] = []
+    """From a due time through another: all between them were given a run."""
     deleted: bool = False
     pos: int = 0
 
@@ -114,7 +115,7 @@ def fold(state: AutomationState, event: e.Event, time: int) -> None:
         case e.AutomationEdited():
             if _trigger(event.plan) != _trigger(state.plan):
                 state.since = state.considered = time
-                state.dues = []
+                state.spans = []
             if event.plan.stop_after_runs and not state.plan.stop_after_runs:
                 state.runs = 0
             state.name, state.plan, state.by = event.name, event.plan, event.by
@@ -129,7 +130,7 @@ def fold(state: AutomationState, event: e.Event, time: int) -> None:
         case e.RunReserved():
             _reserve(state, event)
         case e.RunsMissed():
-            state.considered = max(state.considered, event.last)
+            state.considered = event.last
         case e.RunSettled():
             _settle(state, event.outcome)
         case e.AutomationDeleted():
@@ -144,11 +145,22 @@ def _reserve(state: AutomationState, event: e.RunReserved) -> None:
     if event.cause == "person":
         return
     state.runs += 1
-    state.considered = max(state.considered, event.due)
     if event.cause == "schedule":
-        state.dues = [*state.dues[-DUES:], event.due]
+        _reserve_due(state, event.due)
+    else:
+        state.considered = max(state.considered, event.due)
     if event.ref:
         state.refs = [*state.refs[-REFS:], event.ref]
+
+
+def _reserve_due(state: AutomationState, due: int) -> None:
+    """`considered` goes back where the clock did: a year that it was ahead by mistake is still to come."""
+    first, last = state.spans[-1] if state.spans else (due, -1)
+    if last == state.considered < due:
+        state.spans[-1] = (first, due)
+    else:
+        state.spans = [*state.spans[1 - SPANS :], (due, due)]
+    state.considered = due
 
 
 def _settle(state: AutomationState, outcome: e.RunOutcome) -> None:

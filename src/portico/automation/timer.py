@@ -21,7 +21,11 @@ _LEASE_SECONDS = 1.0
 
 class Timer:
     def __init__(
-        self, clock: Clock, lease: Lease, due: Callable[[list[str], int], Awaitable[None]], reset: Callable[[], None]
+        self,
+        clock: Clock,
+        lease: Lease,
+        due: Callable[[dict[str, int], int], Awaitable[None]],
+        reset: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._lease = lease
@@ -65,12 +69,12 @@ class Timer:
             wait = (self._heap[0][0] / 1000 - self._clock.time()) if self._heap else limits.TIMER_SECONDS
             await self._clock.wait(self._changed, min(max(wait, 0.001), limits.TIMER_SECONDS))
 
-    def _take(self, now: int) -> list[str]:
-        """Those that are due, each once; entries that were replaced are dropped on the way."""
-        found: list[str] = []
+    def _take(self, now: int) -> dict[str, int]:
+        """Those that are due, each with its time; entries that were replaced are dropped on the way."""
+        found: dict[str, int] = {}
         while self._heap and (self._heap[0][0] <= now or self._times.get(self._heap[0][1]) != self._heap[0][0]):
             time, ident = heapq.heappop(self._heap)
             if self._times.get(ident) == time:
                 del self._times[ident]
-                found.append(ident)
+                found[ident] = time
         return found
