@@ -11,6 +11,7 @@ import pytest
 
 from portico import commands as c
 from portico import events as e
+from portico import limits
 from portico.automation.schedule import next_due
 from portico.automation.state import RunSummary
 from portico.errors import AlreadyExists, Conflict, Forbidden, HomeInUse
@@ -151,6 +152,18 @@ async def test_after_another_one(open_host: HostOpener, tmp_path: Path) -> None:
     await automations.host.do(c.RunAutomation(automation="first"), ME)
     runs = await settle(automations, 3)
     assert sorted((run.name, run.depth) for run in runs) == [("first", 0), ("second", 1), ("third", 1)]
+
+
+async def test_what_is_too_long_with_its_data_is_in_the_history(open_host: HostOpener, tmp_path: Path) -> None:
+    """The run before it got no end: nothing of that automation ran any more."""
+    automations = await opened(await open_host(), tmp_path)
+    await made(automations, "first")
+    text = "{{after}}" + "x" * (limits.MESSAGE_BYTES // 2)
+    await made(automations, "second", after={"automation": "first"}, prompt={"text": text, "agent": "scripted"})
+    await automations.host.do(c.RunAutomation(automation="first"), ME)
+    runs = await settle(automations, 2)
+    assert [(run.name, run.status) for run in runs] == [("first", "succeeded"), ("second", "skipped")]
+    assert "more than" in runs[-1].reason
 
 
 async def test_a_loop_ends(open_host: HostOpener, tmp_path: Path) -> None:

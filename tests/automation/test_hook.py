@@ -76,6 +76,16 @@ async def test_a_true_delivery_under_another_id_is_no_other(here: Standing) -> N
     assert first.json() == second.json()
 
 
+async def test_a_ping_starts_nothing(here: Standing) -> None:
+    """GitHub calls when somebody has set the webhook up."""
+    secret, body = await made(here, "on-push"), b'{"zen": "Anything added dilutes everything else.", "hook_id": 1}'
+    answer = await post(here, "on-push", body, github(secret, body, **{"X-GitHub-Event": "ping"}))
+    assert (answer.status_code, answer.json()["run"], "ping" in answer.json()["reason"]) == (202, "", True)
+    answer = await post(here, "on-push", body, github("whsec_AAAA", body, **{"X-GitHub-Event": "ping"}))
+    assert answer.status_code == 401
+    assert here.server.automations.store.runs == {}
+
+
 WRONG: dict[str, Any] = {
     "nothing": lambda secret, body: {},
     "another secret": lambda secret, body: github("whsec_AAAA", body),

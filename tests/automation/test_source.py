@@ -7,6 +7,7 @@ import pytest
 from portico import commands as c
 from portico.automation.source import apply, read
 from portico.errors import BadRequest, Conflict
+from portico.events import Schedule
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened
 from tests.doors.standing import standing
@@ -34,6 +35,8 @@ stop_after_failures = 3
         ("x = 1", "x", "table"),
         ("['Big Name']\n", "name", "Big Name"),
         ("[x", None, "table declaration"),
+        ("[x]\nbudget = { dolars = 2 }", "x.budget.dolars", "Did you mean 'dollars'?"),
+        ("[x]\nbudget = { dollars = inf }", "x.budget.dollars", "float"),
         ("[x]\nhook = { filter = [{ point = '/x' }] }", "x.hook.filter[0].point", "pointer"),
     ],
 )
@@ -87,3 +90,35 @@ async def test_the_host_reads_it_at_its_start_and_when_it_changes(tmp_path: Path
                 break
         path.write_text("[broken")
     assert here.server.automations.store.find("weekly") is not None
+
+
+@pytest.mark.parametrize("between", [None, ""], ids=["no file", "an empty file"])
+async def test_a_file_that_is_being_saved_takes_nothing_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str | None
+) -> None:
+    """Editors move the old file away, or empty it, before they write the new one: a look in between deleted all
+    automations of the file, with their histories."""
+    monkeypatch.setattr("portico.doors.server._WATCH_SECONDS", 3600.0)  # this test looks
+    path = tmp_path / "home" / "automations.toml"
+    path.parent.mkdir()
+    path.write_text(GOOD)
+    async with standing(tmp_path) as here:
+        store = here.server.automations.store
+        before = store.get("nightly").id
+        path.unlink()
+        if between is not None:
+            path.write_text(between)
+        await here.server._look_at_automations()
+        path.unlink(missing_ok=True)
+        path.write_text(GOOD.replace("@daily", "@weekly"))
+        await here.server._look_at_automations()
+        assert store.get("nightly").id == before
+        await here.server._look_at_automations()
+        assert (store.get("nightly").id, store.get("nightly").plan.schedule) == (
+            before,
+            Schedule(cron="@weekly", zone="Europe/Berlin"),
+        )
+        path.unlink()
+        for _ in range(2):
+            await here.server._look_at_automations()
+        assert store.find("nightly") is None

@@ -188,3 +188,26 @@ def test_every_list_is_there_for_programs_and_people(verb: str, host: HostProces
     listed = json.loads(done.stdout)
     assert isinstance(listed if isinstance(listed, list) else listed[verb.split()[0]], list)
     assert inside(host.home, *verb.split()).returncode == 0
+
+
+@pytest.mark.parametrize("verb", ["automations show", "automations pause", "jobs show", "sessions show"])
+def test_a_name_leads_nowhere_else(verb: str, host: HostProcess) -> None:
+    """`portico automations show ..` asked for `/v1` and ended in a traceback."""
+    done = inside(host.home, *verb.split(), "..")
+    assert (done.returncode, "'..'" in done.stderr) == (NOT_FOUND, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("automations", "add", "x", "--prompt", "p", "--budget", "nan"), "'nan' is no amount of dollars"),
+        (("automations", "add", "x", "--prompt", "p", "--set", "missed=last", "--set", "missed.x=1"), "no keys of its"),
+        (("send", "hello", "--budget", "inf"), "'inf' is no amount of dollars"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(words: tuple[str, ...], said: str, host: HostProcess) -> None:
+    """A budget that is no number was sent as none at all."""
+    done = inside(host.home, *words)
+    assert done.returncode in (2, BAD), done.stderr
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr

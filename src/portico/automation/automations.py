@@ -248,10 +248,7 @@ class Automations:
     def follow_run(self, run: RunSummary, outcome: e.EndOutcome) -> list[tuple[AutomationState, Cause]]:
         """The automations that come after the end of this run."""
         return [
-            (
-                state,
-                Cause("after", self.host.now(), f"run:{run.id}", _after(state, run.id), False, run.depth + 1, run.id),
-            )
+            (state, _after(state, self.host.now(), f"run:{run.id}", run.depth + 1))
             for state in self.store.automations.values()
             if state.enabled
             and (after := state.plan.after) is not None
@@ -290,7 +287,7 @@ class Automations:
                 continue
             if any(run.ref == ident for run in self._claiming.get(state.id, {}).values()):
                 continue  # its end is being followed
-            await self.claim(state, Cause("after", ended, f"job:{ident}", _after(state, ident), False, depth, ident))
+            await self.claim(state, _after(state, ended, f"job:{ident}", depth))
 
     # -- hooks -------------------------------------------------------------------------------------------------
 
@@ -308,6 +305,8 @@ class Automations:
         if not state.enabled:
             raise Conflict(f"The automation {name!r} is paused{': ' + state.reason if state.reason else '.'}")
         payload = hooks.parse(body)
+        if hooks.is_ping(headers):
+            return Delivered("", "A ping: the hook works, and nothing was started.")
         if not hooks.wanted(plan, payload):
             return Delivered("", "The filter does not let it pass.")
         text = hooks.fill(state.input, {"payload": payload}, f"the hook {name!r}")
@@ -339,7 +338,7 @@ class Automations:
         return count
 
 
-def _after(state: AutomationState, ref: str) -> str | None:
-    """What it starts with, where that names what it comes after."""
-    filled = hooks.fill(state.input, {"after": ref}, "another automation")
-    return filled if filled != state.input else None
+def _after(state: AutomationState, due: int, by: str, depth: int) -> Cause:
+    ref = by.partition(":")[2]
+    told, refused = hooks.filled(state, {"after": ref}, "another automation")
+    return Cause("after", due, by, told, depth=depth, ref=ref, refused=refused)

@@ -85,6 +85,6 @@ class FileWatch:
         state = self._all.store.automations.get(automation)
         if state is None or not state.enabled or not self._all.lease.held():
             return
-        told = hooks.fill(state.input, {"files": paths[:_NAMED]}, "the names of changed files")
-        cause = Cause("files", self._all.host.now(), f"automation:{automation}", told if told != state.input else None)
+        told, refused = hooks.filled(state, {"files": paths[:_NAMED]}, "the names of changed files")
+        cause = Cause("files", self._all.host.now(), f"automation:{automation}", told, refused=refused)
         await self._all.claim(state, cause)

@@ -62,7 +62,7 @@ def info_of(automations: "Automations", state: AutomationState, *, times: int = 
         source=state.source,
         created=state.created,
         modified=state.modified,
-        when=words(state.plan, state.name),
+        when=words(state.plan, state.name) + _dangling(automations, state.plan),
         reason=state.reason,
         stopped=state.stopped,
         next=_times(state, automations.timer.next(state.id), times),
@@ -74,6 +74,12 @@ def info_of(automations: "Automations", state: AutomationState, *, times: int = 
         meta=state.meta,
         scopes=state.scopes,
     )
+
+
+def _dangling(automations: "Automations", plan: AutomationPlan) -> str:
+    """It may be made later, so a plan that names it is none that is wrong."""
+    named = plan.after.automation if plan.after is not None else ""
+    return "; there is none of this name" if named and automations.store.find(named) is None else ""
 
 
 def _times(state: AutomationState, first: int | None, count: int) -> list[int]:

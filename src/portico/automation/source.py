@@ -67,6 +67,7 @@ def _shape(path: str) -> type[msgspec.Struct] | None:
         "after": e.After,
         "job": e.JobAction,
         "prompt": e.PromptAction,
+        "budget": e.Budget,
     }
     return shapes.get(path, e.Match if path.startswith("hook.filter") else None)
 

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from portico import commands as c
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import RunSummary
-from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
-from portico.client import Client
+from portico.cli.output import HomeOption, JsonFlag, dollars, plain, print_json, print_table, run, when
+from portico.client.client import Client, segment
 from portico.errors import BadRequest, PorticoError
 from portico.events import AutomationPlan, Json
 from portico.home import Home
@@ -93,7 +94,8 @@ ModelOption = Annotated[str | None, typer.Option("--model", help="The model of -
 CwdOption = Annotated[Path | None, typer.Option("--cwd", help="Where it works; the first workspace if absent.")]
 WorktreeFlag = Annotated[bool, typer.Option("--worktree", help="In a git worktree of its own.")]
 BudgetOption = Annotated[
-    float | None, typer.Option("--budget", help="Dollars that each run may cost; then it waits and asks.")
+    float | None,
+    typer.Option("--budget", parser=dollars, help="Dollars that each run may cost; then it waits and asks."),
 ]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="A rule or setting of the plan: overlap=queue.")]
 PlanOption = Annotated[
@@ -147,7 +149,7 @@ def add(
         if found.next:
             print(f"next: {', '.join(map(when, found.next))}")
         if "secret" in made:
-            print(f"address: /hooks/{name}\nsecret, shown this once: {made['secret']}")
+            print(f"address: {client.url}/hooks/{name}\nsecret, shown this once: {made['secret']}")
 
     run(work())
 
@@ -191,7 +193,7 @@ def edit(
             _action(whole, job, input, prompt, agent, model, cwd, worktree)
             _rules(whole, budget, rules)
             body: Json = {"plan": whole, **({"name": rename} if rename else {})}
-            await client.call("PATCH", f"/v1/automations/{name}", body)
+            await client.call("PATCH", f"/v1/automations/{segment(name)}", body)
             found = await _get(client, rename or name)
         print_json(found) if as_json else print(plain(f"{found.name}: {found.when}"))
 
@@ -204,7 +206,7 @@ def pause(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None
 
     Example: portico automations pause morning
     """
-    _order("POST", f"/v1/automations/{name}/pause", f"{name} is paused", as_json, home)
+    _order(c.PauseAutomation(automation=name), f"{name} is paused", as_json, home)
 
 
 @app.command()
@@ -213,7 +215,7 @@ def resume(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = Non
 
     Example: portico automations resume morning
     """
-    _order("POST", f"/v1/automations/{name}/resume", f"{name} goes on", as_json, home)
+    _order(c.ResumeAutomation(automation=name), f"{name} goes on", as_json, home)
 
 
 @app.command("run")
@@ -227,8 +229,7 @@ def run_now(
 
     Example: portico automations run morning
     """
-    body = {"input": input} if input is not None else {}
-    _order("POST", f"/v1/automations/{name}/run", "", as_json, home, body)
+    _order(c.RunAutomation(automation=name, input=input), "", as_json, home)
 
 
 @app.command()
@@ -239,7 +240,7 @@ def cancel(
 
     Example: portico automations cancel run-3
     """
-    _order("POST", f"/v1/runs/{run_id}/cancel", f"{run_id} is being canceled", as_json, home)
+    _order(c.CancelRun(run=run_id), f"{run_id} is being canceled", as_json, home)
 
 
 @app.command()
@@ -248,7 +249,7 @@ def secret(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = Non
 
     Example: portico automations secret on-push
     """
-    _order("POST", f"/v1/automations/{name}/secret", "", as_json, home)
+    _order(c.RotateSecret(automation=name), "", as_json, home)
 
 
 @app.command()
@@ -257,7 +258,7 @@ def delete(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = Non
 
     Example: portico automations delete morning
     """
-    _order("DELETE", f"/v1/automations/{name}", f"{name} is deleted", as_json, home)
+    _order(c.DeleteAutomation(automation=name), f"{name} is deleted", as_json, home)
 
 
 @app.command()
@@ -273,7 +274,7 @@ def history(
     """
 
     async def work() -> None:
-        path = f"/v1/automations/{name}/runs" if name else "/v1/runs"
+        path = f"/v1/automations/{segment(name)}/runs" if name else "/v1/runs"
         async with Client.local(home) as client:
             found = msgspec.json.decode(await client.call("GET", path, limit=limit), type=_History)
         if as_json:
@@ -411,6 +412,8 @@ def _rules(plan: Json, budget: float | None, rules: list[str] | None) -> None:
         table: Any = plan
         for part in above:
             table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise BadRequest(f"{rule!r}: {part!r} has no keys of its own.", field="--set")
         try:
             table[key] = msgspec.json.decode(text)
         except msgspec.DecodeError:
@@ -421,7 +424,7 @@ def _rules(plan: Json, budget: float | None, rules: list[str] | None) -> None:
 
 
 async def _get(client: Client, name: str) -> AutomationInfo:
-    return msgspec.json.decode(await client.call("GET", f"/v1/automations/{name}"), type=AutomationInfo)
+    return msgspec.json.decode(await client.call("GET", f"/v1/automations/{segment(name)}"), type=AutomationInfo)
 
 
 def _is(each: AutomationInfo) -> str:
@@ -443,11 +446,10 @@ def _used(each: RunSummary) -> str:
     return f"{tokens}, {cost}" if tokens or each.cost is not None else ""
 
 
-def _order(method: str, path: str, words: str, as_json: bool, home: Path | None, body: Json | None = None) -> None:
+def _order(command: c.Command, words: str, as_json: bool, home: Path | None) -> None:
     async def work() -> None:
         async with Client.local(home) as client:
-            data = await client.call(method, path, body)
-        answer = msgspec.json.decode(data) if data else {}
-        print_json(answer) if as_json else print(words or next(iter(answer.values()), ""))
+            answer = await client.do(command)
+        print_json(answer) if as_json else print(words or next(iter(msgspec.to_builtins(answer).values())))
 
     run(work())

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from portico import events as e
 from portico.cli.output import plain, terminal, trouble
-from portico.client import Client, RemoteRecord
+from portico.client.client import Client, segment
+from portico.client.record import RemoteRecord
 from portico.host.state import TextPart
 from portico.jobs.entry import Entry, Ref, Work, parts_of
 from portico.jobs.state import JobSummary, WorkSummary
@@ -31,7 +32,7 @@ class JobView(msgspec.Struct):
 
 
 async def view_of(client: Client, job: str) -> JobView:
-    data: dict[str, Any] = msgspec.json.decode(await client.call("GET", f"/v1/jobs/{job}"))
+    data: dict[str, Any] = msgspec.json.decode(await client.call("GET", f"/v1/jobs/{segment(job)}"))
     entry = msgspec.convert(data.pop("entry"), Entry)
     return JobView(msgspec.convert(data, JobSummary), entry)
 

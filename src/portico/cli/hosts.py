@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run, when
-from portico.client import Client
+from portico.client.client import Client, segment
 from portico.host.members import Member
 
 app = typer.Typer(help="List, drain and give up the hosts on one log.", no_args_is_help=True)
@@ -51,7 +51,7 @@ def drain(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> None
 
     Example: portico hosts drain box-2
     """
-    found = run(_call(home, "POST", f"/v1/hosts/{name}/drain"))
+    found = run(_call(home, "POST", f"/v1/hosts/{segment(name)}/drain"))
     words = f"{name} hands over {found['sessions']} sessions; watch with: portico hosts list"
     print_json(found) if as_json else print(words, file=sys.stderr)
 
@@ -62,5 +62,5 @@ def give_up(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> No
 
     Example: portico hosts give-up box-2
     """
-    found = run(_call(home, "POST", f"/v1/hosts/{name}/give-up"))
+    found = run(_call(home, "POST", f"/v1/hosts/{segment(name)}/give-up"))
     print_json(found) if as_json else print(f"{found['sessions']} sessions of {name} were ended.", file=sys.stderr)

@@ -35,6 +35,17 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise typer.Exit(130) from None
 
 
+def dollars(text: str) -> float:
+    """For options: JSON has no `nan` and no `inf`, so as budgets they would be none at all."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise typer.BadParameter(f"{text!r} is no amount of dollars such as 0.5.")
+    return found
+
+
 def trouble(words: str) -> None:
     """The stream stands still: say why, it may take a while."""
     print(f"\n-- {words}", file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run, when
 from portico.cli.retention import ask, show
+from portico.client.client import segment
 from portico.doors.identity import read_tokens, remove_person
 from portico.doors.people import add_person, read_people
 from portico.doors.route import SCOPES
@@ -82,4 +83,4 @@ def erase(
         if not sys.stdin.isatty():
             raise BadRequest("Nobody is here to be asked. Say --yes if it is meant.", field="yes")
         typer.confirm(f"Delete all sessions of {name} for good?", abort=True)
-    show(run(ask(f"/v1/people/{name}/erase", dry_run, home)), as_json)
+    show(run(ask(f"/v1/people/{segment(name)}/erase", dry_run, home)), as_json)

@@ -11,7 +11,7 @@ import typer
 
 from portico import events as e
 from portico.cli.ask import Asker
-from portico.cli.output import HomeOption, JsonFlag, print_json, run, trouble
+from portico.cli.output import HomeOption, JsonFlag, dollars, print_json, run, trouble
 from portico.cli.show import Printer
 from portico.client import Client, RemoteRecord, RemoteSession
 from portico.errors import BadRequest, PorticoError
@@ -31,7 +31,8 @@ def send(
     worktree: Annotated[bool, typer.Option("--worktree", help="A git worktree for the new session.")] = False,
     base: Annotated[str | None, typer.Option(help="Where the worktree starts. [HEAD]")] = None,
     budget: Annotated[
-        float | None, typer.Option(help="Dollars that a new session may cost; then a person is asked.")
+        float | None,
+        typer.Option(parser=dollars, help="Dollars that a new session may cost; then a person is asked."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Allow every approval of this message.")] = False,
     no: Annotated[bool, typer.Option("--no", help="Deny every approval of this message.")] = False,

@@ -171,7 +171,7 @@ class Client(Methods):
 
     async def check_agent(self, ident: str) -> Check:
         """Starts an agent on the host and speaks its first handshake; takes up to a minute."""
-        path = f"/v1/agents/{quote(ident, safe='')}/check"
+        path = f"/v1/agents/{segment(ident)}/check"
         answer = await self._call("POST", path, None, {}, limits.AGENT_CHECK_SECONDS + 10)
         return msgspec.json.decode(answer, type=Check)
 
@@ -223,7 +223,7 @@ class Client(Methods):
             return shaped(kind, await self._call("POST", "/v1/commands", body, {}, headers=headers))
         path = kind.http.path
         for part in re.findall(r"{(\w+)}", path):
-            path = path.replace(f"{{{part}}}", quote(said.pop(kind.about if part == "id" else part), safe=""))
+            path = path.replace(f"{{{part}}}", segment(said.pop(kind.about if part == "id" else part)))
         return shaped(kind, await self._call(kind.http.method, path, said or None, {}, headers=headers))
 
     # -- streams -----------------------------------------------------------------------------------------------
@@ -284,6 +284,11 @@ class Client(Methods):
             self._http.base_url = endpoint.url
 
 
+def segment(name: str) -> str:
+    """A name as one part of a path: no slash and no `..` in it leads anywhere else."""
+    return quote(name, safe="").replace(".", "%2E")
+
+
 class RemoteSession:
     def __init__(self, client: Client, ident: str) -> None:
         self.client = client
@@ -291,7 +296,7 @@ class RemoteSession:
 
     @property
     def path(self) -> str:
-        return f"/v1/sessions/{self.id}"
+        return f"/v1/sessions/{segment(self.id)}"
 
     async def state(self) -> SessionState:
         return msgspec.json.decode(await self.client.call("GET", self.path), type=SessionState)

@@ -93,6 +93,7 @@ class Server:
         self.home = options.home
         self._stamp = self._settings_stamp()  # before the first look, so that no edit falls in between
         self._automations_stamp: tuple[tuple[int, int] | None, bool] | None = None
+        self._automations_seen: tuple[tuple[int, int] | None, bool] | None = None
         self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
         self._stop = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
@@ -383,10 +384,15 @@ class Server:
             await self._reload()
 
     async def _look_at_automations(self) -> None:
-        now, held = stamp(self.home.automations_path), self.host.members.held()
-        if (now, held) != self._automations_stamp:
-            self._automations_stamp = (now, held)
-            await apply_automations(self.home.automations_path, self.automations)
+        """A change counts when the next look finds it, too: an editor that saves leaves no file or half of one for a
+        moment, and what is not in the file loses its history."""
+        path = self.home.automations_path
+        before, self._automations_seen = self._automations_seen, (stamp(path), self.host.members.held())
+        if self._automations_seen == self._automations_stamp:
+            return
+        if self._automations_stamp is None or self._automations_seen == before:
+            self._automations_stamp = self._automations_seen
+            await apply_automations(path, self.automations)
 
     async def _look_at_certificate(self) -> None:
         if self.certificate is not None:

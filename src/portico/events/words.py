@@ -37,7 +37,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
     """What was chosen with the model: how long it thinks."""
 
 
-Positive = Annotated[float, Meta(gt=0)]
+Positive = Annotated[float, Meta(gt=0, le=1e9)]
 Count = Annotated[int, Meta(gt=0)]
 
 
