@@ -319,6 +319,24 @@ async def test_changed_files_start_one_run(open_host: HostOpener, tmp_path: Path
     assert "c.log" not in text
 
 
+async def test_a_run_does_not_follow_from_its_own_changes(open_host: HostOpener, tmp_path: Path) -> None:
+    """An automation that writes where it watches started itself again, six times a minute and for ever."""
+    rules = (
+        "rules: [{match: '', steps: [{do: write, path: out.txt, text: '{prompt}', ask: false}, {do: say, text: x}]}]"
+    )
+    automations = await opened(await open_host(rules=rules), tmp_path)
+    watched = tmp_path / "in"
+    watched.mkdir()
+    files = {"folder": str(watched), "globs": ["*.txt"], "quiet": 0.5}
+    prompt = {"text": "look at {{files}}", "agent": "scripted", "cwd": str(watched)}
+    await made(automations, "tidy", files=files, prompt=prompt)
+    await automations.files.ready("tidy")
+    (watched / "a.txt").write_text("x")
+    runs = await settle(automations, 2)
+    assert [(run.status, run.cause) for run in runs] == [("succeeded", "files"), ("skipped", "files")]
+    assert runs[1].reason.startswith(f"{runs[0].id} was not over when they changed")
+
+
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
 
 

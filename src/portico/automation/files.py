@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _AGAIN_SECONDS = 10.0
 """A folder that cannot be watched is tried again after this."""
+_ECHO_SECONDS = 2.0
+"""Changes are heard up to a second after they were made."""
 _NAMED = 100
 """Changed files that a prompt is told."""
 
@@ -61,6 +63,8 @@ class FileWatch:
     async def _follow(self, automation: str, files: e.Files) -> None:
         jail = Jail([folder_of(files.folder)])
         changed: dict[str, None] = {}
+        during: list[str] = []
+        """For each batch of changes: the run that was not over."""
         quiet: asyncio.TimerHandle | None = None
         loop = asyncio.get_running_loop()
         ready = self._ready.setdefault(automation, asyncio.Event())
@@ -69,10 +73,13 @@ class FileWatch:
             top = os.path.realpath(folder_of(files.folder))
             paths = [os.path.relpath(path, top) for path in changed]
             changed.clear()
-            self._all.host.own(self._start(automation, sorted(paths)), f"files of {automation}")
+            run = during[0] if all(during) else ""
+            during.clear()
+            self._all.host.own(self._start(automation, sorted(paths), run), f"files of {automation}")
 
         try:
             async for changes in watch(jail, includes=files.globs, excludes=files.excludes, ready=ready):
+                during.append(self._run_before(automation))
                 changed |= dict.fromkeys(change.path for change in changes)
                 if quiet is not None:
                     quiet.cancel()
@@ -81,10 +88,22 @@ class FileWatch:
             if quiet is not None:
                 quiet.cancel()
 
-    async def _start(self, automation: str, paths: list[str]) -> None:
+    def _run_before(self, automation: str) -> str:
+        """With `overlap = "skip"`: the run that is not over. What changes now may be its own work, and a run for that
+        would be followed by one for its own, for ever."""
+        state = self._all.store.automations.get(automation)
+        if state is None or state.plan.overlap != "skip":
+            return ""
+        since = self._all.host.now() - _ECHO_SECONDS * 1000
+        runs = reversed(self._all.store.runs_of(automation))
+        return next((run.id for run in runs if run.status != "skipped" and (run.open or (run.ended or 0) > since)), "")
+
+    async def _start(self, automation: str, paths: list[str], run: str) -> None:
         state = self._all.store.automations.get(automation)
         if state is None or not state.enabled or not self._all.lease.held():
             return
         told, refused = hooks.filled(state, {"files": paths[:_NAMED]}, "the names of changed files")
+        if run:
+            refused = f"{run} was not over when they changed (overlap = 'skip')."
         cause = Cause("files", self._all.host.now(), f"automation:{automation}", told, refused=refused)
         await self._all.claim(state, cause)
