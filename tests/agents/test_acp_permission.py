@@ -12,6 +12,7 @@ from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.events import Message
 from portico.host.session import Session
 from portico.testing.fixtures import HostOpener
+from portico.workspace.patch import NO_NEWLINE
 from tests.agents.acp_agent import calls, fake_agent, said, steps, waiting_approval
 from tests.agents.fake_acp import OPTIONS
 from tests.agents.test_acp import start
@@ -152,6 +153,30 @@ async def test_an_agent_cannot_change_what_asks_by_reporting_it(session: Session
     turn_id = await session.send(Message(steps(["permission", {"kind": "execute"}])), by="test")
     await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
     await session.wait(turn_id)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        (None, "new\n", "--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+new\n"),
+        ("", "new\n", "--- a/a.txt\n+++ b/a.txt\n@@ -0,0 +1 @@\n+new\n"),
+        ("old\n", "new\n", "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"),
+        ("old", "new", f"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n{NO_NEWLINE}\n+new\n{NO_NEWLINE}\n"),
+    ],
+)
+async def test_a_diff_says_whether_the_file_is_new(
+    open_host: HostOpener, tmp_path: Path, old: str | None, new: str, shown: str
+) -> None:
+    """A new file looked like a change of an empty one, and lines without an end ran together."""
+    session = await start(open_host, tmp_path)
+    diff = {"type": "diff", "path": "a.txt", "oldText": old, "newText": new}
+    await session.send(Message(steps(["permission", {"content": [diff], "rawInput": {"path": "a.txt"}}])), by="test")
+    ident = await waiting_approval(session)
+    assert session.state.active is not None
+    (call,) = calls(session.state.active)
+    assert call.approval is not None
+    assert call.approval.diff == shown
+    await session.approvals.answer(ident, by="test", allow=True)
 
 
 @pytest.mark.parametrize(("allow", "option"), [(True, "xx"), (False, "zz")])

@@ -5,7 +5,7 @@ import pytest
 from portico import limits
 from portico.events import Message, Option
 from portico.host.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
-from portico.queries.activity import activity, waiting_of
+from portico.queries.activity import activity, doing, waiting_of
 
 
 def state(*parts: Part) -> SessionState:
@@ -40,6 +40,24 @@ def asked(kind: str, **given: str) -> CallPart:
 )
 def test_one_line_for_every_part(part: Part, says: str) -> None:
     assert activity(state(part)) == says
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        (TextPart("p", "text"), ""),
+        (CallPart("c", "bash", kind="execute", title="List", input='{"command":"ls -l"}', ready=True), "Running ls -l"),
+        (CallPart("c", "bash", kind="execute", title="ls"), ""),  # nobody knows yet what it will be
+        (CallPart("c", "read", kind="read", title="Read a.py", ready=True), "Read a.py"),
+        (CallPart("c", "read", kind="read", title="Read a.py", input='{"path":"a.py"}', ready=True), "Reading a.py"),
+        (CallPart("c", "bash", kind="execute", ready=True, done=True), ""),
+        (CallPart("c", "plan", kind="think", title="Plan", ready=True), ""),
+        (asked("write", path="/w/src/limits.py"), "Wants to change limits.py"),
+        (QuestionPart("q", "Which?"), "Asks: Which?"),
+    ],
+)
+def test_what_an_editor_is_told(part: Part, says: str) -> None:
+    assert doing(state(part)) == says
 
 
 def test_what_waits_is_said_before_what_runs() -> None:

@@ -5,7 +5,6 @@ script that streams, reads and really edits files, asks for approval and fails o
 """
 
 import asyncio
-import difflib
 import math
 import re
 import secrets
@@ -39,6 +38,7 @@ from portico.host.agent import SignInState, client_of
 from portico.host.context import ABOUT, ATTACHED, MESSAGE
 from portico.host.host import Host
 from portico.host.state import Part, TextPart, TurnState
+from portico.workspace import patch
 
 _READ_CHARS = 20_000
 """What the demo shows of a file."""
@@ -397,8 +397,7 @@ class Player:
         existed = path.is_file()
         before = path.read_text("utf-8", "replace") if existed else ""
         after = before + self._text(step.text) if step.append else self._text(step.text)
-        names = f"a/{path.name}", f"b/{path.name}"
-        diff = "".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), *names))
+        diff = patch.diff(before, after, path.name, old_exists=existed)
         arguments = msgspec.json.encode({"path": path.name, "content": after}).decode()
         call = self._turn.tool("write", arguments, kind="edit", title=f"Write {path.name}")
         if step.ask and not (await call.approve("write", path=str(path), diff=diff)).allowed:

@@ -44,6 +44,15 @@ def activity(state: SessionState) -> str:
     return found[0].text if found else _working(turn)
 
 
+def doing(state: SessionState) -> str:
+    """The same without its talk: what waits for a person, or the call that runs."""
+    turn, waiting = state.active, waiting_of(state)
+    if turn is None or waiting:
+        return waiting[0].text if waiting else ""
+    calls = [part for part in turn.parts if isinstance(part, CallPart) and part.ready and _is_work(part)]
+    return _line(_running(calls[-1])) if calls else ""
+
+
 def waiting_of(state: SessionState) -> list[Waiting]:
     """What waits for a person, oldest first."""
     turn = state.active
@@ -71,19 +80,23 @@ def wants(approval: Approval | ApprovalAsked, tool: str, title: str = "") -> str
 
 def _working(turn: TurnState) -> str:
     for part in reversed(turn.parts):
-        if isinstance(part, CallPart) and not part.done and part.kind != "think":  # a plan stays open all along
+        if isinstance(part, CallPart) and _is_work(part):
             return _line(_running(part))
         if isinstance(part, TextPart) and not part.done:
             return "Thinking" if part.kind == "reasoning" else "Writing"
     return "Waiting for the model"
 
 
+def _is_work(call: CallPart) -> bool:
+    return not call.done and call.kind != "think"  # a plan stays open all along
+
+
 def _running(call: CallPart) -> str:
-    about = call.title if call.title and call.title != call.tool else _argument(call)
-    verb = _RUNNING.get(call.kind)
-    if verb is None:
-        return about and f"{call.tool}: {about}" if about != call.title else about or f"Using {call.tool}"
-    return f"{verb} {about or call.tool}"
+    verb, about = _RUNNING.get(call.kind), _argument(call)
+    named = call.title if call.title != call.tool else ""
+    if verb and (about or call.kind == "execute"):
+        return f"{verb} {about or named or call.tool}"
+    return named or (f"{call.tool}: {about}" if about else f"Using {call.tool}")
 
 
 def _argument(call: CallPart) -> str:

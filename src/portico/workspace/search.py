@@ -6,12 +6,14 @@ give the same answer, and no path reaches the model that the jail has not seen.
 """
 
 import asyncio
+import heapq
 import os
 import re
 import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -75,6 +77,37 @@ async def find(jail: Jail, glob: str = "", limit: int = LIST_DEFAULT, under: str
     return FoundPaths(names[:wanted], cut or len(names) > wanted)
 
 
+async def closest(jail: Jail, word: str, limit: int) -> list[str]:
+    """Files, and folders with a slash at their end, that a person who types this word may mean; the likeliest first."""
+    return await asyncio.to_thread(_closest, jail, word, limit)
+
+
+def _closest(jail: Jail, word: str, limit: int) -> list[str]:
+    sought = word.lower()
+    wanted = _filter(word) if _is_glob(word) else lambda path: sought in path.lower()
+    names, _ = _names(jail, ".", wanted)
+    folders = [f"{each}/" for each in _folders(names) if sought and wanted(each)]
+    return heapq.nsmallest(limit, [*names, *folders], key=partial(_distance, sought))
+
+
+def _folders(names: list[str]) -> set[str]:
+    """All folders that these files are in."""
+    found: set[str] = set()
+    for name in names:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
+
+
+def _distance(sought: str, path: str) -> tuple[bool, bool, int, str]:
+    """A name that begins with the word is meant before one that has it in it, that before a mere path, and what is
+    near before what is deep."""
+    folder, _, name = path.rstrip("/").rpartition("/")
+    return (not name.lower().startswith(sought), sought not in name.lower(), folder.count("/") + bool(folder), path)
+
+
 async def search(
     jail: Jail,
     pattern: str,
@@ -113,9 +146,11 @@ def _check(pattern: str, regex: bool) -> None:
 
 
 def _filter(glob: str) -> Callable[[str], bool]:
-    if any(sign in glob for sign in "*?[{"):
-        return Glob(glob).matches
-    return lambda path: glob in path
+    return Glob(glob).matches if _is_glob(glob) else lambda path: glob in path
+
+
+def _is_glob(text: str) -> bool:
+    return any(sign in text for sign in "*?[{")
 
 
 def _names(jail: Jail, under: str, wanted: Callable[[str], bool]) -> tuple[list[str], bool]:

@@ -10,6 +10,7 @@ from portico.automation.automations import Automations
 from portico.automation.state import AutomationState
 from portico.commands import Caller, CreateAutomation
 from portico.doors.ahp.view.automations import definition, plan_of
+from portico.doors.ahp.wire import uri
 from portico.events import AutomationPlan, JobAction, PromptAction, Schedule
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened
@@ -138,6 +139,23 @@ async def test_a_run_by_hand(connect: Connect, served: Served, automations: Auto
     assert line["origin"] == {"kind": "automation", "automation": MINE, "run": run}
     await client.subscribe(summary["primarySession"])
     assert client.states[summary["primarySession"]]["origin"] == line["origin"]
+    [added] = [each["params"]["summary"] for each in client.notices if each.get("method") == "root/sessionAdded"]
+    assert added["origin"] == line["origin"]
+
+
+@pytest.mark.parametrize(("version", "kind"), [("0.7.0", "user"), ("0.9.0", "automation"), ("1.0.0", "automation")])
+async def test_the_first_message_of_a_run_says_where_it_comes_from(
+    connect: Connect, automations: Automations, version: str, kind: str
+) -> None:
+    """It was told as a message of a person."""
+    client, watcher = await begin(connect), await connect(version, "watcher")
+    await create(client, text="hold")
+    await client.request("runAutomation", channel=CATALOGUE, automation=MINE, requestId="r1")
+    await watcher.wait(lambda: any(each.get("method") == "root/sessionAdded" for each in watcher.notices))
+    session = (await watcher.request("listSessions", channel=watcher.root))["items"][0]["resource"]
+    await watcher.subscribe(chat := uri.default_chat(session))
+    await watcher.wait(lambda: watcher.states[chat].get("activeTurn"))
+    assert watcher.states[chat]["activeTurn"]["message"] == {"text": "hold", "origin": {"kind": kind}}
 
 
 def done(client: WireClient, number: int) -> bool:

@@ -8,6 +8,7 @@ from portico import limits
 from portico.agents.copilot.option import thinking
 from portico.commands import Caller, JoinSession
 from portico.doors.ahp.view import message, snapshots
+from portico.doors.ahp.wire.versions import Dialect
 from portico.events import Message
 from portico.host.agent import AgentInfo, Model
 from tests.doors.ahp.conftest import Connect, Served
@@ -47,7 +48,7 @@ async def test_what_was_chosen_with_a_model_reaches_the_agent(connect: Connect, 
 
 def test_a_message_of_an_older_host_is_shown_as_it_was() -> None:
     old = Message("hi", model="m", meta={"ahp": {"modelConfig": {"tier": "balance"}}})
-    assert message.to_modern(old)["model"] == {"id": "m", "config": {"tier": "balance"}}
+    assert message.to_modern(old, Dialect("0.9.0", lambda: 0))["model"] == {"id": "m", "config": {"tier": "balance"}}
 
 
 async def test_nothing_is_held_back_whatever_bound_is_wanted(connect: Connect) -> None:

@@ -151,6 +151,33 @@ async def test_completions(connect: Connect, served: Served, on: str) -> None:
     assert [each["insertText"] for each in await complete("#chat:")] == []
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("@READ", ["@readme.md readme.md document", "@docs/readme.md docs/readme.md document"]),
+        ("#docs", ["#docs/ docs directory", "#docs/a.md a.md document", "#docs/readme.md readme.md document"]),
+        ("@*.py", ["@main.py main.py document"]),
+        ("@ma", ["@main.py main.py document", "@src/main/ main directory", "@src/main/x x document"]),
+        ("@nothing", []),
+    ],
+)
+async def test_files_are_completed_as_a_person_means_them(
+    connect: Connect, served: Served, typed: str, offered: list[str]
+) -> None:
+    """Only the exact case was found, two files of one name looked alike, and there were no folders."""
+    for path in ("readme.md", "docs/readme.md", "docs/a.md", "main.py", "src/main/x"):
+        (served.work / path).parent.mkdir(parents=True, exist_ok=True)
+        (served.work / path).write_text("x")
+    client = await connect("0.9.0")
+    await client.create_session("scripted:/s1", workingDirectories=[file_uri(str(served.work))])
+    params = {"channel": "scripted:/s1", "kind": "userMessage", "text": typed, "offset": len(typed)}
+    items = (await client.request("completions", **params))["items"]
+    shown = [
+        f"{each['insertText']} {each['attachment']['label']} {each['attachment']['displayKind']}" for each in items
+    ]
+    assert shown == offered
+
+
 async def test_commands_that_an_agent_told_are_completed(connect: Connect, served: Served) -> None:
     client = await connect("0.9.0")
     await client.create_session("scripted:/s1")

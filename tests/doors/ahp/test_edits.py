@@ -49,6 +49,18 @@ async def test_an_edit_is_previewed_before_it_is_confirmed(served: Served, conne
     assert refused.value.code == -32008
 
 
+async def test_a_file_that_is_not_there_yet_has_one_side(served: Served, connect: Connect, version: str) -> None:
+    """The card said "Write file?" and showed an empty file beside the new one."""
+    client: WireClient = await connect(version)
+    await begin(client, "edit new.txt")
+    ready = await client.action(client.verb("toolCallReady"))
+    [edit] = ready["edits"]["items"]
+    assert ready["confirmationTitle"] == "Create file?"
+    assert {*edit} == {"after", "diff"}
+    root = {} if client.seed else {"channel": client.root}
+    assert (await client.request("resourceRead", **root, uri=edit["after"]["content"]["uri"]))["data"] == "three\n"
+
+
 @pytest.mark.parametrize("existed", [True, False])
 async def test_both_sides_of_an_edit_can_be_read_afterwards(
     served: Served, connect: Connect, version: str, existed: bool

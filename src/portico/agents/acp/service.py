@@ -6,7 +6,6 @@ command, is asked for like any other call. A yes is for one deed: the next one a
 the kind of the option, never by its place.
 """
 
-import difflib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +21,7 @@ from portico.approvals.coverage import same
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.host.action import Action
 from portico.terminals.command_turn import CommandOutput
+from portico.workspace import patch
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
 
@@ -137,12 +137,12 @@ class Service:
     async def write(self, params: Json, turn: Turn) -> Json:
         path, content = self._at(str(params.get("path"))), str(params.get("content", ""))
         try:
-            before = (await self.files.read_text(path)).text
+            before, exists = (await self.files.read_text(path)).text, True
         except NotFound:
-            before = ""
+            before, exists = "", False
         call = None
         if not self._use(lambda each: each.allows_write(path, before, content)):
-            diff = unified(path, before, content)
+            diff = patch.diff(before, content, path.lstrip("/"), old_exists=exists)
             call = await self._ask(turn, "write_text_file", Action("write", files=(path,)), diff)
         async with _failing(call):
             await self.files.write(path, content.encode("utf-8", "replace"), parents=True)
@@ -239,10 +239,8 @@ def choose(options: list[Json], allow: bool) -> str | None:
 
 
 def _diff(track: Track) -> str | None:
-    pieces = [unified(str(diff["path"]), diff["old"] or "", diff["new"]) for diff in track.diffs]
+    pieces = [
+        patch.diff(each["old"] or "", each["new"], str(each["path"]).lstrip("/"), old_exists=each["old"] is not None)
+        for each in track.diffs
+    ]
     return "".join(pieces) or None
-
-
-def unified(path: str, before: str, after: str) -> str:
-    names = f"a/{path.lstrip('/')}", f"b/{path.lstrip('/')}"
-    return "".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), *names))

@@ -9,19 +9,15 @@ from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.record import Json
 from portico.errors import NotFound
-from portico.host.agent import Completes
-from portico.host.customization import prompts
 from portico.host.session import Session
-from portico.workspace import search
-from portico.workspace.jail import Jail
+from portico.queries import suggestions
+from portico.queries.suggestions import Suggestion
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
 TRIGGERS = ["/", "@", "#"]
 _CHATS = "#chat:"
-_FILES = 50
-"""Files in one list of completions: more than anybody scrolls through."""
 
 
 async def completions(connection: "Connection", params: Json) -> Json:
@@ -37,7 +33,7 @@ async def completions(connection: "Connection", params: Json) -> Json:
 
 async def _items(connection: "Connection", chat: Session, word: str, start: int) -> list[Json]:
     if word.startswith("/") and start == 0:
-        return await _commands(connection, chat, word[1:])
+        return [_command(each) for each in await suggestions.commands(chat, word[1:])]
     if not word.startswith(("@", "#")):
         return []
     chats = _other_chats(connection, chat, word) if word.startswith("#") else []
@@ -57,19 +53,20 @@ def _word(said: str, offset: int | None) -> tuple[str, int, int]:
 
 
 async def _files(chat: Session, trigger: str, query: str) -> list[Json]:
-    """Of all its folders; what is not in the session's own is called by its whole path."""
-    items: list[Json] = []
-    for folder in chat.folders.reach():
-        jail = Jail([folder])
-        for path in (await search.find(jail, query, _FILES - len(items))).paths:
-            where = str(jail.root / path)
-            shown = path if folder == chat.summary.cwd else where
-            attachment = {"type": "resource", "uri": names.file_uri(where), "displayKind": "document"}
-            label = path.rpartition("/")[2]
-            items.append({"insertText": f"{trigger}{shown}", "attachment": {**attachment, "label": label}})
-        if len(items) >= _FILES:
-            break
-    return items
+    found = await suggestions.paths(chat, query)
+    labels = [each.shown.rstrip("/").rpartition("/")[2] for each in found]
+    return [
+        {
+            "insertText": f"{trigger}{each.shown}",
+            "attachment": {
+                "type": "resource",
+                "uri": names.file_uri(each.path),
+                "label": label if labels.count(label) == 1 else each.shown,
+                "displayKind": "directory" if each.is_folder else "document",
+            },
+        }
+        for each, label in zip(found, labels, strict=True)
+    ]
 
 
 def _other_chats(connection: "Connection", chat: Session, word: str) -> list[Json]:
@@ -89,21 +86,11 @@ def _other_chats(connection: "Connection", chat: Session, word: str) -> list[Jso
     return items if _CHATS.startswith(word) or word.startswith(_CHATS) else []
 
 
-async def _commands(connection: "Connection", chat: Session, query: str) -> list[Json]:
-    """What the agent offers, what it has told this session, and the prompts of clients' plugins."""
-    agent = connection.host.agent(chat.summary.agent)
-    offered = await agent.complete("/", query) if isinstance(agent, Completes) else []
-    found = {str(each["value"]): str(each.get("description") or each.get("label") or "") for each in offered}
-    found |= {each["name"]: each.get("description", "") for each in chat.state.config.get("commands", [])}
-    found |= {name: description for name, (description, _) in prompts(chat.state.client_data).items()}
-    return [_command(name, description) for name, description in found.items() if name.startswith(query)]
-
-
-def _command(name: str, description: str) -> Json:
+def _command(of: Suggestion) -> Json:
     """VS Code drops what has no `_meta.command`."""
-    meta = {"command": name, **({"description": description} if description else {})}
-    attachment = {"type": "simple", "label": f"/{name}", "displayKind": "command", "_meta": meta}
-    return {"insertText": f"/{name} ", "attachment": attachment}
+    meta = {"command": of.text[1:], **({"description": of.about} if of.about else {})}
+    attachment = {"type": "simple", "label": of.text, "displayKind": "command", "_meta": meta}
+    return {"insertText": f"{of.text} ", "attachment": attachment}
 
 
 COMMANDS = {"completions": Method(completions, "sessions", beside=True, seed=False)}

@@ -162,8 +162,7 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
     end = start + min(limit, 1000) if limit is not None and limit > 0 else len(found)
     items = [
         snapshots.summary(each, connection.dialect, below[each.id], connection.broker.activity(each.id))
-        | (connection.broker.automation_feed.origin(each.by) if connection.dialect.since("0.9.0") else {})
-        | connection.broker.meta(each)
+        | connection.broker.besides(each)
         for each in found[start:end]
     ]
     result: Json = {"items": items}

@@ -444,6 +444,10 @@ class Broker:
                 for connection in list(self.hearers(target)):
                     connection.say(target, self.meta_changed(state))
 
+    def besides(self, of: Summary) -> Json:
+        """What a line of the catalogue says of a session beside its own summary."""
+        return self.meta(of) | self.automation_feed.origin(of.by)
+
     def meta(self, of: SessionState | Summary) -> Json:
         """Of a folder that nobody has looked at yet nothing is known."""
         found = self._git_meta.get(of.cwd, {})

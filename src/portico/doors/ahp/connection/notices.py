@@ -43,7 +43,7 @@ class CatalogueNotices:
         self._activities: dict[str, str] = {}
         """What each session was last said to be doing."""
         self._metas: dict[str, Json] = {}
-        """How the folder of each session was last said to stand in git."""
+        """What was last said of each session beside its summary: how its folder stands in git, which run made it."""
         self._timer: asyncio.TimerHandle | None = None
         for each in self._told.values():
             if each.parent is not None:
@@ -77,7 +77,7 @@ class CatalogueNotices:
             if summary.agent and not summary.draft:
                 self._told[ident] = summary
                 self._tell_seed(summary, "sessionAdded", {"summary": snapshots.summary(summary, _SEED)})
-                self._metas[ident] = self._broker.meta(summary)
+                self._metas[ident] = self._broker.besides(summary)
                 line = snapshots.summary(summary, _MODERN) | self._metas[ident]
                 self._tell_modern(summary, "sessionAdded", {"summary": line})
         else:
@@ -130,7 +130,7 @@ class CatalogueNotices:
         for ident in was:
             if ident in self._told:
                 self._activities[ident] = self._broker.activity(ident)
-                self._metas[ident] = self._broker.meta(self._told[ident])
+                self._metas[ident] = self._broker.besides(self._told[ident])
         for ident, root in touched.items():
             if ident != root and root in self._told:
                 self._take_in(ident, root)

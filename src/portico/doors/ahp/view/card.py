@@ -13,7 +13,8 @@ import msgspec
 from portico.doors.ahp.wire.record import Json
 from portico.doors.markdown import escape, is_disguised, visible
 from portico.host.customization import SERVER
-from portico.host.state import Approval, CallPart, QuestionPart, SessionState
+from portico.host.state import Approval, CallPart, SessionState
+from portico.queries.activity import doing
 
 _KINDS = {"execute": "terminal", "read": "read", "search": "search"}
 """The views that editors have, by our kinds of calls. All others are shown alike."""
@@ -27,8 +28,6 @@ _TITLES = {
     "search": "Search files?",
     "fetch": "Fetch URL?",
 }
-_ACTIVITY_CHARS = 80
-"""Of what a session does, in its line of a list."""
 _COMMANDS = ("command", "cmd", "commandLine", "command_line", "script")
 _SUBJECTS = (
     *("path", "file_path", "filePath", "filepath", "fileName", "abs_path", "files", "url", "uri", "query"),
@@ -78,24 +77,8 @@ def risk(asked: Approval) -> Json:
 
 
 def activity(state: SessionState) -> str:
-    """What the session is doing, in a few words for lists; empty when it only talks, or nothing runs."""
-    turn = state.active
-    parts = [part for part in turn.parts if not part.done] if turn is not None else []
-    for part in reversed(parts):
-        if isinstance(part, CallPart) and part.ready:
-            return _short(f"{'Wants to run' if part.approval is not None else 'Running'} {_named(part)}")
-        if isinstance(part, QuestionPart):
-            return _short(f"Asks: {part.text}")
-    return ""
-
-
-def _named(call: CallPart) -> str:
-    return tool_input(call) if is_shell(call) else call.title or call.tool
-
-
-def _short(text: str) -> str:
-    line = visible(" ".join(text.split()))
-    return line if len(line) <= _ACTIVITY_CHARS else f"{line[:_ACTIVITY_CHARS]}…"
+    """What the session is doing, in the words of every other list; empty when it only talks, or nothing runs."""
+    return visible(doing(state))
 
 
 def command_in(input: str) -> str | None:

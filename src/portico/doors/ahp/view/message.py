@@ -3,11 +3,20 @@
 from typing import Any
 
 from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.versions import Dialect
 from portico.events import Message
 
 _KEPT = ("agent", "_meta")
 _SEED_TYPES = ("file", "directory", "selection")
-_ORIGINS = {"user": "user", "agent": "agent", "tool": "tool", "system": "systemNotification"}
+AUTOMATION = "automation"
+"""An origin that clients know since 0.9."""
+_ORIGINS = {
+    "user": "user",
+    "agent": "agent",
+    "tool": "tool",
+    "system": "systemNotification",
+    AUTOMATION: AUTOMATION,
+}
 _BACK = {wire: ours for ours, wire in _ORIGINS.items()}
 
 
@@ -34,12 +43,12 @@ def to_seed(message: Message) -> Json:
     return {"text": message.text, **({"attachments": attachments} if attachments else {})}
 
 
-def to_modern(message: Message) -> Json:
+def to_modern(message: Message, dialect: Dialect) -> Json:
     kept = message.meta.get("ahp") or {}
-    said: Json = {
-        "text": message.text,
-        "origin": kept.get("origin") or {"kind": _ORIGINS.get(message.origin, "user")},
-    }
+    kind = _ORIGINS.get(message.origin, "user")
+    if kind == AUTOMATION and not dialect.since("0.9.0"):
+        kind = "user"
+    said: Json = {"text": message.text, "origin": kept.get("origin") or {"kind": kind}}
     attachments = [_modern_attachment(each) for each in message.attachments]
     if attachments:
         said["attachments"] = attachments
@@ -49,8 +58,8 @@ def to_modern(message: Message) -> Json:
     return said | {key: kept[key] for key in _KEPT if key in kept}
 
 
-def to_wire(message: Message, seed: bool) -> Json:
-    return to_seed(message) if seed else to_modern(message)
+def to_wire(message: Message, dialect: Dialect) -> Json:
+    return to_seed(message) if dialect.seed else to_modern(message, dialect)
 
 
 def _seed_attachment(said: Json) -> Json | None:

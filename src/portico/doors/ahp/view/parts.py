@@ -33,7 +33,7 @@ from portico.workspace.changes import Change
 def turn(of: TurnState, dialect: Dialect) -> Json:
     """A finished turn, or the active one without `state`."""
     seed = dialect.seed
-    shown: Json = {"id": of.id, dialect.message: message.to_wire(of.message, seed)}
+    shown: Json = {"id": of.id, dialect.message: message.to_wire(of.message, dialect)}
     shown["responseParts"] = response_parts(of, dialect)
     if not seed:
         shown["startedAt"] = iso(of.started)
@@ -121,7 +121,7 @@ def usage(of: Usage, seed: bool) -> Json:
 
 
 def pending(of: PendingState, dialect: Dialect) -> Json:
-    return {"id": of.id, dialect.message: message.to_wire(of.message, dialect.seed)}
+    return {"id": of.id, dialect.message: message.to_wire(of.message, dialect)}
 
 
 # -- tool calls ------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def call(part: CallPart, dialect: Dialect) -> Json:
     if refused is not None and refused.option is not None:
         if refused.result:
             return shown | _cancelled(part, {"reason": "result-denied"}, confirmed_by(part)[1])
-        return shown | _cancelled(part, refusal(refused.meta, refused.reason, seed), selected(refused))
+        return shown | _cancelled(part, refusal(refused.meta, refused.reason, dialect), selected(refused))
     if part.denied:
         return shown | _cancelled(part, ruled_out(part.rule), None)
     if part.done and part.outcome in ("cancelled", "interrupted"):
@@ -274,14 +274,14 @@ def _running(part: CallPart) -> Json:
     return _input(part) | {"confirmed": how} | ({"selectedOption": chosen} if chosen else {})
 
 
-def refusal(said: Json, words: str, seed: bool) -> Json:
+def refusal(said: Json, words: str, dialect: Dialect) -> Json:
     """Why a call did not run. `said`: what the client that refused it kept for its likes."""
     shown: Json = {"reason": said.get("reason", "denied")}
     words = said.get("reasonMessage", words)
     if words:
         shown["reasonMessage"] = words
     if "userSuggestion" in said:
-        shown["userSuggestion"] = message.to_wire(message.from_wire(said["userSuggestion"]), seed)
+        shown["userSuggestion"] = message.to_wire(message.from_wire(said["userSuggestion"]), dialect)
     return shown
 
 

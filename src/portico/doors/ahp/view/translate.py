@@ -22,6 +22,7 @@ from portico.host.draft import DRAFT
 from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart
 
 SEED = Dialect("1", lambda: 0)
+_SINCE_AUTOMATIONS = Dialect("0.9.0", lambda: 0)
 
 
 class Scene(Struct, frozen=True, gc=False):
@@ -41,12 +42,8 @@ class Scene(Struct, frozen=True, gc=False):
         part = self.part(turn, ident)
         return part if isinstance(part, CallPart) else None
 
-    def is_over(self, turn: str) -> bool:
-        found = self.state.turn(turn)
-        return found is None or found.outcome is not None
-
     def message(self, of: e.Message) -> Json:
-        return {self.dialect.message: message.to_wire(of, self.seed)}
+        return {self.dialect.message: message.to_wire(of, self.dialect)}
 
 
 def conversation(record: Record, state: SessionState, seed: bool) -> list[Outgoing]:
@@ -89,7 +86,11 @@ def _turn_started(event: e.TurnStarted, scene: Scene) -> list[Outgoing]:
         fields["startedAt"] = iso(scene.record.time)
     if event.pending is not None:
         fields["queuedMessageId"] = event.pending
-    return [Outgoing("turnStarted", fields, event.by), *(_steering(scene) if event.pending is not None else [])]
+    started = [Outgoing("turnStarted", fields, event.by)]
+    if event.message.origin == message.AUTOMATION and not scene.seed:
+        since = {**fields, "message": message.to_wire(event.message, _SINCE_AUTOMATIONS)}
+        started = _changed_in_9("turnStarted", fields, since, event.by)
+    return [*started, *(_steering(scene) if event.pending is not None else [])]
 
 
 def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Outgoing]:
@@ -106,10 +107,11 @@ def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Outgoing]:
         return [Outgoing("error", told)]
     # With `error` beside the part VS Code rebuilds it and forgets that the turn can be resumed.
     part = parts.error_part(event.error, turn)
-    return [
-        Outgoing("error", {**told, "part": part}, before="0.9.0"),
-        Outgoing("error", {**fields, "part": part}, since="0.9.0"),
-    ]
+    return _changed_in_9("error", {**told, "part": part}, {**fields, "part": part})
+
+
+def _changed_in_9(name: str, before: Json, since: Json, by: str = "") -> list[Outgoing]:
+    return [Outgoing(name, before, by, before="0.9.0"), Outgoing(name, since, by, since="0.9.0")]
 
 
 def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:
@@ -284,7 +286,8 @@ def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
     if call is None:
         return []
     if event.outcome in ("cancelled", "interrupted"):
-        if scene.is_over(event.turn):
+        turn = scene.state.turn(event.turn)
+        if turn is None or turn.outcome is not None:
             return []  # the turn's end skips it
         return [
             _ready(scene, event.turn, call, None, **({} if call.ready else {"invocationMessage": ""})),
@@ -319,19 +322,16 @@ def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
 
 
 def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing]:
-    call, approval = None, None
     turn = scene.state.turn(event.turn)
-    for part in turn.parts if turn is not None else []:
-        if isinstance(part, CallPart):
-            for each in part.approvals:
-                if each.id == event.approval:
-                    call, approval = part, each
-    if call is None or approval is None or event.option is None:
+    calls = [part for part in turn.parts if isinstance(part, CallPart)] if turn is not None else []
+    asked = [(call, each) for call in calls for each in call.approvals if each.id == event.approval]
+    if not asked or event.option is None:
         return []  # the turn's end answered it, and says so itself
+    call, approval = asked[0]
     if approval.result:
         return [Outgoing("toolCallResultConfirmed", {**_of(event.turn, call.id), "approved": event.allowed}, event.by)]
     if not event.allowed:
-        why = parts.refusal(event.meta, event.reason, scene.seed)
+        why = parts.refusal(event.meta, event.reason, scene.dialect)
         return [_refusal(event.turn, call.id, why, event.option, event.by)]
     how = event.meta.get("confirmed", "user-action")
     fields: Json = {**_of(event.turn, call.id), "approved": True, "confirmed": how}
