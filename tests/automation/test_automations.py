@@ -22,6 +22,7 @@ from portico.testing.fixtures import HostOpener
 from portico.usage.prices import source
 from tests.automation.playing import ME, made, opened, pass_time, settle, until, until_over
 from tests.doors.standing import standing
+from tests.jobs.test_full_disk import Disk
 
 
 async def test_a_run_by_hand_is_a_session_with_an_end(open_host: HostOpener, tmp_path: Path) -> None:
@@ -317,6 +318,28 @@ async def test_changed_files_start_one_run(open_host: HostOpener, tmp_path: Path
     assert '"a.txt"' in text
     assert '"b.txt"' in text
     assert "c.log" not in text
+
+
+async def test_a_full_disk_loses_no_start(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that changed while nothing could be written: their run was never claimed."""
+    host = await open_host()
+    automations, disk = await opened(host, tmp_path), Disk(host, monkeypatch)
+    await made(automations, "it", files={"folder": str(tmp_path), "globs": ["*.txt"], "quiet": 0.05})
+    await automations.files.ready("it")
+    asked, claim = asyncio.Event(), automations.claim
+
+    async def heard(*arguments: Any) -> str:
+        asked.set()
+        return await claim(*arguments)
+
+    monkeypatch.setattr(automations, "claim", heard)
+    async with disk.full():
+        (tmp_path / "a.txt").write_text("x")
+        await asyncio.wait_for(asked.wait(), 30)
+    (run,) = await settle(automations, 1)
+    assert (run.status, run.cause) == ("succeeded", "files")
 
 
 async def test_a_run_does_not_follow_from_its_own_changes(open_host: HostOpener, tmp_path: Path) -> None:

@@ -137,6 +137,17 @@ class Automations:
             self.claimed(state.id, run)
         return run
 
+    async def claim_surely(self, state: AutomationState, cause: Cause) -> None:
+        """For what happens once and asks nobody: however long the disk says no."""
+        while True:
+            try:
+                await self.claim(state, cause)
+                return
+            except NotOwner:
+                return  # what changed or ended is the other host's to notice
+            except LogUnavailable:
+                await self.host.log.available()
+
     def may_start(self, state: AutomationState) -> bool:
         rate = limits.AUTOMATION_STARTS
         bucket = self._buckets.setdefault(state.id, Bucket(rate / 60, rate))
@@ -287,7 +298,7 @@ class Automations:
                 continue
             if any(run.ref == ident for run in self._claiming.get(state.id, {}).values()):
                 continue  # its end is being followed
-            await self.claim(state, _after(state, ended, f"job:{ident}", depth))
+            await self.claim_surely(state, _after(state, ended, f"job:{ident}", depth))
 
     # -- hooks -------------------------------------------------------------------------------------------------
 

@@ -106,4 +106,4 @@ class FileWatch:
         if run:
             refused = f"{run} was not over when they changed (overlap = 'skip')."
         cause = Cause("files", self._all.host.now(), f"automation:{automation}", told, refused=refused)
-        await self._all.claim(state, cause)
+        await self._all.claim_surely(state, cause)
