@@ -34,7 +34,6 @@ from portico.doors.ahp.connection.replay_buffer import ReplayBuffer
 from portico.doors.ahp.wire.uri import ROOT, default_chat
 from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.identity import Tokens
 from portico.doors.ops import resident
 from portico.doors.route import Socket
 from portico.doors.server import allow_files
@@ -44,6 +43,7 @@ from portico.home import Home
 from portico.host.host import Host
 from portico.host.runner import Wanted
 from portico.host.turn import Turn
+from portico.people.identity import Tokens
 from portico.settings_load import load
 
 QUESTION = "what the AHP door adds to a bare WebSocket"

@@ -35,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "changes": {"changes", "host", "workspace"},
     "terminals": {"terminals", "files", "host", "log.listeners", "log.log", "workspace"},
     "files": {"files", "host", "workspace"},
-    "people": {"people", "files", "host", "terminals", "workspace"},
+    "people": {"people", "files", "home", "host", "settings", "terminals", "workspace"},
     "projects": {"projects", "people.view", "host", "log.feed", "workspace"},
     "queries": {"queries", "people.view", "host", "log.log", "workspace"},
     "usage": {"usage", "host"},
@@ -131,10 +131,13 @@ def test_the_core_is_read_in_a_day() -> None:
 
 
 def test_every_room_has_its_row() -> None:
-    """A new folder says what it may import."""
+    """A new folder says what it may import, and what it is for."""
     outside = {"commands", "events", "doors", "cli", "testing"}
     found = {path.parent.relative_to(ROOT).parts[0] for path in ROOT.glob("*/__init__.py")}
     assert found - outside == set(ROOMS)
+    for page in ("docs/architecture.md", "CONTRIBUTING.md"):
+        text = (ROOT.parents[1] / page).read_text()
+        assert [room for room in ROOMS if f"`{room}/`" not in text and f"src/portico/{room}/`" not in text] == []
 
 
 def test_the_words_that_everybody_uses_use_nobody() -> None:

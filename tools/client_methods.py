@@ -56,11 +56,11 @@ def _method(kind: type[c.Command]) -> str:
 
 
 def _fields(kind: type[c.Command]) -> list[tuple[str, str, str | None]]:
-    """Name, type and default as they are written there."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    assert isinstance(body, ast.ClassDef)
+    """Name, type and default as they are written there, those of what it is about first."""
+    written = [each for each in reversed(kind.__mro__) if issubclass(each, c.Command) and each is not c.Command]
+    bodies = [ast.parse(textwrap.dedent(inspect.getsource(each))).body[0] for each in written]
     found = []
-    for line in body.body:
+    for line in (line for body in bodies if isinstance(body, ast.ClassDef) for line in body.body):
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
             default = ast.unparse(line.value) if line.value is not None else None
             found.append((line.target.id, ast.unparse(line.annotation), default))

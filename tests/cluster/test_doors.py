@@ -11,8 +11,8 @@ import pytest
 from portico.cluster.cluster import Cluster
 from portico.commands import SCOPES
 from portico.doors.ahp.wire import uri
-from portico.doors.identity import new_token, revoke_token
-from portico.doors.people import add_person
+from portico.people.identity import new_token, revoke_token
+from portico.people.people import add_person
 from portico.queries.activity import waiting_of
 from tests.doors.ahp.wire_client import WireClient
 from tests.doors.rest.test_terminals import viewing

@@ -13,11 +13,11 @@ import pytest
 
 from portico.automation.state import AutomationState
 from portico.cluster.shared_files import SharedFiles, merged
-from portico.doors.identity import new_token, revoke_token
-from portico.doors.people import add_person
 from portico.errors import BadRequest
 from portico.events import HOST, Audited, AutomationPlan
 from portico.home import Home
+from portico.people.identity import new_token, revoke_token
+from portico.people.people import add_person
 from portico.settings import SHARED
 from portico.settings_load import load
 from tests.cluster.conftest import Node, Nodes
@@ -248,7 +248,7 @@ async def test_a_change_is_written_down_once(servers: tuple[Standing, Standing])
     token = new_token(a.home, "phone", ["read"])
     await soon(lambda: b.server.tokens.by_token(token) is not None)
     for each in servers:
-        await each.server._audit_tokens()
+        await each.server._token_audit.look()
     audited = [record.event for record in await b.server.host.log.read(HOST, limit=1000)]
     told = [each.detail for each in audited if isinstance(each, Audited) and each.action == "token.added"]
     assert told.count({"token": "phone"}) == 1

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from portico.doors.identity import new_token, revoke_token
-from portico.doors.people import add_person
 from portico.errors import PorticoError
 from portico.events import HOST, LogLost
+from portico.people.identity import new_token, revoke_token
+from portico.people.people import add_person
 from tests.doors.standing import Standing, standing
 from tests.log.test_damage import blank, cut, flip
 

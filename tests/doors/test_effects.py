@@ -14,10 +14,10 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from portico import commands as c
-from portico.doors.identity import new_token
 from portico.errors import Forbidden
 from portico.events import Message
 from portico.host.state import CallPart, SessionState
+from portico.people.identity import new_token
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import Standing, standing
 from tests.jobs.playing import make, task, until_ended

@@ -16,14 +16,14 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from portico import limits
-from portico.doors import identity
 from portico.doors.gate import Gate
-from portico.doors.identity import Tokens, new_login, new_token, remove_person, revoke_token
-from portico.doors.people import add_person, drop_person
 from portico.doors.rate import WrongTokens
 from portico.doors.route import SCOPES, Route, Socket
 from portico.home import Home
 from portico.host.rate import Bucket
+from portico.people import identity
+from portico.people.identity import Tokens, new_login, new_token, remove_person, revoke_token
+from portico.people.people import add_person, drop_person
 from tests.doors import sharing
 from tests.doors.standing import Standing, options, problem, standing
 

@@ -12,10 +12,10 @@ import pytest
 from joserfc import jwt
 from starlette.responses import JSONResponse, Response
 
-from portico.doors.identity import read_tokens
 from portico.doors.oidc import check_address, check_claims
-from portico.doors.people import add_person, read_people
 from portico.errors import BadRequest
+from portico.people.identity import read_tokens
+from portico.people.people import add_person, read_people
 from tests.doors import openid
 from tests.doors.openid import CLIENT, KEY, OTHER_KEY, SECRET, Provider
 from tests.doors.standing import Standing, standing

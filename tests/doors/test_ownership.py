@@ -16,10 +16,10 @@ from websockets.asyncio.client import connect
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.doors.identity import new_token
-from portico.doors.people import add_person
 from portico.doors.route import Route
 from portico.host.state import CallPart
+from portico.people.identity import new_token
+from portico.people.people import add_person
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import Standing, standing
 from tests.host.test_do import sample

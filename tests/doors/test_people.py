@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from portico.commands import SCOPES
-from portico.doors.identity import NamedToken, Tokens, new_login, new_token, read_tokens, remove_person
-from portico.doors.people import Account, People, add_person, admit, read_people
 from portico.errors import AlreadyExists, BadRequest, Forbidden, NotFound
 from portico.home import Home
+from portico.people.identity import NamedToken, Tokens, new_login, new_token, read_tokens, remove_person
+from portico.people.people import Account, People, add_person, admit, read_people
 from portico.settings import Settings
 from tests.doors.standing import Standing, problem, standing
 

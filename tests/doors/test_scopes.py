@@ -9,8 +9,8 @@ import pytest
 
 from portico import commands as c
 from portico.command_shapes import method_name
-from portico.doors.identity import new_token
 from portico.doors.mcp.tools import WITHOUT
+from portico.people.identity import new_token
 from tests.doors.standing import Standing, standing
 from tests.host.test_do import sample
 

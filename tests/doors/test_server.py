@@ -21,7 +21,6 @@ from portico.approvals.policy import WorkspacePolicy
 from portico.client import Client
 from portico.doors import server as module
 from portico.doors.gate import Gate
-from portico.doors.identity import new_token, revoke_token
 from portico.doors.server import Server
 from portico.doors.sockets import listen
 from portico.errors import BadRequest, HomeInUse, LogUnavailable
@@ -31,6 +30,7 @@ from portico.host.catalogue import Catalogue
 from portico.host.host import Host
 from portico.log import sqlite
 from portico.log.sqlite import SqliteLog, trouble
+from portico.people.identity import new_token, revoke_token
 from tests.doors import sharing
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, options, problem, standing
@@ -356,7 +356,7 @@ async def test_token_changes_are_on_record_also_those_made_while_no_host_ran(
     monkeypatch.setattr(module, "_WATCH_SECONDS", 0.02)
     async with standing(tmp_path) as here:
         new_token(home, "phone", ["read"])
-        await until(lambda: "phone" in here.server._known.values())
+        await until(lambda: "phone" in here.server._token_audit._known.values())
         revoke_token(home, "phone")
         revoked = await _audited(here, "token.revoked")
         assert revoked.detail == {"token": "phone"}

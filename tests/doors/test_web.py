@@ -9,10 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico.doors import identity, web
-from portico.doors.identity import new_token, revoke_token
+from portico.doors import web
 from portico.doors.web import Pages
 from portico.errors import NotFound
+from portico.people import identity
+from portico.people.identity import new_token, revoke_token
 from tests.doors import sharing
 from tests.doors.standing import Standing, problem, standing
 

@@ -10,7 +10,7 @@ import pytest
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import Conflict, Forbidden, LogUnavailable, NotFound, RateLimited, Unauthenticated
+from portico.errors import BadRequest, Conflict, Forbidden, LogUnavailable, NotFound, RateLimited, Unauthenticated
 from portico.host.decide import DECISIONS, HOST_DECISIONS
 from portico.host.do import RECEIPTS
 from portico.host.host import Host
@@ -59,7 +59,7 @@ async def test_no_command_passes_without_its_scope(host: Host, name: str) -> Non
     assert host.log.seq == seq
 
 
-@pytest.mark.parametrize("way", ["do", "do_together", "plan"])
+@pytest.mark.parametrize("way", ["do", "do_together", "do_all"])
 async def test_a_guard_stands_before_every_command_on_every_way(host: Host, tmp_path: Path, way: str) -> None:
     session = await host.start(by="t", cwd=str(tmp_path))
     seq, seen = host.log.seq, []
@@ -73,8 +73,8 @@ async def test_a_guard_stands_before_every_command_on_every_way(host: Host, tmp_
     loaded = await host.get(session.id)
 
     async def send() -> None:
-        if way == "plan":
-            host.commands.plan(loaded, command, ADA)
+        if way == "do_all":
+            raise await anext(host.do_all(loaded, [(command, ADA)]))
         await (host.commands.do_together([command], ADA) if way == "do_together" else host.do(command, ADA))
 
     with pytest.raises(Forbidden, match="Not yours"):
@@ -96,7 +96,7 @@ async def test_every_command_is_decided_or_handled(host: Host) -> None:
     people = {c.AddPerson, c.RemovePerson, c.ErasePerson, c.AddOwnToken, c.RevokeOwnToken}
     served = {*get_args(c.ProjectCommand), c.AddToken, c.RevokeToken, *people}  # these come with the process
     kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"} - served
-    assert kinds == {*DECISIONS, *HOST_DECISIONS, *host.commands.handled()}
+    assert kinds == {*DECISIONS, *HOST_DECISIONS, *host.commands._handlers}
 
 
 async def test_a_kind_has_one_handler(host: Host) -> None:
@@ -356,7 +356,7 @@ async def test_many_plain_commands_share_an_append_and_no_refusal(host: Host, tm
         (c.ShareData(session=session.id, key="mine", value={"text": "x"}), driver),
     ]
     commits = host.log.commits  # type: ignore[attr-defined]
-    answers = await host.commands.do_all(session, asked)
+    answers = [answer async for answer in host.do_all(session, asked)]
     assert [getattr(answer, "code", answer) for answer in answers] == [None, "bad_request", "forbidden", None]
     assert (session.state.title, session.state.archived) == ("one", False)
     assert session.state.client_data == {"mine": {"text": "x"}}
@@ -375,9 +375,26 @@ async def test_many_commands_that_the_disk_refused_are_told_so(
     monkeypatch.setattr(host.log, "append_all", refuse)
     titles = ("one", "", "two")
     asked = [(c.RenameSession(session=session.id, title=title), ADA) for title in titles]
-    answers = await host.commands.do_all(session, asked)
+    answers = [answer async for answer in host.do_all(session, asked)]
     assert [answer.code for answer in answers] == ["log_unavailable", "bad_request", "log_unavailable"]
     assert session.state.title == ""
+
+
+async def test_one_command_that_cannot_be_written_hinders_no_other(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, append = await host.start(by="test", cwd=str(tmp_path)), host.log.append_all
+
+    async def pick(*events: Any) -> int:
+        if any(getattr(event, "title", "") == "two" for _, event in events):
+            raise BadRequest("That is too much for one event.")
+        return await append(*events)
+
+    monkeypatch.setattr(host.log, "append_all", pick)
+    asked = [(c.RenameSession(session=session.id, title=title), ADA) for title in ("one", "two", "three", "")]
+    answers = [answer async for answer in host.do_all(session, asked)]
+    assert [getattr(answer, "code", answer) for answer in answers] == [None, "bad_request", None, "bad_request"]
+    assert session.state.title == "three"
 
 
 async def test_only_plain_commands_go_the_short_way(host: Host, tmp_path: Path) -> None:
@@ -385,7 +402,7 @@ async def test_only_plain_commands_go_the_short_way(host: Host, tmp_path: Path) 
     session = await host.start(by="test", cwd=str(tmp_path))
     for kind in (kind for kind in DECISIONS if not kind.plain):
         with pytest.raises(TypeError, match=kind.__name__):
-            host.commands.plan(session, sample(kind, **{kind.about: session.id}), ADA)
+            await anext(host.do_all(session, [(sample(kind, **{kind.about: session.id}), ADA)]))
 
 
 # -- rates -----------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from portico import commands as c
-from portico.doors.identity import new_token
-from portico.doors.people import add_person
 from portico.host.state import Summary
+from portico.people.identity import new_token
+from portico.people.people import add_person
 from portico.people.retention import DAY_MS, RetentionBounds, plan
 from tests.doors.standing import standing
 

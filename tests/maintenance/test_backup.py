@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from portico.doors.identity import new_token
-from portico.doors.people import add_person
 from portico.errors import BadRequest, HomeInUse
 from portico.events import Message, TurnEnded
 from portico.home import Home
 from portico.maintenance.backup import back_up, restore, verify
+from portico.people.identity import new_token
+from portico.people.people import add_person
 from tests.doors.standing import standing
 from tests.process import inside
 

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, when
-from portico.doors.identity import NamedToken, new_token, read_tokens, read_uses, revoke_token
 from portico.doors.route import SCOPES
 from portico.home import Home
+from portico.people.identity import NamedToken, new_token, read_tokens, read_uses, revoke_token
 
 PersonOption = Annotated[str, typer.Option(help="Whose it is; without it the host's own, which sees everything.")]
 

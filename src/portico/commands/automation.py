@@ -1,7 +1,7 @@
 """Commands about automations. What one starts needs the scopes of that too: they are judged when it is written."""
 
 from portico.commands.answers import AutomationMade, AutomationNamed, Done, HookSecret, RunNamed
-from portico.commands.command import Command, Http
+from portico.commands.command import AboutAutomation, Command, Http
 from portico.events import AutomationPlan, Json
 
 _ONE = "/v1/automations/{id}"
@@ -26,57 +26,48 @@ class CreateAutomation(Command, frozen=True, tag="automation.create"):
     meta: Json = {}
 
 
-class EditAutomation(Command, frozen=True, tag="automation.edit"):
+class EditAutomation(AboutAutomation, frozen=True, tag="automation.edit"):
     """Change an automation; what is not named stays."""
 
     scope = "jobs"
-    about = "automation"
     gives = AutomationNamed
     http = Http("PATCH", _ONE)
     errors = ("not_found", "conflict", "already_exists")
     private = frozenset({"meta"})
 
-    automation: str
     name: str | None = None
     plan: AutomationPlan | None = None
     """The whole of it."""
     meta: Json | None = None
 
 
-class PauseAutomation(Command, frozen=True, tag="automation.pause"):
+class PauseAutomation(AboutAutomation, frozen=True, tag="automation.pause"):
     """Let an automation start nothing by itself until it is resumed."""
 
     scope = "jobs"
-    about = "automation"
     gives = AutomationNamed
     http = Http("POST", f"{_ONE}/pause")
 
-    automation: str
     reason: str = ""
 
 
-class ResumeAutomation(Command, frozen=True, tag="automation.resume"):
+class ResumeAutomation(AboutAutomation, frozen=True, tag="automation.resume"):
     """Let a paused automation go on, from now."""
 
     scope = "jobs"
-    about = "automation"
     gives = AutomationNamed
     http = Http("POST", f"{_ONE}/resume")
 
-    automation: str
 
-
-class RunAutomation(Command, frozen=True, tag="automation.run"):
+class RunAutomation(AboutAutomation, frozen=True, tag="automation.run"):
     """Start an automation now, also a paused one."""
 
     scope = "jobs"
-    about = "automation"
     gives = RunNamed
     limited = True
     http = Http("POST", f"{_ONE}/run", 202)
     private = frozenset({"delivery"})
 
-    automation: str
     input: str | None = None
     """In place of the job's input or the prompt's text."""
     delivery: str = ""
@@ -94,26 +85,20 @@ class CancelRun(Command, frozen=True, tag="automation.cancel"):
     run: str
 
 
-class RotateSecret(Command, frozen=True, tag="automation.secret"):
+class RotateSecret(AboutAutomation, frozen=True, tag="automation.secret"):
     """Give a hook another secret, which is shown this once; the old one is void."""
 
     scope = "jobs"
-    about = "automation"
     gives = HookSecret
     http = Http("POST", f"{_ONE}/secret")
 
-    automation: str
 
-
-class DeleteAutomation(Command, frozen=True, tag="automation.delete"):
+class DeleteAutomation(AboutAutomation, frozen=True, tag="automation.delete"):
     """Delete an automation and its history; what it has started goes on."""
 
     scope = "jobs"
-    about = "automation"
     gives = Done
     http = Http("DELETE", _ONE, 204)
-
-    automation: str
 
 
 AutomationCommand = (

@@ -3,43 +3,37 @@
 from typing import Literal
 
 from portico.commands.answers import Done, ServerReply
-from portico.commands.command import Command
+from portico.commands.command import AboutSession, Command
 from portico.events import ErrorInfo, Json, ToolSpec
 
 
-class JoinSession(Command, frozen=True, tag="client.join"):
+class JoinSession(AboutSession, frozen=True, tag="client.join"):
     """Lend a client's tools to a session."""
 
     scope = "drive"
-    about = "session"
 
-    session: str
     client: str
     name: str = ""
     tools: list[ToolSpec] = []
     meta: Json = {}
 
 
-class LeaveSession(Command, frozen=True, tag="client.leave"):
+class LeaveSession(AboutSession, frozen=True, tag="client.leave"):
     """Take a client's tools back."""
 
     scope = "drive"
-    about = "session"
 
-    session: str
     client: str
     abandon: bool = False
     """The calls that it runs fail now: it will not finish them."""
 
 
-class ShareData(Command, frozen=True, tag="client.share"):
+class ShareData(AboutSession, frozen=True, tag="client.share"):
     """Keep something that only clients understand beside a session, for all of them."""
 
     scope = "drive"
-    about = "session"
     plain = True
 
-    session: str
     key: str
     value: Json | None = None
     """None takes it away."""
@@ -47,27 +41,23 @@ class ShareData(Command, frozen=True, tag="client.share"):
     """As the client said it, for clients of its protocol."""
 
 
-class ReportContent(Command, frozen=True, tag="call.report"):
+class ReportContent(AboutSession, frozen=True, tag="call.report"):
     """What a call that a client runs shows so far."""
 
     scope = "drive"
-    about = "session"
     gives = Done
 
-    session: str
     call: str
     client: str
     content: list[Json]
 
 
-class CompleteCall(Command, frozen=True, tag="call.complete"):
+class CompleteCall(AboutSession, frozen=True, tag="call.complete"):
     """The result of a call that a client has run."""
 
     scope = "drive"
-    about = "session"
     gives = Done
 
-    session: str
     call: str
     client: str
     ok: bool
@@ -85,15 +75,13 @@ ServerOperation = Literal["tools/list", "tools/call", "resources/list", "resourc
 """What may be asked of an MCP server from outside of a turn, in the protocol's own words."""
 
 
-class AskServer(Command, frozen=True, tag="server.ask"):
+class AskServer(AboutSession, frozen=True, tag="server.ask"):
     """Ask an MCP server of a session directly, as its own page in an editor does. Nobody else is asked first."""
 
     scope = "approve"
-    about = "session"
     gives = ServerReply
     errors = ("not_found", "conflict", "agent_failed")
 
-    session: str
     server: str
     operation: ServerOperation = "tools/list"
     params: Json = {}

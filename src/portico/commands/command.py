@@ -68,6 +68,36 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         return found
 
 
+class AboutSession(Command, frozen=True):
+    about = "session"
+
+    session: str
+
+
+class AboutTerminal(Command, frozen=True):
+    about = "terminal"
+
+    terminal: str
+
+
+class AboutJob(Command, frozen=True):
+    about = "job"
+
+    job: str
+
+
+class AboutAutomation(Command, frozen=True):
+    about = "automation"
+
+    automation: str
+
+
+class AboutProject(Command, frozen=True):
+    about = "project"
+
+    project: str
+
+
 def check_table(commands: Iterable[type[Command]]) -> dict[str, type[Command]]:
     """Commands by their tag."""
     found: dict[str, type[Command]] = {}

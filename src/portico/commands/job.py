@@ -3,7 +3,7 @@
 from typing import Any
 
 from portico.commands.answers import Done, JobNamed, TaskNamed
-from portico.commands.command import Command, Http
+from portico.commands.command import AboutJob, AboutSession, Command, Http
 
 _ONE = "/v1/jobs/{id}"
 
@@ -28,60 +28,47 @@ class StartJob(Command, frozen=True, tag="job.run"):
     """A job that needs input does not start without. The Portal door has no word for that, and lets it pass."""
 
 
-class StopJob(Command, frozen=True, tag="job.stop"):
+class StopJob(AboutJob, frozen=True, tag="job.stop"):
     """Cancel a job."""
 
     scope = "jobs"
-    about = "job"
     gives = Done
     http = Http("POST", f"{_ONE}/stop")
 
-    job: str
 
-
-class ResumeJob(Command, frozen=True, tag="job.resume"):
+class ResumeJob(AboutJob, frozen=True, tag="job.resume"):
     """Go on with a waiting, failed or canceled job."""
 
     scope = "jobs"
-    about = "job"
     gives = JobNamed
     http = Http("POST", f"{_ONE}/resume", 202)
 
-    job: str
 
-
-class RetryJob(Command, frozen=True, tag="job.retry"):
+class RetryJob(AboutJob, frozen=True, tag="job.retry"):
     """The same job from the beginning."""
 
     scope = "jobs"
-    about = "job"
     gives = JobNamed
     http = Http("POST", f"{_ONE}/retry", 202)
 
-    job: str
 
-
-class CallHook(Command, frozen=True, tag="job.hook"):
+class CallHook(AboutJob, frozen=True, tag="job.hook"):
     """Call a hook that a job waits for, now or later."""
 
     scope = "jobs"
-    about = "job"
     gives = Done
     http = Http("POST", f"{_ONE}/hooks/{{hook}}")
     errors = ("conflict",)
 
-    job: str
     hook: str
 
 
-class StartTask(Command, frozen=True, tag="task.start"):
+class StartTask(AboutSession, frozen=True, tag="task.start"):
     """Run a task inside a session; the session stays when the task is over."""
 
     scope = "jobs"
-    about = "session"
     gives = TaskNamed
 
-    session: str
     name: str
     """Of the task in the host's entry."""
     input: str = ""

@@ -1,25 +1,23 @@
 """Commands about turns and the queue: what is said to an agent, and when."""
 
 from portico.commands.answers import Busy, Offered, Queued, Steered, TurnBegun
-from portico.commands.command import Command, Http
+from portico.commands.command import AboutSession, Http
 from portico.events import Json, Message, PendingKind
 
 _ONE = "/v1/sessions/{id}"
 _QUEUE = f"{_ONE}/queue"
 
 
-class SendMessage(Command, frozen=True, tag="message.send"):
+class SendMessage(AboutSession, frozen=True, tag="message.send"):
     """Send a message."""
 
     scope = "drive"
-    about = "session"
     limited = True
     gives = (TurnBegun, Queued, Steered)
     http = Http("POST", f"{_ONE}/messages", 202)
     errors = ("conflict", "agent_unavailable", "quota_exceeded")
     private = frozenset({"origin", "meta", "turn", "pending", "blank", "model_config"})
 
-    session: str
     text: str
     attachments: list[Json] = []
     model: str | None = None
@@ -40,16 +38,14 @@ class SendMessage(Command, frozen=True, tag="message.send"):
         return Message(self.text, self.attachments, self.model, self.origin, self.meta, self.model_config)
 
 
-class RunCommand(Command, frozen=True, tag="command.run"):
+class RunCommand(AboutSession, frozen=True, tag="command.run"):
     """Run a command line in the session's folder, as a turn without the agent."""
 
     scope = "terminal"
-    about = "session"
     limited = True
     gives = TurnBegun
     private = frozenset({"turn", "text"})
 
-    session: str
     line: str
     text: str = ""
     """What the person typed, where that is more than the line."""
@@ -57,54 +53,46 @@ class RunCommand(Command, frozen=True, tag="command.run"):
     """The turn's id, where the client chooses it."""
 
 
-class CancelTurn(Command, frozen=True, tag="turn.cancel"):
+class CancelTurn(AboutSession, frozen=True, tag="turn.cancel"):
     """Stop the running turn."""
 
     scope = "drive"
-    about = "session"
     http = Http("POST", f"{_ONE}/cancel")
 
-    session: str
     turn: str | None = None
 
 
-class ResumeTurn(Command, frozen=True, tag="turn.resume"):
+class ResumeTurn(AboutSession, frozen=True, tag="turn.resume"):
     """Go on with the last turn."""
 
     scope = "drive"
-    about = "session"
     gives = TurnBegun
     http = Http("POST", f"{_ONE}/resume", 202)
 
-    session: str
     turn: str | None = None
 
 
-class QueueMessage(Command, frozen=True, tag="queue.add"):
+class QueueMessage(AboutSession, frozen=True, tag="queue.add"):
     """Queue a message, or hold it ready for steering, without starting anything."""
 
     scope = "drive"
-    about = "session"
     gives = Queued
     private = frozenset({"message.origin", "message.meta", "message.model_config"})
 
-    session: str
     message: Message
     kind: PendingKind = "queue"
     pending: str | None = None
     """The message's id, where the client chooses it."""
 
 
-class EditQueued(Command, frozen=True, tag="queue.edit"):
+class EditQueued(AboutSession, frozen=True, tag="queue.edit"):
     """Edit a waiting message."""
 
     scope = "drive"
-    about = "session"
     shows = "queue"
     http = Http("PATCH", f"{_QUEUE}/{{pending}}")
     private = frozenset({"origin", "meta", "model_config"})
 
-    session: str
     pending: str
     text: str
     attachments: list[Json] = []
@@ -118,55 +106,46 @@ class EditQueued(Command, frozen=True, tag="queue.edit"):
         return Message(self.text, self.attachments, self.model, self.origin, self.meta, self.model_config)
 
 
-class ReorderQueue(Command, frozen=True, tag="queue.reorder"):
+class ReorderQueue(AboutSession, frozen=True, tag="queue.reorder"):
     """Put the waiting messages into another order."""
 
     scope = "drive"
-    about = "session"
     shows = "queue"
     http = Http("POST", f"{_QUEUE}/order")
     private = frozenset({"lenient"})
 
-    session: str
     order: list[str]
     """Named messages first, the others behind them as they were."""
     lenient: bool = False
     """A name that is not there is ignored: an editor may name a message that has just become a turn."""
 
 
-class RemoveQueued(Command, frozen=True, tag="queue.remove"):
+class RemoveQueued(AboutSession, frozen=True, tag="queue.remove"):
     """Remove a waiting message."""
 
     scope = "drive"
-    about = "session"
     shows = "queue"
     http = Http("DELETE", f"{_QUEUE}/{{pending}}")
 
-    session: str
     pending: str
 
 
-class SteerQueued(Command, frozen=True, tag="queue.steer"):
+class SteerQueued(AboutSession, frozen=True, tag="queue.steer"):
     """Offer a waiting message to the running agent now."""
 
     scope = "drive"
-    about = "session"
     gives = Offered
     http = Http("POST", f"{_QUEUE}/{{pending}}/steer")
 
-    session: str
     pending: str
 
 
-class ReleaseQueue(Command, frozen=True, tag="queue.release"):
+class ReleaseQueue(AboutSession, frozen=True, tag="queue.release"):
     """Let a held queue go on."""
 
     scope = "drive"
-    about = "session"
     shows = "queue"
     http = Http("POST", f"{_QUEUE}/release")
-
-    session: str
 
 
 MessageCommand = (

@@ -2,7 +2,7 @@
 
 from portico import limits
 from portico.commands.answers import Answered, Decided, Done, Drafted
-from portico.commands.command import Command, Http
+from portico.commands.command import AboutSession, Command, Http
 from portico.events import Breadth, Grant, Json, QuestionResponse
 
 
@@ -83,13 +83,11 @@ class RevokeGrant(Command, frozen=True, tag="grant.revoke"):
     grant: str
 
 
-class DeclineSignIn(Command, frozen=True, tag="sign_in.decline"):
+class DeclineSignIn(AboutSession, frozen=True, tag="sign_in.decline"):
     """Let a call fail that waits for a sign-in."""
 
     scope = "drive"
-    about = "session"
 
-    session: str
     call: str
 
 

@@ -1,7 +1,7 @@
 """Commands about projects: folders with one conversation for each agent, as the Anywhere door shows them."""
 
 from portico.commands.answers import Done, Project
-from portico.commands.command import Command
+from portico.commands.command import AboutProject, Command
 
 
 class AddProject(Command, frozen=True, tag="project.add"):
@@ -16,35 +16,27 @@ class AddProject(Command, frozen=True, tag="project.add"):
     """Each conversation works in a git worktree of its own."""
 
 
-class ForgetProject(Command, frozen=True, tag="project.forget"):
+class ForgetProject(AboutProject, frozen=True, tag="project.forget"):
     """Forget a project; its folder and its conversations stay."""
 
     scope = "drive"
-    about = "project"
     gives = Done
 
-    project: str
 
-
-class OpenProject(Command, frozen=True, tag="project.open"):
+class OpenProject(AboutProject, frozen=True, tag="project.open"):
     """The project's conversation with an agent, begun if need be."""
 
     scope = "drive"
-    about = "project"
 
-    project: str
     agent: str | None = None
     """Absent: the one that it has, else the one that answers first."""
 
 
-class ClearProject(Command, frozen=True, tag="project.clear"):
+class ClearProject(AboutProject, frozen=True, tag="project.clear"):
     """Let fresh conversations take the place of a project's; the old ones stay stored."""
 
     scope = "drive"
-    about = "project"
     gives = Done
-
-    project: str
 
 
 ProjectCommand = AddProject | ForgetProject | OpenProject | ClearProject

@@ -7,13 +7,22 @@ from typing import Literal
 
 from portico.commands.caller import Scope
 
-Readable = Literal["sessions", "changes", "automations", "files", "terminals", "logs"]
+Readable = Literal["sessions", "changes", "jobs", "automations", "metrics", "files", "terminals", "logs", "audit"]
 
 READS: dict[Readable, Scope] = {
     "sessions": "read",
     "changes": "read",
+    "jobs": "jobs",
     "automations": "read",
+    "metrics": "read",
     "files": "files",
     "terminals": "terminal",
     "logs": "admin",
+    "audit": "admin",
 }
+
+EVERYBODYS: dict[Readable, str] = {
+    "automations": "Automations start by themselves, for nobody in particular",
+    "metrics": "These figures are of everybody's sessions",
+}
+"""What belongs to no single person, and why: on a host with people only an admin reads it."""

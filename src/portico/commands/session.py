@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from portico.commands.answers import Deleted, DraftText
-from portico.commands.command import Command, Http
+from portico.commands.command import AboutSession, Command, Http
 from portico.events import Json, Origin, Right
 
 _ONE = "/v1/sessions/{id}"
@@ -50,199 +50,163 @@ class StartSession(Command, frozen=True, tag="session.start"):
     """Of several hosts: the place or a label of the one that is to run it; its folder's place, when none is named."""
 
 
-class ForkSession(Command, frozen=True, tag="session.fork"):
+class ForkSession(AboutSession, frozen=True, tag="session.fork"):
     """A new session from this one's turns."""
 
     scope = "drive"
-    about = "session"
     http = Http("POST", f"{_ONE}/fork", 201)
     errors = (*_AGENT, "quota_exceeded")
     private = frozenset({"uri"})
 
-    session: str
     turn: str | None = None
     """The last turn that it has; all finished ones, when none is named."""
     uri: str | None = None
 
 
-class RenameSession(Command, frozen=True, tag="session.rename"):
+class RenameSession(AboutSession, frozen=True, tag="session.rename"):
     """Give a session another title."""
 
     scope = "drive"
-    about = "session"
     plain = True
 
-    session: str
     title: str
 
 
-class SetModel(Command, frozen=True, tag="session.model"):
+class SetModel(AboutSession, frozen=True, tag="session.model"):
     """Change the model, from the next turn on."""
 
     scope = "drive"
-    about = "session"
 
-    session: str
     model: str
     config: Json = {}
 
 
-class ConfigureSession(Command, frozen=True, tag="session.configure"):
+class ConfigureSession(AboutSession, frozen=True, tag="session.configure"):
     """Change a session's settings. What loosens approval needs the scope approve."""
 
     scope = "drive"
-    about = "session"
 
-    session: str
     values: Json
     replace: bool = False
     """All settings are these now, but for `keeps` and those that only somebody who may approve can drop."""
     keeps: list[str] = []
 
 
-class ArchiveSession(Command, frozen=True, tag="session.archive"):
+class ArchiveSession(AboutSession, frozen=True, tag="session.archive"):
     """Archive a session, or take it back."""
 
     scope = "drive"
-    about = "session"
     plain = True
 
-    session: str
     archived: bool
 
 
-class MarkRead(Command, frozen=True, tag="session.read"):
+class MarkRead(AboutSession, frozen=True, tag="session.read"):
     """Mark a session as read or unread."""
 
     scope = "drive"
-    about = "session"
 
-    session: str
     read: bool
 
 
-class OrderChats(Command, frozen=True, tag="chats.order"):
+class OrderChats(AboutSession, frozen=True, tag="chats.order"):
     """Put the conversations of a session into another order."""
 
     scope = "drive"
-    about = "session"
 
-    session: str
     order: list[str]
     """Sessions of its family, itself among them; those that are left out come last."""
 
 
-class CloseSession(Command, frozen=True, tag="session.close"):
+class CloseSession(AboutSession, frozen=True, tag="session.close"):
     """Release the agent; the history stays."""
 
     scope = "drive"
-    about = "session"
     http = Http("POST", f"{_ONE}/close")
     private = frozenset({"reason"})
 
-    session: str
     reason: str = ""
 
 
-class ReopenSession(Command, frozen=True, tag="session.reopen"):
+class ReopenSession(AboutSession, frozen=True, tag="session.reopen"):
     """Take a closed session up again."""
 
     scope = "drive"
-    about = "session"
     http = Http("POST", f"{_ONE}/reopen")
 
-    session: str
 
-
-class DeleteSession(Command, frozen=True, tag="session.delete"):
+class DeleteSession(AboutSession, frozen=True, tag="session.delete"):
     """Delete a session, its history and its children."""
 
     scope = "drive"
-    about = "session"
     gives = Deleted
     http = Http("DELETE", _ONE)
 
-    session: str
 
-
-class TruncateSession(Command, frozen=True, tag="session.truncate"):
+class TruncateSession(AboutSession, frozen=True, tag="session.truncate"):
     """Forget the turns after one."""
 
     scope = "drive"
-    about = "session"
     http = Http("POST", f"{_ONE}/truncate")
 
-    session: str
     turn: str | None = None
     """The last that stays; none stays, when none is named."""
 
 
-class AddFolder(Command, frozen=True, tag="folder.add"):
+class AddFolder(AboutSession, frozen=True, tag="folder.add"):
     """Give a session one more folder: what is inside passes as in its own, so this needs the scope approve."""
 
     scope = "approve"
-    about = "session"
 
-    session: str
     folder: str
 
 
-class RemoveFolder(Command, frozen=True, tag="folder.remove"):
+class RemoveFolder(AboutSession, frozen=True, tag="folder.remove"):
     """Take a folder from a session. With a replacement (which needs the scope approve), that takes its place."""
 
     scope = "drive"
-    about = "session"
 
-    session: str
     folder: str
     replacement: str | None = None
 
 
-class ChooseFolder(Command, frozen=True, tag="folder.choose"):
+class ChooseFolder(AboutSession, frozen=True, tag="folder.choose"):
     """One of its session's folders that a conversation is to have, or not to have any more."""
 
     scope = "drive"
-    about = "session"
 
-    session: str
     folder: str
     chosen: bool = True
 
 
-class ShareSession(Command, frozen=True, tag="session.share"):
+class ShareSession(AboutSession, frozen=True, tag="session.share"):
     """Let another person, or everybody, read, drive or approve in a session; only who owns it may."""
 
     scope = "drive"
-    about = "session"
     http = Http("POST", f"{_ONE}/share")
 
-    session: str
     person: str
     """A name, or `*` for everybody."""
     rights: list[Right] | None = None
     """From now on, in place of those from before; each of them includes reading. Absent: only `read`."""
 
 
-class UnshareSession(Command, frozen=True, tag="session.unshare"):
+class UnshareSession(AboutSession, frozen=True, tag="session.unshare"):
     """Take back what a person, or everybody, was allowed in a session."""
 
     scope = "drive"
-    about = "session"
     http = Http("POST", f"{_ONE}/unshare")
 
-    session: str
     person: str
 
 
-class SetDraft(Command, frozen=True, tag="draft.set"):
+class SetDraft(AboutSession, frozen=True, tag="draft.set"):
     """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
 
     scope = "drive"
-    about = "session"
     gives = DraftText
     http = Http("PUT", f"{_ONE}/draft")
 
-    session: str
     text: str
     typed: bool = False
     """Somebody writes it now. Any other draft is an offer, and follows what somebody has typed."""

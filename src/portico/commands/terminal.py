@@ -1,7 +1,7 @@
 """Commands about terminals: shells of the host that people open, watch and come back to."""
 
 from portico.commands.answers import Done
-from portico.commands.command import Command, Http
+from portico.commands.command import AboutTerminal, Command, Http
 from portico.events import Json
 
 _ONE = "/v1/terminals/{id}"
@@ -30,75 +30,61 @@ class OpenTerminal(Command, frozen=True, tag="terminal.open"):
     """Who holds it: a client or a session; the caller, when nothing is said."""
 
 
-class TypeInput(Command, frozen=True, tag="terminal.input"):
+class TypeInput(AboutTerminal, frozen=True, tag="terminal.input"):
     """Type into a terminal."""
 
     scope = "terminal"
-    about = "terminal"
     shows = "terminal"
     gives = Done
     http = Http("POST", f"{_ONE}/input", 204)
 
-    terminal: str
     data: str
 
 
-class ResizeTerminal(Command, frozen=True, tag="terminal.resize"):
+class ResizeTerminal(AboutTerminal, frozen=True, tag="terminal.resize"):
     """Change a terminal's size."""
 
     scope = "terminal"
-    about = "terminal"
     shows = "terminal"
     http = Http("POST", f"{_ONE}/resize")
 
-    terminal: str
     cols: int
     rows: int
 
 
-class ClaimTerminal(Command, frozen=True, tag="terminal.claim"):
+class ClaimTerminal(AboutTerminal, frozen=True, tag="terminal.claim"):
     """Hand a terminal to a client or a session."""
 
     scope = "terminal"
-    about = "terminal"
     shows = "terminal"
 
-    terminal: str
     claim: Json
     session: str | None = None
 
 
-class RenameTerminal(Command, frozen=True, tag="terminal.rename"):
+class RenameTerminal(AboutTerminal, frozen=True, tag="terminal.rename"):
     """Give a terminal another title."""
 
     scope = "terminal"
-    about = "terminal"
     shows = "terminal"
 
-    terminal: str
     title: str
 
 
-class ClearTerminal(Command, frozen=True, tag="terminal.clear"):
+class ClearTerminal(AboutTerminal, frozen=True, tag="terminal.clear"):
     """Forget what a terminal has shown."""
 
     scope = "terminal"
-    about = "terminal"
     shows = "terminal"
 
-    terminal: str
 
-
-class CloseTerminal(Command, frozen=True, tag="terminal.close"):
+class CloseTerminal(AboutTerminal, frozen=True, tag="terminal.close"):
     """End the shell and all it started."""
 
     scope = "terminal"
-    about = "terminal"
     shows = "terminal"
     gives = Done
     http = Http("DELETE", _ONE, 204)
-
-    terminal: str
 
 
 TerminalCommand = (

@@ -3,22 +3,20 @@
 from typing import Literal
 
 from portico.commands.answers import Committed, Discarded, Done
-from portico.commands.command import Command, Http
+from portico.commands.command import AboutSession, Command, Http
 
 _ONE = "/v1/sessions/{id}"
 Encoding = Literal["utf-8", "base64"]
 WriteMode = Literal["truncate", "append", "insert"]
 
 
-class CommitChanges(Command, frozen=True, tag="changes.commit"):
+class CommitChanges(AboutSession, frozen=True, tag="changes.commit"):
     """Commit changed files."""
 
     scope = "files"
-    about = "session"
     gives = Committed
     http = Http("POST", f"{_ONE}/commit", 201)
 
-    session: str
     message: str
     state: str | None
     """As `GET …/uncommitted` told it: the folder that you have seen. Null: whatever it is now."""
@@ -26,28 +24,24 @@ class CommitChanges(Command, frozen=True, tag="changes.commit"):
     """None: all of them."""
 
 
-class DiscardChanges(Command, frozen=True, tag="changes.discard"):
+class DiscardChanges(AboutSession, frozen=True, tag="changes.discard"):
     """Throw changes away."""
 
     scope = "files"
-    about = "session"
     gives = Discarded
     http = Http("POST", f"{_ONE}/discard")
 
-    session: str
     state: str | None
     paths: list[str] = []
 
 
-class RestoreChanges(Command, frozen=True, tag="changes.restore"):
+class RestoreChanges(AboutSession, frozen=True, tag="changes.restore"):
     """Take the last discard back."""
 
     scope = "files"
-    about = "session"
     gives = Done
     http = Http("POST", f"{_ONE}/discard/undo", 204)
 
-    session: str
     undo: str
     paths: list[str]
 

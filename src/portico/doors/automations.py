@@ -22,9 +22,8 @@ from portico.doors.body import JsonResponse, check_depth, read_as
 from portico.doors.door import Door
 from portico.doors.rest.commands import routes
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import Route, Table, caller
+from portico.doors.route import Route, Table
 from portico.events import AutomationPlan
-from portico.host.ownership import AUTOMATIONS
 
 
 class Listing(Struct, omit_defaults=True):
@@ -55,26 +54,26 @@ def automation_routes(app: App, automations: Automations) -> Table:
     store = automations.store
 
     async def listing(request: Request) -> Response:
-        caller(request).require_all(AUTOMATIONS)
+        app.view(request).require("automations")
         found = [info_of(automations, state, times=1) for state in store.automations.values()]
         return JsonResponse(Listing(found, automations.file_error))
 
     async def show(request: Request) -> Response:
-        caller(request).require_all(AUTOMATIONS)
+        app.view(request).require("automations")
         return JsonResponse(info_of(automations, store.get(request.path_params["id"])))
 
     async def history(request: Request) -> Response:
-        caller(request).require_all(AUTOMATIONS)
+        app.view(request).require("automations")
         state = store.get(request.path_params["id"])
         return JsonResponse(History(store.runs_of(state.id)[: -_count(request) - 1 : -1]))
 
     async def all_runs(request: Request) -> Response:
-        caller(request).require_all(AUTOMATIONS)
+        app.view(request).require("automations")
         found = sorted(store.runs.values(), key=lambda run: run.claimed)
         return JsonResponse(History(found[: -_count(request) - 1 : -1]))
 
     async def one_run(request: Request) -> Response:
-        caller(request).require_all(AUTOMATIONS)
+        app.view(request).require("automations")
         return JsonResponse(store.run(request.path_params["id"]))
 
     async def check(request: Request) -> Response:

@@ -22,7 +22,6 @@ from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.head import HEAD, PAGE_KEY, Head, Heads, RawHeaders
-from portico.doors.identity import Tokens
 from portico.doors.origin import check_host, check_origin, is_editor_origin
 from portico.doors.proxy import PROXY_LOGIN
 from portico.doors.rate import WrongTokens
@@ -30,6 +29,7 @@ from portico.doors.route import Caller, Route, Socket, Table
 from portico.doors.router import Router, RouterEntry
 from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated
 from portico.host.rate import Bucket
+from portico.people.identity import Tokens
 
 logger = logging.getLogger("portico.gate")
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from starlette.types import Scope
 
 from portico.cache import Cache
-from portico.doors.identity import Tokens
 from portico.doors.proxy import ROOT
 from portico.doors.route import Caller
+from portico.people.identity import Tokens
 
 RawHeaders = list[tuple[bytes, bytes]]
 

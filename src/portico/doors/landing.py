@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico.doors.gate import Gate
-from portico.doors.identity import COOKIE_SECONDS
 from portico.doors.proxy import ROOT
 from portico.doors.route import Caller
+from portico.people.identity import COOKIE_SECONDS
 
 WORKBENCH = "/app"
 UNKEPT = {"Cache-Control": "no-store"}

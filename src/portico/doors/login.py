@@ -24,12 +24,12 @@ from starlette.responses import RedirectResponse, Response
 from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.identity import by_proxy, new_login
 from portico.doors.landing import UNKEPT, landing, log_in, root
 from portico.doors.oidc import Begun, OidcProvider, new_secret
-from portico.doors.people import PROXY, Account, admit
 from portico.doors.route import Caller, Route, Table
 from portico.errors import BadRequest, NotFound, PorticoError, Unreachable
+from portico.people.identity import by_proxy, new_login
+from portico.people.people import PROXY, Account, admit
 from portico.settings import OidcSettings
 
 _SECONDS = 600.0

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from portico.doors.origin import is_loopback
-from portico.doors.people import Account
 from portico.errors import BadRequest, Forbidden, Unreachable
+from portico.people.people import Account
 from portico.settings import OidcSettings
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")

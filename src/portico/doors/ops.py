@@ -14,7 +14,7 @@ from portico.doors.body import JsonResponse
 from portico.doors.door import Door
 from portico.doors.gate import Gate
 from portico.doors.meter import Meter, Metric
-from portico.doors.route import Route, Table, caller
+from portico.doors.route import Route, Table
 from portico.host.members import Members
 
 
@@ -52,7 +52,7 @@ def _routes(app: App) -> Table:
         return answer(ok and not app.host.members.draining)
 
     async def metrics(request: Request) -> Response:
-        caller(request).require_all("These figures are of everybody's sessions")
+        app.view(request).require("metrics")
         return Response(render(measure(app, gate, meter)), media_type="text/plain; version=0.0.4")
 
     return [

@@ -36,11 +36,9 @@ from portico.changes.room import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.identity import Tokens
 from portico.doors.near import answer_inside
 from portico.doors.notify import Notify
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback
-from portico.doors.people_commands import PeopleCommands
 from portico.doors.protocol import BoundedHttp
 from portico.doors.proxy import BehindProxy, Proxies, check_root_path
 from portico.doors.registry import Doors
@@ -54,10 +52,8 @@ from portico.doors.serve_options import (
 )
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
-from portico.doors.token_commands import install_tokens
 from portico.doors.websocket import WsProtocol
 from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
-from portico.events import HOST, Audited
 from portico.home import Home, HostEndpoint, stamp
 from portico.host.component import Component
 from portico.host.host import Host
@@ -67,8 +63,11 @@ from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.sqlite.trouble import AGAIN, GOES_ON
 from portico.notices.notices import Notices
+from portico.people.commands import PeopleCommands
+from portico.people.identity import Tokens
 from portico.people.quotas import QuotaBounds, Quotas
 from portico.people.retention import Retention
+from portico.people.token_audit import TokenAudit
 from portico.projects.projects import Projects
 from portico.queries.search import Search
 from portico.settings import SHARED
@@ -80,9 +79,6 @@ logger = logging.getLogger("portico.server")
 
 _WATCH_SECONDS = 1.0
 """How often the settings file and the tokens are looked at: soon enough for a person, too seldom to cost."""
-
-_TOKENS = "tokens"
-"""The note that remembers which tokens the audit record knows."""
 
 
 class Server:
@@ -99,7 +95,6 @@ class Server:
         self._stack = contextlib.AsyncExitStack()
         self._sockets: list[socket.socket] = []
         self._watcher: asyncio.Task[None] | None = None
-        self._known: dict[str, str] = {}
         self._shared: Callable[[], Awaitable[None]] | None = None
         self._look_now = asyncio.Event()
         """Set where something that is looked at has changed for certain."""
@@ -156,10 +151,9 @@ class Server:
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
         self.host.ownership.team = self._has_people
-        install_tokens(self.host, self.home)
+        PeopleCommands(self.host, self.home, lambda: self.loaded.settings.people.scopes)
         self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
-        self._known = await self._audited()
-        await self._audit_tokens()
+        self._token_audit = await TokenAudit.open(self.host, self.tokens)
         self.gate = Gate(
             self.tokens,
             hosts=self._hosts(),
@@ -182,7 +176,6 @@ class Server:
             options.test_folder,
         )
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
-        PeopleCommands(self.app)
         self._apply_settings()
         self._measure()
         self.doors = await Doors.open(self.app)
@@ -364,7 +357,7 @@ class Server:
             self._look_now.clear()
             self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
             for look in (
-                self._audit_tokens,
+                self._token_audit.look,
                 self._look_at_settings,
                 self._look_at_automations,
                 self._look_at_certificate,
@@ -397,27 +390,6 @@ class Server:
     async def _look_at_certificate(self) -> None:
         if self.certificate is not None:
             self.certificate.reload()
-
-    async def _audit_tokens(self) -> None:
-        """`portico token` edits a file, also while no host runs: what is new since the last look is written down."""
-        self.tokens.save_uses()
-        known = self.tokens.known()
-        if known == self._known or self.host.log.down is not None:
-            return
-        if self.host.members.several:  # another host, where it was done, may have written it down
-            self._known = await self._audited()
-        before = self._known
-        changes = [("token.added", known[ident]) for ident in known.keys() - before.keys()]
-        changes += [("token.revoked", before[ident]) for ident in before.keys() - known.keys()]
-        self.host.log.put_kv(HOST, _TOKENS, msgspec.json.encode(known))
-        audited = [Audited(action=action, by="file", detail={"token": name}) for action, name in changes]
-        if audited:
-            await self.host.log.append(HOST, *audited)
-        self._known = known  # not before: what could not be written down is for the next look
-
-    async def _audited(self) -> dict[str, str]:
-        seen = await self.host.log.get_kv(HOST, _TOKENS)
-        return msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
 
     def _has_people(self) -> bool:
         login = self.loaded.settings.login

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -104,9 +104,6 @@ class Dispatcher:
         caller.require(command.scope)
         for check in self._guards:
             check(command, caller)
-
-    def handled(self) -> frozenset[type[c.Command]]:
-        return frozenset(self._handlers)
 
     # -- one command -------------------------------------------------------------------------------------------
 
@@ -286,37 +283,39 @@ class Dispatcher:
 
     # -- many at once ------------------------------------------------------------------------------------------
 
-    async def do_all(self, session: "Session", commands: Sequence[tuple[c.Command, c.Caller]]) -> list[Any]:
-        """Plain commands about one session in one append; a refused one gives its error and hinders no other."""
-        planned: list[Outcome | PorticoError] = []
+    async def do_all(self, session: "Session", commands: Sequence[tuple[c.Command, c.Caller]]) -> AsyncIterator[Any]:
+        """Plain commands about one loaded session, in one append as far as none is refused: their answers in order. A
+        refused one gives its error in its place, and hinders no other."""
+        planned: list[Outcome] = []
         for command, caller in commands:
             try:
-                planned.append(self.plan(session, command, caller))
+                self._admit(command, caller)
+                if not command.plain:
+                    raise TypeError(f"{type(command).__name__} is not a plain command.")
+                if self._host.members.owns(session.channel):
+                    planned.append(decide(session.state, command, self.context(session, caller)))
+                    continue
+                answer = await self.do_at_owner(command, caller)
             except PorticoError as error:
-                planned.append(error)
-        answers = [each if isinstance(each, PorticoError) else each.answer for each in planned]
-        accepted = [each for each in planned if isinstance(each, Outcome)]
-        refused = await self.write(session, accepted) if accepted else None
-        if refused is None:
-            return answers
-        return [refused if isinstance(each, Outcome) else each for each in planned]
+                answer = error
+            async for each in self._write(session, planned):
+                yield each
+            planned = []
+            yield answer
+        async for each in self._write(session, planned):
+            yield each
 
-    def plan(self, session: "Session", command: c.Command, caller: c.Caller) -> Outcome:
-        """What a plain command about a loaded session becomes, whatever else goes on until `write`."""
-        self._admit(command, caller)
-        if not command.plain:
-            raise TypeError(f"{type(command).__name__} is not a plain command.")
-        if not self._host.members.owns(session.channel):
-            raise Conflict("Another host does this one: send it by itself.")
-        return decide(session.state, command, self.context(session, caller))
-
-    async def write(self, session: "Session", planned: Sequence[Outcome]) -> PorticoError | None:
-        """In one append: all of it, or why none of it."""
+    async def _write(self, session: "Session", planned: Sequence[Outcome]) -> AsyncIterator[Any]:
         try:
             await self._append(session, *planned)
+            answers = [each.answer for each in planned]
         except PorticoError as error:
-            return error
-        return None
+            answers = [error] * len(planned) if len(planned) == 1 or self._host.log.down is not None else []
+        for answer in answers:
+            yield answer
+        for each in planned[len(answers) :]:  # one of them cannot be written: each by itself
+            async for answer in self._write(session, [each]):
+                yield answer
 
     # -- once --------------------------------------------------------------------------------------------------
 

@@ -95,7 +95,7 @@ class Host:
         self.commands = Dispatcher(self)
         self.ownership = Ownership(self)
         install(self)
-        self.do = self.commands.do
+        self.do, self.do_all = self.commands.do, self.commands.do_all
         lifecycle = Lifecycle(self)
         self.start, self.fork = lifecycle.start, lifecycle.fork
         self.spawn, self.delete = lifecycle.spawn, lifecycle.delete

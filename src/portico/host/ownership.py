@@ -33,8 +33,6 @@ _REMEMBERED = 10_000
 """Sessions that are gone, tasks, and visits of admins, kept in memory."""
 _OWNERS_ALONE = (c.DeleteSession, c.ShareSession, c.UnshareSession)
 _AUTOMATION = get_args(c.AutomationCommand)
-AUTOMATIONS = "Automations start by themselves, for nobody in particular"
-"""Why they are an admin's on a host with people: what they start belongs to the host."""
 _RIGHTS: dict[str, Right] = {"read": "read", "approve": "approve"}
 
 
@@ -165,7 +163,7 @@ class Ownership:
         if not caller.person:
             return
         if isinstance(command, _AUTOMATION):
-            caller.require_all(AUTOMATIONS)
+            caller.require_all(c.EVERYBODYS["automations"])
         right = None if isinstance(command, _OWNERS_ALONE) else _RIGHTS.get(command.scope, "drive")
         self._check_subject(command.about, command.subject, caller, right)
         for session in _also_named(command):

@@ -2,10 +2,11 @@
 `host/ownership.py`."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, get_args
 
+from portico import commands as c
 from portico import events as e
-from portico.commands import READS, Caller, Command, Readable
+from portico.commands import EVERYBODYS, READS, Caller, Command, Readable
 from portico.errors import NotFound
 from portico.events import HOST, Channel, Grant, Record, Right, encode
 from portico.files.jail import jail_of
@@ -25,7 +26,10 @@ class Identified(Protocol):
 
 J = TypeVar("J", bound=Identified)
 
-WITHHELD = encode(e.Audited(action="withheld", by=""))
+_AUTOMATION = get_args(c.AutomationCommand)
+_GUARDED: dict[str, Readable] = {"terminal": "terminals", HOST: "audit"}
+"""Kinds of channels with events that need a scope of their own, wholly or in part."""
+_WITHHELD = encode(e.Audited(action="withheld", by=""))
 """In the place of what a reader may not see, where the places themselves are counted."""
 
 
@@ -49,6 +53,13 @@ class View:
     def require(self, what: Readable | type[Command]) -> None:
         """Raises Forbidden for a caller who may not read such things, or not send such a command, at all."""
         self.caller.require(READS[what] if isinstance(what, str) else what.scope)
+        if why := _everybodys(what):
+            self.caller.require_all(why)
+
+    def may(self, what: Readable | type[Command]) -> bool:
+        """For what is offered only to those who can use it."""
+        scope = READS[what] if isinstance(what, str) else what.scope
+        return self.caller.may(scope) and (self.whole or not _everybodys(what))
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -149,17 +160,33 @@ class View:
         return self._opens(channel)
 
     async def records(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Those of one's own channels. On the host's channel the places of others stay, without what was there."""
-        if self.whole:
+        """Those of one's own channels, and what terminals show only with their scope: a shell shows keys and files. On
+        the host's channel the places of others and of the audit record stay, without what was there, so that no
+        reader takes them for lost."""
+        if self.sees_all(records):
             return records
+        if not self.may("terminals"):
+            records = [each for each in records if not each.channel.startswith("terminal/")]
         await self._ownership.learn(record.channel for record in records)
         seen = [each for each in records if each.channel == HOST or self.sees(each.channel)]
         return [self._withheld(each) if each.channel == HOST else each for each in seen]
 
+    @property
+    def unfiltered(self) -> bool:
+        """Whether `records` leaves none out, of whichever channels."""
+        return self.whole and self.may("terminals")
+
+    def sees_all(self, records: Sequence[Record]) -> bool:
+        """Then a page's one encoding serves, as for all others who do."""
+        hidden = {kind for kind, what in _GUARDED.items() if not self.may(what)}
+        return self.whole and not (hidden and any(each.channel.partition("/")[0] in hidden for each in records))
+
     def _withheld(self, record: Record) -> Record:
-        return record if self._sees_host(record.event) else Record(*record.place(), WITHHELD)
+        return record if self._sees_host(record.event) else Record(*record.place(), _WITHHELD)
 
     def _sees_host(self, event: e.Event) -> bool:
+        if self.whole:
+            return self.may("audit") or not isinstance(event, e.Audited)
         match event:
             case e.SessionListed(session=session) | e.SessionRemoved(session=session):
                 return self.sees(f"session/{session}")
@@ -183,3 +210,8 @@ class View:
         """An admin follows everything."""
         if self.caller.person and self.whole:
             self._ownership.visit(self.caller, "events", NOBODYS)
+
+
+def _everybodys(what: Readable | type[Command]) -> str:
+    name = what if isinstance(what, str) else "automations" if what in _AUTOMATION else "sessions"
+    return EVERYBODYS.get(name, "")

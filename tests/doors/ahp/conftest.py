@@ -18,10 +18,10 @@ from portico.doors.ahp.connection.broker import Broker
 from portico.doors.ahp.door import build
 from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.identity import Tokens
 from portico.doors.websocket import WsProtocol
 from portico.home import Home
 from portico.log.sqlite import SqliteLog
+from portico.people.identity import Tokens
 from portico.settings_load import load
 from tests.doors.ahp.wire_client import WireClient
 

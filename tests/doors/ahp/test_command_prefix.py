@@ -8,6 +8,7 @@ import pytest
 from portico.commands import Caller, RunCommand, SendMessage
 from portico.errors import BadRequest, Forbidden
 from portico.host.context import history, transcript
+from portico.people.view import View
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import WireClient, opened
 
@@ -64,6 +65,7 @@ async def test_who_may_not_use_terminals_says_it_to_the_agent(connect: Connect, 
     [connection] = served.broker.connections
     assert (await client.subscribe(client.root)) is not None
     connection.caller = Caller(connection.caller.id, "plain", frozenset({"read", "drive"}), "ahp")
+    connection.view = View(served.host, connection.caller)
     chat = await client.create_session("scripted:/s1")
     await client.say(chat, "t1", "!echo hello")
     state = await client.idle(chat)

@@ -8,8 +8,8 @@ from portico.approvals.policy import WorkspacePolicy
 from portico.commands import READS
 from portico.doors.ahp.connection import commands as methods
 from portico.doors.ahp.wire import uri
-from portico.doors.identity import new_token
 from portico.errors import LogUnavailable
+from portico.people.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_changesets import git
 from tests.doors.ahp.wire_client import Refused, WireClient

@@ -13,8 +13,8 @@ from portico import limits
 from portico.doors.ahp.connection.connection import Connection
 from portico.doors.ahp.view.names import file_uri
 from portico.doors.ahp.wire import uri
-from portico.doors.identity import new_token
 from portico.doors.route import SCOPES
+from portico.people.identity import new_token
 from portico.terminals.terminals import Terminals
 from portico.workspace.scrollback import SCROLLBACK_MAX
 from tests.doors.ahp.conftest import Connect, Served

@@ -11,10 +11,10 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from portico.doors.identity import new_token
 from portico.doors.mcp.tools import HostTools
 from portico.doors.route import Caller
 from portico.host.state import QuestionPart
+from portico.people.identity import new_token
 from tests.doors.standing import Standing, standing
 from tests.jobs.playing import make, ok, until_ended
 

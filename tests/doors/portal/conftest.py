@@ -10,13 +10,13 @@ import pytest
 
 from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.identity import Tokens
 from portico.doors.jobs import JobsDoor
 from portico.doors.portal import PortalDoor
 from portico.home import Home
 from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.jobs import Jobs
+from portico.people.identity import Tokens
 from portico.settings_load import load
 from portico.testing.fixtures import HostOpener
 

@@ -10,10 +10,10 @@ import pytest
 
 from portico import limits
 from portico.doors import stream
-from portico.doors.identity import new_token
 from portico.errors import LogUnavailable
 from portico.events import PartDelta
 from portico.log.sqlite import SqliteLog
+from portico.people.identity import new_token
 from tests.doors.standing import Standing, problem, read_events, standing
 
 SSE = {"Accept": "text/event-stream"}

@@ -14,9 +14,9 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from portico import commands as c
 from portico import limits
-from portico.doors.identity import new_token
 from portico.doors.rest import attachment
 from portico.doors.route import SCOPES
+from portico.people.identity import new_token
 from portico.terminals.terminals import LiveTerminal, Terminals
 from portico.workspace.terminal import SIDE_MAX
 from tests.doors.standing import Standing, problem, read_events, standing

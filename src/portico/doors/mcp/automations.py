@@ -22,8 +22,8 @@ class AutomationTools:
 
     def offers(self) -> dict[str, ToolOffer]:
         return {
-            "list_automations": ToolOffer("read", Nothing, self._list, "What starts by itself, and when next."),
-            "read_automation": ToolOffer("read", NameBody, self._read, "An automation and its last runs."),
+            "list_automations": ToolOffer("automations", Nothing, self._list, "What starts by itself, and when next."),
+            "read_automation": ToolOffer("automations", NameBody, self._read, "An automation and its last runs."),
         }
 
     async def _list(self, body: Nothing) -> list[Json]:

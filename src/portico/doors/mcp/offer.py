@@ -1,11 +1,11 @@
-"""What a tool is: the scope that a caller needs, what it takes and who does it."""
+"""What a tool is: what a caller must be allowed, what it takes and who does it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
 
-from portico.doors.route import Scope
+from portico.commands import Command, Readable
 
 
 class Nothing(Struct, forbid_unknown_fields=True):
@@ -13,7 +13,7 @@ class Nothing(Struct, forbid_unknown_fields=True):
 
 
 class ToolOffer(Struct, frozen=True):
-    scope: Scope
+    needs: Readable | type[Command]
     body: type[Struct]
     run: Callable[[Any], Awaitable[Any]]
     description: str

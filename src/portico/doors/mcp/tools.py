@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import cache, partial
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -80,7 +80,6 @@ WITHOUT = {
 }
 """Commands that are no tool, and why."""
 
-_AUTOMATION = get_args(c.AutomationCommand)
 _MORE: dict[type[c.Command], tuple[tuple[Any, ...], ...]] = {
     c.StartSession: (("fallback", list[str], msgspec.field(default_factory=list)),),
     c.SendMessage: (("wait", float, WAIT_SECONDS),),
@@ -112,27 +111,26 @@ class HostTools:
         self._who = who
         self._view = app.view(who)
         offers = {
-            "list_agents": ToolOffer("read", Nothing, self._agents, "The agents of this host with their models."),
-            "list_sessions": ToolOffer("read", Nothing, self._sessions, "All sessions, newest first."),
-            "wait_session": ToolOffer("read", WaitBody, self._wait, "Waits until the agent is done or needs somebody."),
-            "read_session": ToolOffer("read", SessionBody, self._read, "What was said and done in a session."),
+            "list_agents": ToolOffer("sessions", Nothing, self._agents, "The agents of this host with their models."),
+            "list_sessions": ToolOffer("sessions", Nothing, self._sessions, "All sessions, newest first."),
+            "wait_session": ToolOffer(
+                "sessions", WaitBody, self._wait, "Waits until the agent is done or needs somebody."
+            ),
+            "read_session": ToolOffer("sessions", SessionBody, self._read, "What was said and done in a session."),
             "list_jobs": ToolOffer("jobs", Nothing, self._list_jobs, "Which jobs can be run, and which have run."),
             "read_job": ToolOffer("jobs", JobBody, self._read_job, "How a job stands."),
         }
         offers |= {
             command_shapes.method_name(kind): self._offer(kind)
             for name, kind in c.COMMANDS.items()
-            if name not in WITHOUT and who.may(kind.scope) and (self._view.whole or kind not in _AUTOMATION)
+            if name not in WITHOUT
         }
-        if self._view.whole:  # they are the host's
-            offers |= AutomationTools(app.automations).offers()
-        self._offers = {name: offer for name, offer in offers.items() if who.may(offer.scope)}
+        offers |= AutomationTools(app.automations).offers()
+        self._offers = {name: offer for name, offer in offers.items() if self._view.may(offer.needs)}
 
     def _offer(self, kind: type[c.Command]) -> ToolOffer:
         words = " ".join([c.sentence(kind), *([_WORDS[kind]] if kind in _WORDS else [])])
-        return ToolOffer(
-            kind.scope, _body(kind), partial(self._do, kind), words, kind.about if kind.about != "host" else ""
-        )
+        return ToolOffer(kind, _body(kind), partial(self._do, kind), words, kind.about if kind.about != "host" else "")
 
     def specs(self) -> list[ToolSpec]:
         return [ToolSpec(name, offer.description, _schema(offer.body)) for name, offer in self._offers.items()]

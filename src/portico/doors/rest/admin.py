@@ -10,9 +10,9 @@ from starlette.responses import Response
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.identity import NamedToken, read_tokens
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Table
+from portico.people.identity import NamedToken, read_tokens
 from portico.settings_load import describe, is_secret, keys, shown
 from portico.usage.book import UsageBook
 from portico.usage.prices import price_list

@@ -1,7 +1,7 @@
 """The log, read from a cursor: as server-sent events or as one JSON answer; and blobs."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from operator import attrgetter
 from typing import Annotated
 
@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from portico import commands as c
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
@@ -24,37 +23,10 @@ from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
 from portico.log.log import Log
 from portico.notices.notices import Notices
-from portico.people.view import WITHHELD
+from portico.people.view import View
 
 _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
 _CHANNEL = re.compile(r"host|(session|task|job|terminal|automation|run)/[\w.-]+")
-
-
-_GUARDED: dict[str, c.Scope] = {"terminal": "terminal", HOST: "admin"}
-"""Kinds of channels with events that need a scope of their own, wholly or in part."""
-
-
-def _is_terminal(channel: Channel) -> bool:
-    return channel.startswith("terminal/")
-
-
-def _shown(records: list[Record], who: Caller) -> list[Record]:
-    """Who follows everything sees what terminals show only with their scope: a shell shows keys and files. The audit
-    record is the admin's; its places stay, so that no reader takes them for lost."""
-    seen = records if who.may(c.READS["terminals"]) else [each for each in records if not _is_terminal(each.channel)]
-    return seen if who.may("admin") else [_withheld(each) for each in seen]
-
-
-def _sees_all(records: Iterable[Record], who: Caller) -> bool:
-    """Then the page's one encoding serves, as for all others who do."""
-    hidden = {kind for kind, scope in _GUARDED.items() if not who.may(scope)}
-    return not hidden or not any(record.channel.partition("/")[0] in hidden for record in records)
-
-
-def _withheld(record: Record) -> Record:
-    if record.channel != HOST or not isinstance(record.event, Audited):
-        return record
-    return Record(*record.place(), WITHHELD)
 
 
 def _frame_by(log: Log, name: str) -> Callable[[Record], bytes]:
@@ -96,9 +68,9 @@ def table(app: App) -> Table:
         view = app.view(who)
         with host.part(Notices).viewing(channels):
             async for page in host.log.follow(*channels, after=after):
-                if view.whole and _sees_all(page, who):
+                if view.sees_all(page):
                     yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
-                elif shown := await view.records(_shown(page, who)):
+                elif shown := await view.records(page):
                     yield b"".join([record.form(name, make) for record in shown])
                 elif len(channels) == 1 and not view.sees(channels[0]):
                     return  # it is not shared with them any more
@@ -134,25 +106,23 @@ def table(app: App) -> Table:
 
     async def page(channels: tuple[Channel, ...], after: int, request: Request) -> Response:
         limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
-        who = caller(request)
-        view = app.view(who)
+        view = app.view(request)
         if len(channels) == 1:
-            records = await view.records(_shown(await host.log.read(channels[0], after, limit), who))
-        elif channels or (who.may(c.READS["terminals"]) and view.whole):
-            read = await host.log.read_all(*channels, after=after, limit=limit)
-            records = await view.records(_shown(read, who))
+            records = await view.records(await host.log.read(channels[0], after, limit))
+        elif channels or view.unfiltered:
+            records = await view.records(await host.log.read_all(*channels, after=after, limit=limit))
         else:
-            records = await only_seen(after, limit, who)
+            records = await only_seen(after, limit, view)
         return Response(
             b'{"events":[%s],"head":%d,"epoch":"%s"}'
             % (b",".join(wire(record) for record in records), head(channels), host.log.epoch.encode()),
             media_type="application/json",
         )
 
-    async def only_seen(after: int, limit: int, who: Caller) -> Sequence[Record]:
+    async def only_seen(after: int, limit: int, view: View) -> Sequence[Record]:
         """An empty page means the end, so what is not shown is read on over."""
         while records := await host.log.read_all(after=after, limit=limits.READ_EVENTS):
-            if shown := await app.view(who).records(_shown(records, who)):
+            if shown := await view.records(records):
                 return shown[:limit]
             after = records[-1].seq
         return []
@@ -168,7 +138,7 @@ def table(app: App) -> Table:
         for channel in channels:
             if not _CHANNEL.fullmatch(channel):
                 raise BadRequest(f"{channel!r} is not a channel; for example 'session/session-1'.", field="channel")
-            if _is_terminal(channel):
+            if channel.startswith("terminal/"):
                 app.view(request).require("terminals")
         if len(channels) > limits.SUBSCRIPTIONS:
             raise BadRequest(f"At most {limits.SUBSCRIPTIONS} channels.", field="channel")

@@ -7,11 +7,11 @@ from starlette.responses import Response
 from portico.commands import OwnToken, PersonShown
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.identity import NamedToken
-from portico.doors.people import read_people
-from portico.doors.people_commands import own_tokens
 from portico.doors.route import Doc, Route, Table, caller
 from portico.events import Grant
+from portico.people.commands import own_tokens
+from portico.people.identity import NamedToken
+from portico.people.people import read_people
 from portico.people.quotas import Quota, Quotas
 
 

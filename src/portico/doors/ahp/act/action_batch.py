@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from portico.commands import ArchiveSession, Command, RenameSession, ShareData
 from portico.doors.ahp.act.client_action import ClientAction
-from portico.host.decide.decision import Outcome
+from portico.errors import PorticoError
 from portico.host.draft import DRAFT
 from portico.host.session import Session
 
@@ -28,7 +28,7 @@ class ActionBatch:
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
-        self._waiting: list[tuple[ClientAction, Outcome]] = []
+        self._waiting: list[tuple[ClientAction, Command]] = []
         self._subject: Session | None = None
         """What those that wait are about."""
         self._name = ""
@@ -46,13 +46,13 @@ class ActionBatch:
     def remember(self, name: str, session: Session) -> None:
         self._name, self._session = name, session
 
-    def add(self, client_action: ClientAction, session: Session, decision: Outcome) -> None:
+    def add(self, client_action: ClientAction, session: Session, command: Command) -> None:
         if session is not self._subject or len(self._waiting) >= _TOGETHER:
             self._append()
             self._subject = session
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._append)  # when all of this read has been heard
-        self._waiting.append((client_action, decision))
+        self._waiting.append((client_action, command))
 
     async def settle(self) -> None:
         self._append()
@@ -66,17 +66,13 @@ class ActionBatch:
             self._appending.add(task)
             task.add_done_callback(self._appending.discard)
 
-    async def _write(self, session: Session, waiting: list[tuple[ClientAction, Outcome]]) -> None:
-        host = self._connection.host
-        error = await host.commands.write(session, [decision for _, decision in waiting])
-        if error is None:
-            return
-        if len(waiting) > 1 and host.log.down is None:
-            for each in waiting:  # one of them cannot be written; the others must not suffer for it
-                await self._write(session, [each])
-            return
-        for client_action, _ in waiting:
-            client_action.refuse(error.message)
+    async def _write(self, session: Session, waiting: list[tuple[ClientAction, Command]]) -> None:
+        asked = [(command, client_action.caller) for client_action, command in waiting]
+        said = iter(waiting)
+        async for answer in self._connection.host.do_all(session, asked):
+            client_action, _ = next(said)
+            if isinstance(answer, PorticoError):
+                client_action.refuse(answer.message)
 
 
 # -- what each of them says ------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.errors import BadRequest, Conflict, NotFound
-from portico.host.ownership import AUTOMATIONS
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client_action import ClientAction
@@ -27,11 +26,11 @@ def offered(connection: "Connection") -> Json:
     if connection.broker.automations is None or not connection.dialect.since("0.9.0"):
         return {}
     can: Json = {"create": {}, "schedules": {}, "runCancellation": {}, "runHistoryLimit": view.HISTORY}
-    return {"automations": can} if connection.caller.may(c.RunAutomation.scope) and connection.view.whole else {}
+    return {"automations": can} if connection.view.may(c.RunAutomation) else {}
 
 
 def _all(connection: "Connection") -> Automations:
-    connection.caller.require_all(AUTOMATIONS)
+    connection.view.require("automations")
     found = connection.broker.automations
     if found is None:
         raise WireError(rpc.METHOD_NOT_FOUND, "This host has no automations.")

@@ -23,4 +23,4 @@ def line_of(connection: "Connection", text: str) -> str | None:
 
 
 def _knows(connection: "Connection") -> bool:
-    return connection.dialect.since("0.5.2") and connection.caller.may(RunCommand.scope)
+    return connection.dialect.since("0.5.2") and connection.view.may(RunCommand)

@@ -42,10 +42,9 @@ def note(connection: "Connection", params: Json) -> bool:
         session = _subject(client_action)
         if session is None or not session.loaded:
             return False
-        decision = connection.host.commands.plan(session, say(client_action, session), client_action.caller)
     except PorticoError:
         return False
-    connection.action_batch.add(client_action, session, decision)
+    connection.action_batch.add(client_action, session, say(client_action, session))
     return True
 
 

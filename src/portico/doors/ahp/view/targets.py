@@ -7,7 +7,6 @@ from portico.doors.ahp.view.automations import CATALOGUE, RUN
 from portico.doors.ahp.wire import uri
 from portico.errors import NotFound
 from portico.host.host import Host
-from portico.host.ownership import AUTOMATIONS as ADMINS
 from portico.people.view import View
 from portico.terminals.terminals import Terminals
 
@@ -28,46 +27,46 @@ AUTOMATIONS = "ahp-automations:"
 """Every URI of this scheme is the catalogue: some clients wrote more behind it."""
 
 
-def resolve(host: View, name: str, seed: bool) -> Target:
+def resolve(view: View, name: str, seed: bool) -> Target:
     """NotFound for what is not there."""
     if uri.is_root(name):
         return ROOT
-    terminal = names.find_terminal(host, name)
+    terminal = names.find_terminal(view, name)
     if terminal is not None:
         return Target("terminal", terminal.id)
-    past = names.past_terminal(host, name)
+    past = names.past_terminal(view, name)
     if past is not None:
         return Target("terminal", past)
     if seed:
-        found = names.find_session(host, name)
+        found = names.find_session(view, name)
         if found is None:
             raise NotFound("session", name)
         return Target("seed", found.id)
-    return _modern(host, name)
+    return _modern(view, name)
 
 
-def _modern(host: View, name: str) -> Target:
+def _modern(view: View, name: str) -> Target:
     if name.startswith(names.WATCH):
         return Target("watch", name)
     if name.partition("?")[0] == names.LOGS:
         return Target("logs", name)
     if name.startswith((AUTOMATIONS, RUN)):
-        host.caller.require_all(ADMINS)
+        view.require("automations")
     if name.startswith(AUTOMATIONS):
         return Target("automations")
     if name.startswith(RUN):
         return Target("run", name.removeprefix(RUN))
-    changeset = names.find_changeset(host, name)
+    changeset = names.find_changeset(view, name)
     if changeset is not None:
         return Target("changeset", changeset)
-    chat = names.find_chat(host, name)
+    chat = names.find_chat(view, name)
     if chat is not None:
         return Target("chat", chat.id)
-    session = names.find_session(host, name)
+    session = names.find_session(view, name)
     if session is not None and session.summary.parent is None:
         return Target("session", session.id)
     owner = uri.annotations_session(name)
-    session = names.find_session(host, owner) if owner is not None else None
+    session = names.find_session(view, owner) if owner is not None else None
     if session is not None:
         return Target("annotations", session.id)
     raise NotFound("session", name)

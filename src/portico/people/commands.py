@@ -1,14 +1,15 @@
-"""People and their own tokens as commands: added, removed, erased, and on record."""
+"""People and tokens as commands: added, removed, erased, and on record."""
 
 import time
+from collections.abc import Callable
 
 from portico import commands as c
 from portico.commands import Caller
-from portico.doors.app import App
-from portico.doors.identity import NamedToken, new_token, read_tokens, remove_person, revoke_token
-from portico.doors.people import add_person, read_people
 from portico.errors import BadRequest, Forbidden, NotFound
 from portico.home import Home
+from portico.host.host import Host
+from portico.people.identity import NamedToken, new_token, read_tokens, remove_person, revoke_token
+from portico.people.people import add_person, check_scopes, read_people
 from portico.people.quotas import Quotas
 from portico.people.retention import DAY_MS, Retention
 
@@ -19,18 +20,21 @@ def own_tokens(home: Home, who: Caller) -> list[NamedToken]:
 
 
 class PeopleCommands:
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._host = app.host
-        self._home = app.home
-        app.host.commands.handle(c.AddPerson, self._add)
-        app.host.commands.handle(c.RemovePerson, self._remove)
-        app.host.commands.handle(c.ErasePerson, self._erase)
-        app.host.commands.handle(c.AddOwnToken, self._add_own_token)
-        app.host.commands.handle(c.RevokeOwnToken, self._revoke_own_token)
+    def __init__(self, host: Host, home: Home, usual_scopes: Callable[[], list[str]]) -> None:
+        self._host = host
+        self._home = home
+        self._usual_scopes = usual_scopes
+        handle = host.commands.handle
+        handle(c.AddPerson, self._add)
+        handle(c.RemovePerson, self._remove)
+        handle(c.ErasePerson, self._erase)
+        handle(c.AddToken, self._add_token)
+        handle(c.RevokeToken, self._revoke_token)
+        handle(c.AddOwnToken, self._add_own_token)
+        handle(c.RevokeOwnToken, self._revoke_own_token)
 
     async def _add(self, command: c.AddPerson, caller: Caller) -> c.PersonShown:
-        made = add_person(self._home, command.name, command.scopes or self._app.settings.people.scopes)
+        made = add_person(self._home, command.name, command.scopes or self._usual_scopes())
         await self._host.audit("person.added", caller.by, person=made.name, scopes=made.scopes)
         return c.PersonShown(made.name, made.scopes, made.created, "", self._host.part(Quotas).of(made.name))
 
@@ -45,6 +49,18 @@ class PeopleCommands:
         if not planned and all(each.name != command.name for each in read_people(self._home)):
             raise NotFound("person", command.name)
         return await retention.answer(planned, command.dry_run, caller)
+
+    async def _add_token(self, command: c.AddToken, caller: Caller) -> c.TokenMade:
+        scopes = check_scopes(["read"] if command.scopes is None else command.scopes)
+        token = new_token(self._home, command.name, scopes, days=command.days)
+        made = next(each for each in read_tokens(self._home) if (each.name, each.person) == (command.name, ""))
+        await self._host.audit("token.made", caller.by, name=made.name, scopes=made.scopes)
+        return c.TokenMade(made.name, made.scopes, made.created, token, made.expires)
+
+    async def _revoke_token(self, command: c.RevokeToken, caller: Caller) -> c.Done:
+        revoke_token(self._home, command.token)
+        await self._host.audit("token.revoked", caller.by, name=command.token)
+        return c.Done()
 
     async def _add_own_token(self, command: c.AddOwnToken, caller: Caller) -> c.OwnTokenMade:
         if not caller.person:

@@ -20,10 +20,10 @@ import msgspec
 from msgspec import Struct
 
 from portico import limits
-from portico.doors.people import People, Person, drop_person, locked, read_people
-from portico.doors.route import SCOPES, Caller
+from portico.commands import SCOPES, Caller
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.home import Home, secret_key, stamp, write_private
+from portico.people.people import People, Person, drop_person, locked, read_people
 
 logger = logging.getLogger("portico.identity")
 
