@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from portico.automation.automations import Automations
 from portico.automation.state import AutomationState
-from portico.commands import Caller, CreateAutomation
+from portico.commands import Caller, CreateAutomation, EditAutomation
 from portico.doors.ahp.view.automations import definition, plan_of
 from portico.doors.ahp.wire import uri
 from portico.events import AutomationPlan, JobAction, PromptAction, Schedule
@@ -237,3 +238,80 @@ def test_a_plan_that_changed_elsewhere_is_not_shown_as_it_was_said() -> None:
     assert definition(state) == said
     state.plan = AutomationPlan(title="Other", job=JobAction("j", input="go"))
     assert definition(state)["title"] == "Other"
+
+
+ELSEWHERE: dict[str, Json] = {
+    "job": {"schedule": {"cron": "@daily"}, "job": {"job": "main"}, "overlap": "queue", "budget": {"dollars": 2.0}},
+    "hook": {"hook": {"per_minute": 7}, "prompt": {"text": "look at {{/ref}}", "worktree": True, "base": "main"}},
+    "prompt": {"schedule": {"cron": "0 3 * * *"}, "missed": "all", "prompt": {"text": "look", "agent": "scripted"}},
+    "every": {"schedule": {"every": "2h"}, "prompt": {"text": "look", "agent": "scripted"}, "keep_runs": 7},
+}
+"""Plans that say what no editor can say."""
+
+
+async def made_elsewhere(automations: Automations, kind: str) -> AutomationState:
+    plan = msgspec.convert(ELSEWHERE[kind], AutomationPlan)
+    await automations.host.do(CreateAutomation(name="nightly", plan=plan), Caller.inside("tester"))
+    return automations.store.get("nightly")
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+async def test_what_an_editor_does_not_change_stays(connect: Connect, automations: Automations, kind: str) -> None:
+    """VS Code sends every field it knows, whatever was changed: a job became a prompt, and a hook was gone."""
+    state = await made_elsewhere(automations, kind)
+    before = state.plan
+    client = await begin(connect)
+    [shown] = client.states[CATALOGUE]["entries"]
+    said = shown["definition"]
+    assert said["session"].get("provider") or said["session"].get("workingDirectories"), "or VS Code does not show it"
+    for changes in ({**said, "enabled": False}, {"enabled": True}):
+        resource = shown["resource"]
+        echo = await client.act(CATALOGUE, "automation/updateRequested", resource=resource, changes=changes)
+        assert "rejectionReason" not in echo
+        assert (state.enabled, state.plan) == (changes["enabled"], before)
+    await client.act(CATALOGUE, "automation/updateRequested", resource=resource, changes={**said, "title": "Other"})
+    assert state.plan == msgspec.structs.replace(before, title="Other")
+    await client.wait(lambda: entries(client)[resource]["definition"]["title"] == "Other")
+    changes = {**said, "title": "Other", "message": {"text": "go", "origin": {"kind": "automation"}}}
+    await client.act(CATALOGUE, "automation/updateRequested", resource=resource, changes=changes)
+    assert (state.plan.job.input if state.plan.job else state.plan.prompt and state.plan.prompt.text) == "go"
+    await client.wait(lambda: entries(client)[resource]["definition"]["message"]["text"] == "go")
+    await client.act(CATALOGUE, "automation/removed", resource=resource)
+    await client.wait(lambda: not entries(client))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "reason"),
+    [
+        ("hook", {"triggers": scheduled()}, "one of 'schedule', 'hook'"),
+        ("job", {"session": {"provider": "scripted"}}, "a job"),
+    ],
+)
+async def test_what_an_editor_cannot_say_of_it_is_refused(
+    connect: Connect, automations: Automations, kind: str, changes: Json, reason: str
+) -> None:
+    state = await made_elsewhere(automations, kind)
+    before, client = state.plan, await begin(connect)
+    resource = client.states[CATALOGUE]["entries"][0]["resource"]
+    echo = await client.act(CATALOGUE, "automation/updateRequested", resource=resource, changes=changes)
+    assert reason in echo["rejectionReason"]
+    assert state.plan == before
+
+
+async def test_one_that_was_made_elsewhere_runs(connect: Connect, automations: Automations) -> None:
+    """Only those were found that a client had made."""
+    await made_elsewhere(automations, "prompt")
+    client = await begin(connect)
+    resource = client.states[CATALOGUE]["entries"][0]["resource"]
+    ran = await client.request("runAutomation", channel=CATALOGUE, automation=resource, requestId="r1")
+    await client.wait(lambda: [each["resource"] for each in entries(client)[resource]["runs"]] == [ran["resource"]])
+
+
+async def test_what_a_client_said_is_shown_also_when_rules_change(connect: Connect, automations: Automations) -> None:
+    """Rules that no editor knows made it forget the names that a client had given its triggers."""
+    client = await begin(connect)
+    await create(client, triggers=scheduled())
+    [state] = automations.store.automations.values()
+    plan = msgspec.structs.replace(state.plan, overlap="queue", keep_runs=7)
+    await automations.host.do(EditAutomation(automation=state.id, plan=plan), Caller.inside("tester"))
+    assert definition(state) == defined(triggers=scheduled())

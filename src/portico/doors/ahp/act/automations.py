@@ -4,8 +4,6 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from portico import commands as c
 from portico.automation.automations import Automations
 from portico.automation.state import AutomationState
@@ -51,7 +49,7 @@ async def _create(client_action: "ClientAction") -> None:
     resource, said = action["resource"], action["definition"]
     if not resource.startswith(view.AUTOMATION) or resource == view.AUTOMATION:
         raise BadRequest(f"An automation is called '{view.AUTOMATION}ID'.", field="resource")
-    known = _all(connection).store.find(resource)
+    known = _find(_all(connection), resource)
     if known is not None:
         if view.definition(known) != {"enabled": True, **said}:
             raise Conflict(f"There is another automation {resource!r}.")
@@ -77,11 +75,14 @@ def _name(resource: str, title: str) -> str:
 
 
 async def _update(client_action: "ClientAction") -> None:
-    action = client_action.action
-    known = _all(client_action.connection).store.get(action["resource"])
-    said = {**view.definition(known), **action["changes"]}
+    action, host = client_action.action, client_action.connection.host
+    known = _find(_all(client_action.connection), action["resource"])
+    if known is None:
+        raise NotFound("automation", action["resource"])
+    shown = view.definition(known, str(host.default_folder()))
+    said = {**shown, **action["changes"]}
     enabled = said.pop("enabled") is not False
-    plan = replace(view.plan_of(said), budget=known.plan.budget)  # an editor has no word for it
+    plan = view.changed(known.plan, shown, said)
     if known.source == "file":
         raise Conflict("It is written in a file of the host: change it there.")
     await client_action.do(c.EditAutomation(automation=known.id, plan=plan, meta={**known.meta, view.SAID: said}))
@@ -92,7 +93,7 @@ async def _update(client_action: "ClientAction") -> None:
 
 async def _remove(client_action: "ClientAction") -> None:
     automations = _all(client_action.connection)
-    known = automations.store.find(client_action.action["resource"])
+    known = _find(automations, client_action.action["resource"])
     if known is None:
         return  # as the protocol wants it
     if automations.open_runs(known.id):
@@ -142,11 +143,18 @@ async def fetch(connection: "Connection", params: Json) -> Json:
     return {}
 
 
-def _known(automations: Automations, name: str) -> AutomationState:
-    try:
-        return automations.store.get(name)
-    except NotFound as error:
-        raise WireError(rpc.SESSION_NOT_FOUND, error.message) from error
+def _find(automations: Automations, resource: str) -> AutomationState | None:
+    """By what a client calls it: its own name for it, or ours where it was made elsewhere."""
+    store = automations.store
+    found = store.find(resource) or store.find(resource.removeprefix(view.AUTOMATION))
+    return found if found is not None and view.uri_of(found) == resource else None
+
+
+def _known(automations: Automations, resource: str) -> AutomationState:
+    found = _find(automations, resource)
+    if found is None:
+        raise WireError(rpc.SESSION_NOT_FOUND, f"There is no automation {resource!r}.")
+    return found
 
 
 COMMANDS = {

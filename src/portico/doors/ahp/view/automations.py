@@ -6,6 +6,11 @@ until they see just what they asked for. One that was written elsewhere is descr
 
 import re
 
+import msgspec
+from msgspec.structs import replace
+
+from portico.automation.decide import stop_time
+from portico.automation.schedule import cron_of
 from portico.automation.state import AutomationState, RunSummary
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.record import Json
@@ -34,7 +39,7 @@ def entry(host: Host, of: AutomationState, runs: list[RunSummary], next_due: int
     window = runs[-shown:] if shown < len(runs) else runs
     made: Json = {
         "resource": uri_of(of),
-        "definition": definition(of),
+        "definition": definition(of, str(host.default_folder())),
         "runs": [summary(host, of, run) for run in reversed(window)],
         "operations": [*(["update"] if own else []), *(["remove"] if own and not active else []), "run"],
         "createdAt": iso(of.created),
@@ -47,37 +52,74 @@ def entry(host: Host, of: AutomationState, runs: list[RunSummary], next_due: int
     return made | ({"runCount": of.runs} if of.plan.stop_after_runs else {})
 
 
-def definition(of: AutomationState) -> Json:
+def definition(of: AutomationState, folder: str = "") -> Json:
+    """`folder`: where it works when its plan names none; VS Code shows no automation without an agent and a folder."""
     said = of.meta.get(SAID)
-    if isinstance(said, dict) and plan_of(said) == of.plan:
+    if isinstance(said, dict) and _expressed(plan_of(said)) == _expressed(of.plan):
         return {**said, "enabled": of.enabled}
-    return {**_described(of), "enabled": of.enabled}
+    return {**_described(of, folder), "enabled": of.enabled}
 
 
-def _described(of: AutomationState) -> Json:
-    plan, prompt = of.plan, of.plan.prompt
-    text = prompt.text if prompt is not None else plan.job.input if plan.job is not None else ""
+def _expressed(plan: AutomationPlan) -> AutomationPlan:
+    """Without what a definition cannot say."""
+    default = AutomationPlan()
+    return replace(
+        plan,
+        prompt=replace(plan.prompt, worktree=False, base="") if plan.prompt is not None else None,
+        missed="skip" if plan.missed == "skip" else "last",
+        **{name: getattr(default, name) for name in _UNSAID},
+    )
+
+
+_UNSAID = ("missed_limit", "overlap", "parallel", "stop_after_failures", "budget", "keep_days", "keep_runs")
+_SAID = ("title", "schedule", "missed", "stop_after_runs", "stop_at")
+
+
+def _described(of: AutomationState, folder: str) -> Json:
+    plan, action = of.plan, of.plan.prompt or of.plan.job
     session: Json = {}
-    if prompt is not None:
-        session |= {"provider": prompt.agent} if prompt.agent else {}
-        session |= {"model": {"id": prompt.model}} if prompt.model else {}
-        session |= {"workingDirectories": [names.file_uri(prompt.cwd)]} if prompt.cwd else {}
-        session |= {"config": prompt.config} if prompt.config else {}
+    if plan.prompt is not None:
+        session |= {"provider": plan.prompt.agent} if plan.prompt.agent else {}
+        session |= {"model": {"id": plan.prompt.model}} if plan.prompt.model else {}
+        session |= {"config": plan.prompt.config} if plan.prompt.config else {}
+    cwd = (action.cwd if action is not None else "") or ("" if "provider" in session else folder)
+    session |= {"workingDirectories": [names.file_uri(cwd)]} if cwd else {}
+    conditions = [{"kind": "afterRuns", "max": plan.stop_after_runs}] if plan.stop_after_runs else []
+    conditions += [{"kind": "afterDate", "date": iso(until)}] if (until := stop_time(of)) is not None else []
     return {
         "title": plan.title or of.name,
-        "message": {"text": text or of.name, "origin": {"kind": "automation"}},
+        "message": {"text": of.input or of.name, "origin": {"kind": "automation"}},
         "session": session,
         "triggers": _triggers(plan),
+        **({"disableConditions": conditions} if conditions else {}),
     }
 
 
 def _triggers(plan: AutomationPlan) -> list[Json]:
     """Hooks and the like are no triggers that clients know."""
-    if plan.schedule is None or not plan.schedule.cron or plan.schedule.cron.startswith("@"):
+    if plan.schedule is None or not plan.schedule.cron:
         return []
-    schedule = {"expression": plan.schedule.cron, "timeZone": plan.schedule.zone}
+    schedule = {"expression": cron_of(plan.schedule), "timeZone": plan.schedule.zone}
     misfire = "skip" if plan.missed == "skip" else "runOnce"
     return [{"id": "schedule", "kind": "schedule", "schedule": schedule, "misfirePolicy": misfire}]
+
+
+def changed(plan: AutomationPlan, shown: Json, wanted: Json) -> AutomationPlan:
+    """The plan with what differs between two definitions. Clients send all that they know, and no plan is only that."""
+    before, after = plan_of(shown), plan_of(wanted)
+    assert before.prompt is not None
+    fields: Json = {name: getattr(after, name) for name in _SAID if getattr(before, name) != getattr(after, name)}
+    said = msgspec.to_builtins(after.prompt)
+    said = {name: value for name, value in said.items() if value != getattr(before.prompt, name)}
+    if plan.prompt is not None:
+        if plan.prompt.title != before.prompt.title:
+            said.pop("title", None)
+        return replace(plan, prompt=replace(plan.prompt, **said), **fields)
+    assert plan.job is not None
+    if said.keys() - {"title", "text", "cwd"}:
+        raise BadRequest("It starts a job: the entry says which agents do it.", field="definition.session")
+    job = replace(plan.job, input=said.get("text", plan.job.input), cwd=said.get("cwd", plan.job.cwd))
+    return replace(plan, job=job, **fields)
 
 
 def plan_of(said: Json) -> AutomationPlan:
