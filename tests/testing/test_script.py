@@ -36,6 +36,11 @@ def test_other_arrays_before_the_script_are_skipped() -> None:
     assert find(f'items [1, 2], [{{}}], [{{"id": 7}}], [[{{"x": []}}]] and {STEPS}').steps[0].say == "a ] [ {"
 
 
+def test_of_several_scripts_the_last_counts() -> None:
+    """goose puts a prompt that was cancelled before the next one: the model server answered the old one again."""
+    assert find(f'{STEPS}\n[{{"say": "new", "calls": [{{"kind": "read"}}]}}]').steps[0].say == "new"
+
+
 def test_a_prompt_that_an_agent_quoted_is_understood() -> None:
     script = '[\n {"say": "a \\"b\\"\\n"}]'
 

@@ -146,7 +146,9 @@ def load(path: Path) -> Script:
 
 
 def find(prompt: str) -> Found:
-    """The first JSON array of steps anywhere in the prompt, also where an agent quoted the prompt as a JSON string."""
+    """The last JSON array of steps in the prompt, also where an agent quoted the prompt as a JSON string.
+
+    The last: goose puts a message that was never answered (the turn was cancelled, or it died) before the next one."""
     found = _find(prompt)
     if found.steps or '\\"' not in prompt:
         return found
@@ -156,16 +158,16 @@ def find(prompt: str) -> Found:
 
 def _find(text: str) -> Found:
     """`{}` is no step here: too many other arrays have one."""
-    problem = ""
+    found, last, problem = None, 0, ""
     for start, end, value in _arrays(text):
-        if not all(value):
+        if start < last or not all(value):  # what is inside of a script is none
             continue
         try:
-            return Found(_decode_steps(text[start:end]), text[:start] + text[end:], "")
+            found, last = Found(_decode_steps(text[start:end]), text[:start] + text[end:], ""), end
         except msgspec.DecodeError as error:
             if not problem and any(isinstance(item, dict) and _FIELDS & item.keys() for item in value):
                 problem = str(error)
-    return Found([], text, problem)
+    return found or Found([], text, problem)
 
 
 # Enough for any prompt a person writes, and a bound on the work for one that is full of brackets.
