@@ -59,6 +59,10 @@ def partial(text: str) -> Json:
     return event("tool.execution_partial_result", toolCallId="c1", partialOutput=text)
 
 
+def mcp_status(status: str, **more: object) -> Json:
+    return event("session.mcp_server_status_changed", serverName="tickets", status=status, **more)
+
+
 async def heard(open_host: HostOpener, events: Iterable[Json]) -> tuple[TurnState, list[object]]:
     """The turn in the end, and the events of the log."""
 
@@ -148,6 +152,8 @@ async def test_a_failure_without_a_retry_keeps_what_was_said(open_host: HostOpen
         ),
         (event("session.compaction_complete", success=False, error="no model"), "could not be compacted: no model"),
         (event("assistant.turn_retry", turnId="0", reason="rate_limit"), "The answer broke off (rate_limit)."),
+        (mcp_status("failed", error="no such file."), "The MCP server 'tickets' is left out: no such file."),
+        (mcp_status("needs-auth"), "The MCP server 'tickets' is left out: it wants a sign-in."),
     ],
 )
 async def test_a_person_sees_what_happens_beside_the_answer(open_host: HostOpener, told: Json, words: str) -> None:
@@ -155,6 +161,12 @@ async def test_a_person_sees_what_happens_beside_the_answer(open_host: HostOpene
     (kind, notice), answer = said(turn)
     assert (kind, answer) == ("notice", ("text", "Yes."))
     assert words in notice
+
+
+@pytest.mark.parametrize("status", ["pending", "connected", "disabled", "stopped"])
+async def test_a_server_of_tools_that_is_well_is_no_news(open_host: HostOpener, status: str) -> None:
+    turn, _ = await heard(open_host, [mcp_status(status), whole("Yes.")])
+    assert said(turn) == [("text", "Yes.")]
 
 
 @pytest.mark.parametrize(

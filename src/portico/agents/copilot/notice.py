@@ -9,6 +9,7 @@ REASON_CHARS = 300
 """Of a vendor's own words on why a call failed."""
 _TOLD_ELSEWHERE = "model_retry"
 """Said with the retry itself."""
+_LEFT_OUT = {s.McpServerStatus.FAILED: "no reason given", s.McpServerStatus.NEEDS_AUTH: "it wants a sign-in"}
 
 
 def notice_of(data: object) -> str:
@@ -24,6 +25,8 @@ def notice_of(data: object) -> str:
             return _compacted(data)
         case s.SessionTruncationData():
             return f"Copilot left out {data.messages_removed_during_truncation:g} older messages: no room for them."
+        case s.SessionMcpServerStatusChangedData():
+            return _left_out(data)
     return ""
 
 
@@ -33,6 +36,14 @@ def _compacted(data: s.SessionCompactionCompleteData) -> str:
     before, after = data.pre_compaction_tokens, data.post_compaction_tokens
     numbers = f" from {before:g} to {after:g} tokens" if before and after else ""
     return f"The conversation was compacted{numbers}."
+
+
+def _left_out(data: s.SessionMcpServerStatusChangedData) -> str:
+    """Copilot itself says nothing: its model just has fewer tools."""
+    if data.status not in _LEFT_OUT:
+        return ""
+    reason = _reason(data.error or _LEFT_OUT[data.status])
+    return f"The MCP server {data.server_name!r} is left out: {reason}."
 
 
 def failure_words(data: s.ModelCallFailureData) -> str:
