@@ -298,7 +298,11 @@ async def test_one_announced_call_lets_one_call_through(open_host: HostOpener, t
 
 async def test_servers_of_tools_from_the_settings_are_passed_on(open_host: HostOpener, tmp_path: Path) -> None:
     opening = Opening("s", str(tmp_path), "", {}, [], known_as=lambda _: None)
-    servers = {"one": {"command": ["one", "-x"], "env": {"A": "b"}}, "two": {"url": "http://x", "headers": {"K": "v"}}}
+    servers = {
+        "one": {"command": ["false", "-x"], "env": {"A": "b"}},
+        "two": {"url": "http://x", "headers": {"K": "v"}},
+        "typo": {"command": ["fals"]},
+    }
     context = AgentContext(tmp_path, {"mcp": servers, "acp": {"fake": {"command": ["fake"]}}})
     agent = next(each for each in acp(context) if isinstance(each, AcpAgent) and each.name == "fake")
     notes: list[str] = []
@@ -311,12 +315,14 @@ async def test_servers_of_tools_from_the_settings_are_passed_on(open_host: HostO
 
     assert await offered(fake_agent(tmp_path), http=True) == []
     assert await offered(agent, http=True) == [
-        {"name": "one", "command": "one", "args": ["-x"], "env": [{"name": "A", "value": "b"}]},
+        {"name": "one", "command": "false", "args": ["-x"], "env": [{"name": "A", "value": "b"}]},
         {"type": "http", "name": "two", "url": "http://x", "headers": [{"name": "K", "value": "v"}]},
     ]
     assert [each["name"] for each in await offered(agent, http=False)] == ["one"]
+    assert set(notes) == {"The MCP server 'typo' is left out: there is no program 'fals'."}
+    notes.clear()
     assert [each["name"] for each in await offered(agent, http=True, stdio=False)] == ["two"]
-    assert notes[0].startswith("The MCP server 'one' is left out")
+    assert sorted(note[:30] for note in notes) == ["The MCP server 'one' is left o", "The MCP server 'typo' is left "]
     await agent.close()
 
 

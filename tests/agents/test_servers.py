@@ -34,6 +34,29 @@ def test_a_right_one_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
+    ("program", "path", "env", "there"),
+    [
+        ("server", "own", {}, True),
+        ("server", "other", {}, False),
+        ("server", "other", {"PATH": "own"}, True),
+        ("server", "own", {"PATH": "other"}, False),
+        ("./own/server", "other", {}, True),
+        ("./other/server", "own", {}, False),
+    ],
+)
+def test_a_program_is_looked_for_where_it_will_be_started(
+    tmp_path: Path, program: str, path: str, env: dict[str, str], there: bool
+) -> None:
+    for name in ("own", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "own" / "server").touch(mode=0o755)
+    (server,) = mcp_servers(
+        {"mcp": {"one": {"command": [program], "env": {name: str(tmp_path / value) for name, value in env.items()}}}}
+    ).values()
+    assert server.installed(str(tmp_path), str(tmp_path / path)) is there
+
+
+@pytest.mark.parametrize(
     ("taken", "name"),
     [
         ([], "portico"),

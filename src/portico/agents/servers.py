@@ -1,6 +1,8 @@
 """MCP servers of the settings, for every agent that takes them: the tables `[agents.mcp.NAME]`."""
 
+import os
 import re
+import shutil
 from collections.abc import Iterable
 
 import msgspec
@@ -24,6 +26,12 @@ class McpServer(Struct, forbid_unknown_fields=True, kw_only=True):
     env: dict[str, str] = {}
     url: str = ""
     headers: dict[str, str] = {}
+
+    def installed(self, cwd: str, path: str | None) -> bool:
+        """Whether the program of its command is there, for one who starts it in this folder with this PATH."""
+        program = self.command[0]
+        place = os.path.join(cwd, program) if os.sep in program else program
+        return shutil.which(place, path=self.env.get("PATH", path)) is not None
 
 
 def customizations(servers: Iterable[str]) -> list[Json]:

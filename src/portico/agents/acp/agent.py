@@ -227,7 +227,8 @@ class AcpAgent:
         """The MCP servers of one conversation."""
         from portico.agents.acp.servers import Servers
 
-        return Servers(self._servers if self.program.mcp else {}, self._home, self.tools, opening)
+        path = agent_environment(self.program.pass_env, self.program.env).get("PATH")
+        return Servers(self._servers if self.program.mcp else {}, self._home, self.tools, opening, path)
 
     def learn(self, link: "AgentLink", answer: Json) -> None:
         """Keeps what describes the agent for the next time."""

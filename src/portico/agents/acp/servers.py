@@ -21,11 +21,15 @@ from portico.mcp import Toolbox
 class Servers:
     """Of one conversation; `offer` before each opening, `close` after it."""
 
-    def __init__(self, settings: Mapping[str, McpServer], home: Path, tools: ToolServer, opening: Opening) -> None:
+    def __init__(
+        self, settings: Mapping[str, McpServer], home: Path, tools: ToolServer, opening: Opening, path: str | None
+    ) -> None:
+        """`path`: the PATH of the agent, which starts those on stdio."""
         self.own_name = session_server(settings)
         self._chosen = {name: each for name, each in settings.items() if f"mcp:{name}" not in opening.off}
         self._home = home
         self._cwd = opening.cwd
+        self._path = path
         self._tools = tools
         self._keys: list[str] = []
         self._relays: list[Relay] = []
@@ -35,7 +39,7 @@ class Servers:
     ) -> list[Json]:
         """In ACP's words. `http`, `stdio`: what the agent takes."""
         await self.close()
-        found = list(self._direct(http, stdio))
+        found = list(self._direct(http, stdio, note))
         if http and not stdio:
             relayed = [(name, each) for name, each in self._chosen.items() if each.command]
             found += filter(None, await asyncio.gather(*(self._relay(*each, serving, note) for each in relayed)))
@@ -43,9 +47,12 @@ class Servers:
             found.append(await self._over_http(self.own_name, own))
         return found
 
-    def _direct(self, http: bool, stdio: bool) -> Iterator[Json]:
+    def _direct(self, http: bool, stdio: bool, note: Callable[[str], None]) -> Iterator[Json]:
         for name, server in self._chosen.items():
             if server.command and stdio:
+                if not server.installed(self._cwd, self._path):  # most agents would say nothing
+                    note(f"The MCP server {name!r} is left out: there is no program {server.command[0]!r}.")
+                    continue
                 env = [{"name": key, "value": value} for key, value in server.env.items()]
                 yield {"name": name, "command": server.command[0], "args": server.command[1:], "env": env}
             elif server.url and http:
