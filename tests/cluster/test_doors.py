@@ -11,6 +11,7 @@ import pytest
 from portico.cluster.cluster import Cluster
 from portico.commands import SCOPES
 from portico.doors.ahp.wire import uri
+from portico.doors.portal.live import Live
 from portico.people.identity import new_token, revoke_token
 from portico.people.people import add_person
 from portico.queries.activity import waiting_of
@@ -87,6 +88,41 @@ async def test_the_long_poll_of_a_page_goes_on_at_another_host(servers: tuple[St
     whole = await heard(b, "late", 3)
     assert len(rest) < len(whole)
     assert whole[-len(rest) :] == rest
+
+
+async def test_a_late_answer_to_a_page_does_not_take_its_cursor_back(
+    servers: tuple[Standing, Standing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that stood still answered a call that its page had given up, and the page heard again what another host
+    had told it meanwhile."""
+    a, b = servers
+    session = (await a.http.post("/api/copilot/session/start/gpt-5-mini")).json()["sessionId"]
+    path = f"/api/copilot/session/{session}/live/moving?seq=1"
+    stands, goes_on, patiently = asyncio.Event(), asyncio.Event(), Live._patiently
+
+    async def stand(self: Live, *given: Any) -> Any:
+        found = await patiently(self, *given)
+        if self._host is a.server.host:
+            stands.set()
+            await goes_on.wait()
+        return found
+
+    async def say(text: str) -> list[Any]:
+        assert (await b.http.post(f"/api/copilot/session/{session}/query", content=text)).json() == {}
+        found: list[Any] = []
+        while not any(each.get("callback") == "onIdle" for each in found):
+            found += (await b.http.get(path)).json().get("responses", [])
+        return [*dict.fromkeys(each["seq"] for each in found)]  # one event may be told in several elements
+
+    monkeypatch.setattr(Live, "_patiently", stand)
+    late = asyncio.create_task(a.http.get(path))
+    heard = await say("[[say:first]]")
+    await asyncio.wait_for(stands.wait(), 30)
+    heard += await say("[[say:second]]")
+    goes_on.set()
+    assert (await late).json() == {"error": "ParallelCallNotSupported"}
+    heard += await say("[[say:third]]")
+    assert heard == sorted(set(heard))
 
 
 async def test_an_editor_goes_on_at_another_host(servers: tuple[Standing, Standing]) -> None:

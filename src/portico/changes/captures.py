@@ -192,7 +192,7 @@ class Captures:
         old = await changes.find(self._name("start") if turn is None else self._name(turn, "before"))
         if old is None:
             return _Span(changes, note=f"The beginning of this {'turn' if turn else 'session'} was not captured.")
-        running = session.running
+        running = session.state.active  # perhaps at another host that sees these files
         if running is not None and turn in (None, running.id):
             return _Span(changes, old, (await changes.capture()).tree)
         new = await changes.find(self._name("end") if turn is None else self._name(turn, "after"))

@@ -362,6 +362,7 @@ class Cluster(Component, Members):
         for dead in await self.roster.dead():
             await self._take(dead)
         self._peers = await self.roster.peers()
+        self.folders = [folder for peer in self._peers if peer.name != self.name for folder in peer.info.folders]
         me = next((peer for peer in self._peers if peer.id == self.log.lease.host), None)
         self.draining = me is not None and me.state == "draining"
         if self.draining:

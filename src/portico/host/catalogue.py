@@ -100,16 +100,19 @@ class Catalogue:
         self._next += self._log.identity.lost  # sessions that were lost do not give their ids back either
 
     async def recover(self) -> None:
-        """Closes what a crash left open."""
-        await self.close_open(session for session in tuple(self) if self._host.members.owns(session.channel))
+        """Closes what a crash left open. What goes on at other hosts is loaded: lists say what it does and awaits."""
+        owns, found = self._host.members.owns, [session for session in self if self._is_open(session)]
+        await asyncio.gather(*(session.follow() for session in found if not owns(session.channel)))
+        await self.close_open(session for session in found if owns(session.channel))
 
     async def close_open(self, sessions: Iterable[Session]) -> None:
         """What a host that ran them has left in the middle gets its one end."""
-        for session in sessions:
-            summary = session.summary
-            stale = summary.pos != self._log.head(session.channel)
-            if summary.status in ("running", "waiting") or summary.queued or stale:
-                await _close_open(session)
+        for session in filter(self._is_open, sessions):
+            await _close_open(session)
+
+    def _is_open(self, session: Session) -> bool:
+        of = session.summary  # may be older than its events
+        return of.status in ("running", "waiting") or of.queued > 0 or of.pos != self._log.head(session.channel)
 
     # -- sessions come and go ----------------------------------------------------------------------------------
 

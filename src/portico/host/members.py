@@ -1,6 +1,6 @@
 """The hosts on one log, as a host sees them. Alone, everything is its own; `portico.cluster` knows more."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from portico import commands as c
@@ -20,6 +20,8 @@ class Members:
     """It hands its sessions over and takes no new ones."""
     name = ""
     place = ""
+    folders: Sequence[str] = ()
+    """The workspaces of the other hosts."""
 
     def owns(self, channel: Channel) -> bool:
         """Whether this host writes it, and runs what it is about."""

@@ -117,7 +117,8 @@ class Session:
         """Frees the memory of an idle session; the next command loads it again. Who has just asked for it may wait for
         the lock, and is not seen there in the moment it becomes free."""
         used = time.monotonic() - self.used_at <= IDLE_SECONDS
-        if not used and self.running is None and not self.lock.locked() and not self._waiters:
+        busy = self.running is not None or (self._state is not None and self._state.active is not None)
+        if not used and not busy and not self.lock.locked() and not self._waiters:
             self._state = None
 
     def apply(self, records: list[Record]) -> None:
@@ -125,7 +126,7 @@ class Session:
         mine = self.host.members.owns(self.channel)
         if self._state is None:
             if not mine and self._loading is None and not all(isinstance(record.event, e.Delta) for record in records):
-                self.host.own(self._follow(), f"follow {self.id}")
+                self.host.own(self.follow(), f"follow {self.id}")
             return
         changed = False
         for record in records:
@@ -143,7 +144,7 @@ class Session:
                     waiter.set_result(None)
             self.host.changed(self)
 
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
         """Another host goes on with it: what lists show of it follows."""
         await self.load()
         self._summary = summarise(self.state)

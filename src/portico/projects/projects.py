@@ -138,7 +138,7 @@ class Projects(Component):
     # -- projects ----------------------------------------------------------------------------------------------
 
     def all(self) -> list[Project]:
-        """The settings' own first, then what was added; `default` when there is none."""
+        """The settings' own first, then what was added, then those of other hosts; `default` when there is none."""
         forgotten = set(self._kept.forgotten)
         found: dict[str, Project] = {}
         for path in self._host.workspaces:
@@ -148,6 +148,10 @@ class Projects(Component):
         for folder, added in self._kept.added.items():
             project = _project(folder, added, folder in self._kept.isolated)
             found.setdefault(project.id, project)
+        for folder in self._host.members.folders:  # another place: a conversation begins where the folder is
+            project = _project(folder, self._since)
+            if project.path not in forgotten:
+                found.setdefault(project.id, project)
         return list(found.values()) or [self._default()]
 
     def _default(self) -> Project:
@@ -197,7 +201,8 @@ class Projects(Component):
             raise Conflict("The default project stays until there is another.")
         async with self._lock:
             kept, path = self._kept, project.path
-            configured = any(_project(str(each), 0).path == path for each in self._host.workspaces)
+            everywhere = (*map(str, self._host.workspaces), *self._host.members.folders)
+            configured = any(_project(each, 0).path == path for each in everywhere)
             await self._keep(
                 _FORGOTTEN,
                 caller.by,

@@ -1,6 +1,7 @@
 """The list that people leave open: one row per session with what it does now, and which rows have changed since.
 
-It lives in memory and follows the host's watchers; after a restart nothing runs, so nothing is lost with it.
+It lives in memory and follows the host's watchers; after a restart nothing runs but what other hosts run, and that is
+read from the log.
 """
 
 import asyncio
@@ -69,12 +70,11 @@ class Board:
         if summary is None or session is None:
             self._doing.pop(ident, None)
         elif session.loaded:
-            now = self._host.now()
             doing = activity(session.state)
             if self._doing.get(ident, ("", 0))[0] != doing:
-                self._doing[ident] = (doing, now)
+                self._doing[ident] = (doing, summary.modified)  # the log's time, which all hosts share
             for each in waiting_of(session.state):
-                self._asked.setdefault(each.id, now)
+                self._asked.setdefault(each.id, summary.modified)
         self._touch(ident)
 
     def _committed(self, records: Iterable[Record]) -> None:
@@ -99,7 +99,7 @@ class Board:
         session = self._host.catalogue.get(summary.id)
         if session is None or not session.loaded or session.state.active is None:
             return BoardRow(summary)
-        doing, since = self._doing.get(summary.id) or (activity(session.state), summary.last_turn_at)
+        doing, since = self._doing.get(summary.id) or (activity(session.state), summary.modified)
         return BoardRow(summary, doing, since, waiting_of(session.state))
 
     def rows(
@@ -153,7 +153,7 @@ class Board:
                 agent=summary.agent,
                 cwd=summary.cwd,
                 turn=turn.id,
-                since=self._asked.get(each.id, turn.started),
+                since=self._asked.get(each.id, summary.modified),
                 text=each.text,
                 by=summary.by,
             )

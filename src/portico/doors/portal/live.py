@@ -73,6 +73,8 @@ class LiveReader:
         self.busy = False
         self.closed = False
         self.told = False
+        self.stored: bytes | None = None
+        """The cursor as the log had it when this reader began."""
         self.answered = 0.0
         self.used = 0.0
 
@@ -157,8 +159,10 @@ class Live:
         try:
             trouble = await self._patiently(reader, leaving)
             await asyncio.sleep(0)  # a caller who left while the data came has left
-            if leaving.done():
-                return "Timeout"  # nobody hears this
+            if leaving.done() or trouble == "Timeout":
+                return "Timeout"  # in the first case nobody hears this
+            if self._host.members.several and await self._log.get_kv(channel, reader.key) != reader.stored:
+                return "Parallel"  # another host has answered: this cursor must not replace the one it stored
             if trouble == "Closed":
                 self._tell(reader)
             answer = trouble or self._answer(reader)
@@ -188,7 +192,7 @@ class Live:
                 return None
             cursor = self._checked(channel, stored)
             made = LiveReader(channel, key, translate, cursor, whole=token is not None, numbered=numbered)
-            made.closed = at is not None
+            made.closed, made.stored = at is not None, stored
             reader = self._readers.setdefault((channel, key), made)
         return reader
 
