@@ -16,6 +16,7 @@ WORDS = {
     "portico.events",
     "portico.faults",
     "portico.limits",
+    "portico.markdown",
     "portico.redaction",
 }
 """What everybody may use. `portico` itself holds the version only."""

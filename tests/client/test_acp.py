@@ -12,7 +12,7 @@ from acp import RequestError
 from acp.client.connection import ClientSideConnection
 from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse
 
-from portico.events import Message
+from portico.events import Message, SessionConfigured
 from tests.doors.standing import Standing, standing
 from tests.process import PORTICO, HostProcess, environment, portico
 
@@ -22,6 +22,7 @@ providers:
     name: Scripted
     config: {properties: {mode: {type: string, enum: [plan, build]}, flavour: {type: string, enum: [sweet, sour]}}}
     models: [{id: big, name: Big}, {id: small, name: Small}]
+    completions: {"/": [{value: review, label: Review}]}
 rules:
   - match: ^write
     steps:
@@ -316,6 +317,20 @@ async def test_modes_and_options(desk: Desk) -> None:
     assert changed[0].current_mode_id == "plan", "another door has changed it"
 
 
+async def test_commands_are_offered_and_offered_anew(desk: Desk) -> None:
+    """An editor knew no `/` command of the agent behind the host."""
+
+    def offered() -> list[list[tuple[str, str]]]:
+        found = [each for _, each in desk.editor.updates if each.session_update == "available_commands_update"]
+        return [[(command.name, command.description) for command in each.available_commands] for each in found]
+
+    await desk.agent.load_session(cwd=str(desk.folder), session_id=desk.session, mcp_servers=[])
+    await desk.editor.until(lambda: [("review", "Review")] in offered())
+    told = SessionConfigured(values={"commands": [{"name": "compact", "description": "Make it short"}]}, by="agent")
+    await desk.here.server.host.log.append(f"session/{desk.session}", told)
+    await desk.editor.until(lambda: offered()[-1] == [("review", "Review"), ("compact", "Make it short")])
+
+
 async def test_list_fork_resume_and_close(desk: Desk) -> None:
     await desk.say("[[say:one]]")
     listed = await desk.agent.list_sessions(cwd=str(desk.folder))
@@ -376,7 +391,7 @@ async def test_a_killed_host_is_waited_for(tmp_path: Path) -> None:
             await agent.initialize(protocol_version=1)
             session = (await agent.new_session(cwd=str(tmp_path), mcp_servers=[])).session_id
             saying = asyncio.ensure_future(agent.prompt(session_id=session, prompt=[acp.text_block("[[hang]]")]))
-            await editor.until(lambda: editor.updates)
+            await editor.until(lambda: "agent_thought_chunk" in editor.kinds())
             await asyncio.to_thread(host.kill)
             again = await asyncio.to_thread(HostProcess, home)
             try:

@@ -301,6 +301,12 @@ class RemoteSession:
     async def state(self) -> SessionState:
         return msgspec.json.decode(await self.client.call("GET", self.path), type=SessionState)
 
+    async def suggestions(self, word: str) -> list[Json]:
+        """Files (`@`) and commands (`/`) that fit a word: `text`, and `about` where there is more to say."""
+        found: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/suggestions", q=word))
+        items: list[Json] = found["items"]
+        return items
+
     async def head(self) -> int:
         """The position of the newest event."""
         page: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/events", limit=1))

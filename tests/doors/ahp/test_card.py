@@ -7,13 +7,13 @@ import pytest
 
 from portico.doors.ahp.view import card, parts
 from portico.doors.ahp.wire.versions import Dialect
-from portico.doors.markdown import escape, is_disguised
 from portico.host.decide.approval import OPTIONS
 from portico.host.state import Approval, CallPart
+from portico.markdown import escape, is_disguised
 from tests.doors.ahp.conftest import Connect
 from tests.doors.ahp.test_edits import begin
 from tests.doors.ahp.wire_client import WireClient
-from tests.doors.test_markdown import INVISIBLE, PAYLOADS
+from tests.test_markdown import INVISIBLE, PAYLOADS
 
 TERMINAL = {"toolKind": "terminal", "language": "shellscript"}
 MODERN = Dialect("0.9.0", lambda: 0)

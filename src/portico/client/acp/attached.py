@@ -23,7 +23,7 @@ from portico import commands as c
 from portico import events as e
 from portico.client import Client, RemoteSession
 from portico.client.acp.options import SessionOptions
-from portico.client.acp.update import KnownParts, asked_call, permission_options, replayed, updates
+from portico.client.acp.update import KnownParts, asked_call, commands_of, permission_options, replayed, updates
 from portico.client.client import RemoteError
 from portico.errors import PorticoError
 from portico.events import Json, Outcome
@@ -78,6 +78,7 @@ class AttachedSession:
 
     async def _follow(self, after: int) -> None:
         try:
+            await self._tell_commands()
             async with aclosing(self._session.follow(after)) as records:
                 async for record in records:
                     await self._take(record.event)
@@ -151,6 +152,17 @@ class AttachedSession:
         await self._tell(
             ConfigOptionUpdate(session_update="config_option_update", config_options=self.options.options())
         )
+
+        if isinstance(event, e.SessionConfigured) and "commands" in event.values:
+            await self._tell_commands()
+
+    async def _tell_commands(self) -> None:
+        try:
+            offered = await self._session.suggestions("/")
+        except RemoteError as error:
+            logger.info("no commands are offered: %s", error.message)
+        else:
+            await self._tell(commands_of(offered))
 
     async def _tell(self, update: Any) -> None:
         await self._editor.session_update(self._session.id, update)

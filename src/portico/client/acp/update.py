@@ -10,11 +10,19 @@ from typing import Any
 
 import acp
 import msgspec
-from acp.schema import PermissionOption, SessionInfoUpdate, ToolCallStatus, ToolCallUpdate
+from acp.schema import (
+    AvailableCommand,
+    AvailableCommandsUpdate,
+    PermissionOption,
+    SessionInfoUpdate,
+    ToolCallStatus,
+    ToolCallUpdate,
+)
 
 from portico import events as e
 from portico.events import Json, Option
 from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
+from portico.markdown import escape, is_disguised, visible
 
 Update = Any
 """One of the SDK's update models; `session_update` names the union."""
@@ -71,6 +79,12 @@ def updates(event: e.Event, known: KnownParts) -> list[Update]:
         case e.SessionRenamed():
             return [SessionInfoUpdate(session_update="session_info_update", title=event.title)]
     return []
+
+
+def commands_of(offered: list[Json]) -> AvailableCommandsUpdate:
+    """What can be typed behind a slash."""
+    commands = [AvailableCommand(name=each["text"][1:], description=each.get("about", "")) for each in offered]
+    return AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands)
 
 
 def replayed(turn: TurnState) -> list[Update]:
@@ -143,16 +157,26 @@ def _decoded(text: str) -> Any:
 
 def asked_call(event: e.ApprovalAsked) -> ToolCallUpdate:
     """The call as the editor shows it with its question: exactly what would run."""
-    shown = _fenced("diff", event.diff) if event.diff else _fenced("sh", event.command) if event.command else ""
+    shown = _shown(event)
     return ToolCallUpdate(
         tool_call_id=event.call,
-        title=event.title,
+        title=visible(event.title),
         kind=_APPROVED.get(event.kind, "other"),  # type: ignore[arg-type]
         status="pending",
         content=[_words(shown)] if shown else None,
         locations=[{"path": event.path}] if event.path else None,  # type: ignore[list-item]
         raw_input=_decoded(event.input),
     )
+
+
+def _shown(event: e.ApprovalAsked) -> str:
+    """In Markdown, with a name for everything that cannot be seen. A command that a block of code would still hide some
+    of is plain text, which wraps."""
+    if event.diff:
+        return _fenced("diff", visible(event.diff))
+    if event.command and is_disguised(event.command):
+        return escape(event.command)
+    return _fenced("sh", event.command) if event.command else ""
 
 
 def _fenced(language: str, text: str) -> str:

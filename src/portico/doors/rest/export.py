@@ -4,11 +4,11 @@ import html
 from datetime import UTC, datetime
 
 from portico import limits
-from portico.doors.markdown import escape_line
 from portico.doors.rest.wire import wire
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import CallPart, Part, QuestionPart, SessionState, TurnState
+from portico.markdown import escape_line
 
 FORMATS = {
     "markdown": ("text/markdown; charset=utf-8", "md"),

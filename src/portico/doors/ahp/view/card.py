@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from portico.doors.ahp.wire.record import Json
-from portico.doors.markdown import escape, is_disguised, visible
 from portico.host.customization import SERVER
 from portico.host.state import Approval, CallPart, SessionState
+from portico.markdown import escape, is_disguised, visible
 from portico.queries.activity import doing
 
 _KINDS = {"execute": "terminal", "read": "read", "search": "search"}

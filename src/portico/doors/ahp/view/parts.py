@@ -12,7 +12,6 @@ from portico.doors.ahp.view import card, message, names
 from portico.doors.ahp.view.content import STRUCTURED, content_of
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect, iso
-from portico.doors.markdown import escape
 from portico.events import ErrorInfo, Option, SignInAsked
 from portico.host.command_turn import command_line
 from portico.host.state import (
@@ -27,6 +26,7 @@ from portico.host.state import (
     Usage,
 )
 from portico.host.tool import ToolResult
+from portico.markdown import escape
 from portico.workspace.changes import Change
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from portico.doors.markdown import escape, escape_line, is_disguised, visible
+from portico.markdown import escape, escape_line, is_disguised, visible
 
 PAYLOADS = {
     "comment": "ls <!-- hidden --> -la",
