@@ -288,6 +288,35 @@ def test_a_question_for_somebody_is_answered_by_them(caller: c.Caller, may: bool
             decide(state, c.AnswerQuestion(question="s.q1", text="yes"), given)
 
 
+@pytest.mark.parametrize(
+    ("fields", "goes_to"),
+    [
+        ({}, "answer"),
+        ({"colour": False}, "colour"),
+        ({"colour": True, "reason": False}, "colour"),
+        ({"colour": True, "reason": True}, None),
+        ({"colour": False, "reason": False}, None),
+    ],
+)
+def test_a_text_answers_the_one_field_that_has_to_be_filled(fields: dict[str, bool], goes_to: str | None) -> None:
+    """`yes` to a check by a person was refused: it has a field for the reason, which may stay empty."""
+    listed = [{"id": name, "kind": "text", "required": required} for name, required in fields.items()]
+    state = apply(
+        SessionState("s"),
+        e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"),
+        e.TurnStarted(turn="t1", message=Message("go"), by="ada"),
+        e.QuestionAsked(turn="t1", question="s.q1", text="Colour?", fields=listed),
+    )
+    command = c.AnswerQuestion(question="s.q1", text="red")
+    if goes_to is None:
+        with pytest.raises(BadRequest, match="an answer of its own"):
+            decide(state, command, context())
+    else:
+        [answered] = decide(state, command, context()).events
+        assert isinstance(answered, e.QuestionAnswered)
+        assert list(answered.answers) == [goes_to]
+
+
 @pytest.mark.parametrize(("withdrawn", "response"), [(True, "accept"), (True, "decline"), (False, "accept")])
 def test_the_questions_of_a_turn_that_is_cancelled_are_withdrawn(withdrawn: bool, response: Any) -> None:
     state = apply(

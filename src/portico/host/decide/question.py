@@ -61,11 +61,14 @@ def _check_person(question: QuestionPart, caller: c.Caller) -> None:
 
 
 def _plain_field(question: QuestionPart) -> str:
-    """Where a text goes: into the one field that there is, or where a plain question looks for it."""
-    if len(question.fields) > 1:
-        names = ", ".join(repr(each.get("id")) for each in question.fields)
+    """Where a text goes: into the one field that there is or that has to be filled, or where a plain question looks for
+    it."""
+    required = [each for each in question.fields if each.get("required")]
+    asked = required if len(required) == 1 else question.fields
+    if len(asked) > 1:
+        names = ", ".join(repr(each.get("id")) for each in asked)
         raise BadRequest(f"Each of {names} needs an answer of its own, in 'answers'.", field="text")
-    return str(question.fields[0].get("id")) if question.fields else "answer"
+    return str(asked[0].get("id")) if asked else "answer"
 
 
 def _open(state: SessionState, ident: str) -> tuple[str, QuestionPart]:
