@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
 
 from portico import commands as c
 from portico.cluster.roster import SCHEDULER
-from portico.errors import Conflict, NotFound, PlaceAway, PorticoError
+from portico.errors import Conflict, NotFound, PlaceAway, PorticoError, Unreachable
 from portico.events import Message
 from portico.host.session import Session
 from portico.host.state import SessionState
@@ -158,6 +159,29 @@ async def test_a_command_waits_for_the_takeover(nodes: Nodes) -> None:
     await a.kill()
     turn = await say(third, session.id, "who is there?")
     assert (await (await third.host.get(session.id)).wait(turn)).outcome == "completed"
+
+
+async def test_a_host_that_stands_still_with_a_command_holds_nobody_up(nodes: Nodes) -> None:
+    """Whoever asked waited a minute for its answer, and got an error; another host had long taken over."""
+    a, b = await nodes("a", lease=1.0), await nodes("b")
+    session = await a.host.start(by="test", agent="play")
+    await found(b, session.id)
+    asked = asyncio.Semaphore(0)
+
+    async def stand(*_: object) -> Any:
+        asked.release()
+        await asyncio.Event().wait()
+
+    a.cluster.link._answer = a.cluster.link.inside = stand
+    async with asyncio.timeout(30):
+        saying = asyncio.create_task(say(b, session.id, "anybody?"))
+        reading = asyncio.create_task(b.cluster.fetch(session.channel, "/", ADA, owner=True))
+        for _ in range(2):
+            await asked.acquire()
+        await a.pause()
+        with pytest.raises(Unreachable, match="'a' does not answer"):
+            await reading
+        assert (await (await b.host.get(session.id)).wait(await saying)).outcome == "completed"
 
 
 async def test_a_host_that_was_only_paused_finds_its_sessions_gone(nodes: Nodes) -> None:

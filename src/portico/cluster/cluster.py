@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from portico.cluster.link import NOT_OWNER, HostLink, Inside, Told, refusal
 from portico.cluster.placement import choose, has_folder
 from portico.cluster.roster import SCHEDULER, Info, Peer, Roster
 from portico.cluster.tls import link_tls
-from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
+from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
 from portico.events import Channel
 from portico.host.component import Component
 from portico.host.host import Host
@@ -31,6 +31,7 @@ from portico.log.postgres.log import OWNED, PostgresLog
 from portico.settings import ClusterSettings
 
 logger = logging.getLogger("portico.cluster")
+T = TypeVar("T")
 
 STRIDE = 1_000
 """Each host gives every thousandth number, its own, so no id is given twice: a thousand names of hosts on one log."""
@@ -300,7 +301,20 @@ class Cluster(Component, Members):
         if not there:
             raise away(place, peers)
         chosen = next((each for each in there if each.id == host), there[0])
-        return await self.link.fetch(chosen.info.link, address, caller)
+        return await self.while_alive(chosen, self.link.fetch(chosen.info.link, address, caller))
+
+    async def while_alive(self, peer: Peer, asking: Coroutine[Any, Any, T]) -> T:
+        """What another host answers. One that stands still holds nobody up for longer than its lease: what it was asked
+        for and has not written by then is refused by the fence."""
+        task = self._host.own(asking, f"ask {peer.name}")
+        try:
+            while not (await asyncio.wait({task}, timeout=WATCH_SECONDS))[0]:
+                with contextlib.suppress(LogUnavailable):
+                    if not any(each.alive and each.id == peer.id for each in await self.roster.peers()):
+                        raise Unreachable(f"The host {peer.name!r} does not answer; try again.")
+            return task.result()
+        finally:
+            task.cancel()
 
     # -- other hosts -------------------------------------------------------------------------------------------
 

@@ -72,7 +72,8 @@ class Forwarding:
         peer = self._to or await self._peer()
         if peer is None:
             return Told(code=NOT_OWNER)
-        return await self._cluster.link.ask(peer.info.link, self._command, self._caller, self._channel)
+        asking = self._cluster.link.ask(peer.info.link, self._command, self._caller, self._channel)
+        return await self._cluster.while_alive(peer, asking)
 
     async def _peer(self) -> Peer | None:
         """The owner; None while others of its place have yet to take over."""

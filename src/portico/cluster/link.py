@@ -28,6 +28,8 @@ from portico.host.members import Fetched
 
 SECONDS = 60.0
 """One command at another host: a cancel may take five, a start of an agent more."""
+CONNECT_SECONDS = 3.0
+"""A machine that is gone answers nothing at all; others take over meanwhile."""
 NOT_OWNER = "not_owner"
 
 
@@ -116,7 +118,7 @@ class HostLink:
         self._serving = asyncio.get_running_loop().create_task(self._server.serve([self._socket]), name="cluster link")
         self._tls = tls is not None
         self._client = httpx.AsyncClient(
-            timeout=SECONDS,
+            timeout=httpx.Timeout(SECONDS, connect=CONNECT_SECONDS),
             trust_env=False,
             headers={"authorization": f"Bearer {key}"},
             verify=tls.client if tls else True,
