@@ -63,15 +63,29 @@ def test_json_for_whoever_starts_it_and_json_lines_for_the_log(tmp_path: Path) -
         ready = json.loads(process.stdout.readline())
         assert (ready["pid"], ready["url"]) == (process.pid, f"http://127.0.0.1:{ready['port']}")
         (home / "settings.toml").write_text("[agent]\nmax_steps = 0\n")
+        lines = []
         for line in process.stderr:
-            if line.startswith("{"):
-                entry = json.loads(line)
-                if "not taken over" in entry["message"]:
-                    break
+            lines.append(line)
+            entry = json.loads(line)
+            if "not taken over" in entry["message"]:
+                break
         assert (entry["level"], entry["logger"]) == ("error", "portico.server")
         assert entry["time"].endswith("Z")
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
+        lines += process.stderr.readlines()
+        assert json.loads(lines[-1])["message"] == "Stopped."
+        assert (home / "token").read_text() not in "".join(lines), "log collectors keep it for everybody"
+
+
+def test_the_journal_of_systemd_does_not_get_the_owners_token(tmp_path: Path) -> None:
+    stderr = tmp_path / "home.stderr"
+    stderr.touch()
+    stream = f"{stderr.stat().st_dev}:{stderr.stat().st_ino}"
+    with HostProcess(tmp_path / "home", JOURNAL_STREAM=stream) as host:
+        link = host.wait_for_log("Log in with:")
+        assert link.endswith(f"{host.url}/login, and the token in {tmp_path}/home/token")
+        assert (tmp_path / "home/token").read_text() not in host.log()
 
 
 def test_a_script_with_its_delay(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ import contextlib
 import json
 import os
 import pwd
+import re
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +70,24 @@ def test_the_service_finds_the_agents_that_its_user_has(tmp_path: Path, monkeypa
     assert f"\nEnvironment=PATH={root.pw_dir}/.local/bin:/usr/local/sbin:" in unit(
         home=tmp_path, folder=tmp_path, user=root
     )
+
+
+@pytest.mark.parametrize("guide", ["server.md", "team.md"])
+def test_the_unit_lets_the_host_do_what_the_guides_settings_say(tmp_path: Path, guide: str) -> None:
+    """By the guide for a team, the host could neither make its socket in /run nor write in the team's folder."""
+    text = (ROOT / "docs" / "guide" / guide).read_text("utf-8")
+    blocks = re.findall(r"```toml\n# settings.toml\n(.*?)```", text, re.DOTALL)
+    settings = tomllib.loads(blocks[0])
+    commands = re.findall(r"^sudo portico (service install --system.*?)(?: *#.*)?$", text, re.MULTILINE)
+    for command in commands:
+        options = ["root" if word in ("ada", "portico") else word for word in shlex.split(command)]
+        done = inside(tmp_path, *options, "--print")
+        assert done.returncode == 0, done.stderr
+        unit_keys = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+        assert Path(settings["server"]["unix_socket"]).parent == Path("/run") / unit_keys["RuntimeDirectory"]
+        for folder in settings.get("workspaces", []):
+            assert f"-{folder}" in unit_keys["ReadWritePaths"].split()
+    assert commands
 
 
 def test_the_unit_is_for_this_very_installation(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`portico serve`: run a host."""
 
 import asyncio
+import contextlib
 import gc
 import json
 import logging
@@ -9,6 +10,8 @@ import signal
 import sys
 import time
 import webbrowser
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +24,8 @@ from portico.errors import BadRequest
 from portico.home import Home
 from portico.workspace.adoption import adopt
 from portico.workspace.escapes import visible
+
+Say = Callable[[str], None]
 
 
 def serve(
@@ -107,34 +112,43 @@ def serve(
             print(f"READY:{server.port}", flush=True)
         if as_json:
             print_json({"url": server.url, "port": server.port, "pid": os.getpid(), "login": server.login_url})
-        say_hello(server, without_token)
+        say_hello(server, without_token, say)
         if open_page:
             webbrowser.open(server.opening_url)
 
     async def main() -> None:
-        _start_logging(options.home)
         adopt()
         await run(options, ready)
 
+    say = _start_logging(options.home)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
-    print("Stopped.", file=sys.stderr)
+    say("Stopped.")
 
 
-def say_hello(server: Any, without_token: bool) -> None:
+def say_hello(server: Any, without_token: bool, say: Say) -> None:
     from portico.doors.web import NO_PAGES, pages_missing
 
     where = server.public_url if server.port else f"unix:{server.socket_path}"
-    print(f"Portico is ready: {where}", file=sys.stderr)
-    print(f"Log in with:      {server.login_url}", file=sys.stderr)
-    print(f"Agents:           {agents_line(list(server.host.agents))}", file=sys.stderr)
-    print(f"Stop with Ctrl-C, or: {server.public_url}/api/stop", file=sys.stderr)
+    kept = not without_token and (server.loaded.settings.log.format == "json" or _in_journal())
+    link = f"{server.public_url}/login, and the token in {server.home.token_path}" if kept else server.login_url
+    say(f"Portico is ready: {where}")
+    say(f"Log in with:      {link}")
+    say(f"Agents:           {agents_line(list(server.host.agents))}")
+    say(f"Stop with Ctrl-C, or: {server.public_url}/api/stop")
     if pages_missing():
-        print(f"WARNING: {NO_PAGES}", file=sys.stderr)
+        say(f"WARNING: {NO_PAGES}")
     if without_token:
-        print("WARNING: no token is needed; every program of this machine can drive your agents.", file=sys.stderr)
-    sys.stderr.flush()
+        say("WARNING: no token is needed; every program of this machine can drive your agents.")
+
+
+def _in_journal() -> bool:
+    """Whether systemd keeps what we print, where more people read it than may have the owner's token."""
+    with contextlib.suppress(OSError):
+        stream = os.fstat(sys.stderr.fileno())
+        return os.environ.get("JOURNAL_STREAM") == f"{stream.st_dev}:{stream.st_ino}"
+    return False
 
 
 def agents_line(ids: list[str]) -> str:
@@ -153,7 +167,8 @@ def _loop_factory() -> Any:
     return uvloop.new_event_loop
 
 
-def _start_logging(home: Home) -> None:
+def _start_logging(home: Home) -> Say:
+    """Gives what tells whoever started us something; a line like all others where a log collector reads them."""
     from portico.settings_load import load
 
     settings = load(home.settings_path).settings.log
@@ -164,6 +179,9 @@ def _start_logging(home: Home) -> None:
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
     for noisy in ("uvicorn", "uvicorn.error", "httpx", "websockets"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    if settings.format == "json":
+        return logging.getLogger("portico").info
+    return partial(print, file=sys.stderr, flush=True)
 
 
 class PlainLines(logging.Formatter):

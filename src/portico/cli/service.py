@@ -23,7 +23,8 @@ _WATCHDOG_SECONDS = 30
 """The host says once a second that it lives; a full disk or a busy machine may hold it up for some seconds."""
 
 # What holds for both. Agents run inside of it and do what developers do: they compile, start programs and use the
-# network. So nothing here forbids that, and the host's own files are kept from nobody but other users.
+# network. So nothing here forbids that, and the host's own files are kept from nobody but other users. The runtime
+# directory, /run/portico, is for the socket that a proxy opens: all else of /run is read-only to it.
 _COMMON = """\
 Type=notify
 ExecStart={command}
@@ -41,6 +42,8 @@ NoNewPrivileges=yes
 """
 _HARDENED = """\
 User={user}
+RuntimeDirectory=portico
+RuntimeDirectoryMode=0750
 ProtectSystem=strict
 ReadWritePaths={writable}
 PrivateTmp=yes
