@@ -70,7 +70,7 @@ def test_what_is_no_agent_is_not_added(home: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["nosuch"], "portico agents add nosuch -- COMMAND"),
+        (["nonsense"], "none of this name. Give its command: portico agents add nonsense -- COMMAND\n"),
         (["gose"], "Did you mean 'goose'?"),
         (["mine", "--env", "novalue", "--", "x"], "NAME=VALUE"),
     ],
@@ -147,6 +147,8 @@ async def test_a_turn_with_a_tool_call(
 
 
 def test_an_agent_that_is_not_ready_or_not_there_is_not_tested(home: Path) -> None:
+    demo = inside(home, "agents", "test", "demo")
+    assert (demo.returncode, "plays a script" in demo.stderr) == (64, True), "it was told not to work"
     done = inside(home, "agents", "test", "loop")
     assert (done.returncode, "loop does not work: No model was found" in done.stdout) == (1, True)
     gone = inside(home, "agents", "test", "goose")

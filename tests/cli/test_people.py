@@ -39,5 +39,25 @@ def test_people_come_share_and_go(host: HostProcess, home: Path) -> None:
         assert ann.get("/v1").status_code == 401
 
 
+def test_admins_of_the_settings_are_admins_and_tokens_tell_what_they_may(host: HostProcess, home: Path) -> None:
+    """Who was added by hand was none, and every person's token was listed with the scope `admin`."""
+    (home / "settings.toml").write_text('[people]\nadmins = ["cid"]\n')
+    for name in ("ann", "cid"):
+        assert inside(home, "people", "add", name).returncode == 0
+    tokens = {name: inside(home, "token", "new", "t", "--person", name).stdout.strip() for name in ("ann", "cid")}
+    listed = {each["person"]: each["scopes"] for each in json.loads(inside(home, "token", "list", "--json").stdout)}
+    for name, token in tokens.items():
+        with httpx.Client(base_url=host.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as client:
+            me, people = client.get("/v1/people/me").json(), client.get("/v1/people")
+            assert (me["admin"], sorted(listed[name])) == (name == "cid", me["scopes"])
+            refused = "'ann' or the token 't' has no scope 'admin'; make a token that has it, or ask an admin for it."
+            assert people.json().get("error") == (None if name == "cid" else refused)
+    wrong = inside(home, "sessions", "share", "session-1", "ann", "--right", "own")
+    assert (wrong.returncode, wrong.stderr) == (
+        64,
+        "portico: There is no right 'own'; choose from read, drive, approve.\n",
+    )
+
+
 def test_retention_without_rules_does_nothing(host: HostProcess, home: Path) -> None:
     assert json.loads(inside(home, "retention", "--dry-run", "--json").stdout) == {"dry_run": True, "sessions": []}

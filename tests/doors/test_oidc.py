@@ -286,6 +286,10 @@ async def test_somebody_added_by_hand_comes_in_with_their_scopes(login: Login) -
     assert (await login.log_in()).status_code == 200
     [guest] = read_people(login.here.home)
     assert (guest.scopes, guest.subject) == (["read"], "sub-1")
+    login.here.server.loaded.settings.people.admins = [guest.name]
+    assert (await login.log_in()).status_code == 200
+    [guest] = read_people(login.here.home)
+    assert guest.scopes == ["read", "admin"], "the settings make them an admin besides"
 
 
 async def test_groups_and_admins(provider: Provider, tmp_path: Path) -> None:

@@ -266,6 +266,9 @@ def _verdict(result: Trial) -> str:
 async def _try(place: Home, name: str, model: str | None, seconds: float) -> Trial:
     async with _agents(place) as agents:
         agent = _find(agents, name)
+        if agent.id == "demo":
+            words = "The demo plays a script and does as that says, so there is nothing to test."
+            raise BadRequest(f'{words} Try: portico send --yes "write something"', field="name")
         missing = (await agent.describe()).missing
         if missing is not None:
             return Trial(agent.id, False, 0.0, [], "", missing)

@@ -19,6 +19,8 @@ RegistryOption = Annotated[
     typer.Option("--registry", envvar=VARIABLE, help="The address or file of a registry of ACP agents."),
 ]
 _NPM = "npm install -g "
+_LIKE = 0.6
+"""'nonsense' is half of 'opencode'; a slip of the finger is more like it than that."""
 
 
 class InstalledAgent(Struct, frozen=True):
@@ -61,11 +63,11 @@ def _listed(name: str, registry: str) -> Listed:
     try:
         agents = {each.id: each for each in read(registry)}
     except PorticoError as error:
-        near = nearest(name, PRESETS)
+        near = nearest(name, PRESETS, _LIKE)
         guess = f"Did you mean {near!r}? " if near else ""
         raise BadRequest(f"{guess}{error.message} {hint}", field="name") from None
     if name not in agents:
-        near = nearest(name, [*PRESETS, *agents])
+        near = nearest(name, [*PRESETS, *agents], _LIKE)
         guess = f"Did you mean {near!r}? " if near else "The registry of ACP agents has none of this name. "
         raise BadRequest(f"{guess}{hint}", field="name")
     return agents[name]

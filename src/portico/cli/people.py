@@ -49,8 +49,8 @@ def add(
     Example: portico people add ann@example.org
     """
     place = Home.default(home)
-    usual = load(place.settings_path).settings.people.scopes
-    made = add_person(place, name, SCOPES if admin else scope or usual)
+    settings = load(place.settings_path).settings.people
+    made = add_person(place, name, SCOPES if admin else scope or settings.scopes_of(name))
     if as_json:
         print_json({"name": made.name, "scopes": made.scopes})
     else:

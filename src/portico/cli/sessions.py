@@ -4,7 +4,7 @@ import asyncio
 import sys
 from contextlib import aclosing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
@@ -15,6 +15,7 @@ from portico.cli.send import answering, watch
 from portico.cli.show import Printer
 from portico.client import Client
 from portico.errors import BadRequest
+from portico.events import Right
 from portico.host.state import CallPart, ChangeList, FileChange, QuestionPart, SessionState
 from portico.redaction import Redaction, redacted
 
@@ -280,6 +281,8 @@ def share(
 
     Example: portico sessions share session-1 ben@example.org --right drive
     """
+    for wrong in set(right or ()) - set(get_args(Right)):
+        raise BadRequest(f"There is no right {wrong!r}; choose from {', '.join(get_args(Right))}.", field="right")
 
     async def work() -> None:
         body: dict[str, Any] = {"person": person} | ({} if off else {"rights": right or ["read"]})

@@ -44,6 +44,9 @@ class Caller(Struct, frozen=True):
         if not self.scopes and scope != "open":
             raise Unauthenticated("A token is needed: 'Authorization: Bearer TOKEN', or log in at /login.")
         if not self.may(scope):
+            if self.person:
+                words = f"{self.person!r} or the token {self.name!r} has no scope {scope!r}"
+                raise Forbidden(f"{words}; make a token that has it, or ask an admin for it.")
             raise Forbidden(f"The token {self.name!r} has no scope {scope!r}; make one that has.")
 
     def require_all(self, why: str) -> None:

@@ -151,7 +151,7 @@ class Server:
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
         self.host.ownership.team = self._has_people
-        PeopleCommands(self.host, self.home, lambda: self.loaded.settings.people.scopes)
+        PeopleCommands(self.host, self.home, lambda name: self.loaded.settings.people.scopes_of(name))
         self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
         self._token_audit = await TokenAudit.open(self.host, self.tokens)
         self.gate = Gate(

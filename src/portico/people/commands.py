@@ -20,10 +20,10 @@ def own_tokens(home: Home, who: Caller) -> list[NamedToken]:
 
 
 class PeopleCommands:
-    def __init__(self, host: Host, home: Home, usual_scopes: Callable[[], list[str]]) -> None:
+    def __init__(self, host: Host, home: Home, scopes_of: Callable[[str], list[str]]) -> None:
         self._host = host
         self._home = home
-        self._usual_scopes = usual_scopes
+        self._scopes_of = scopes_of
         handle = host.commands.handle
         handle(c.AddPerson, self._add)
         handle(c.RemovePerson, self._remove)
@@ -34,7 +34,7 @@ class PeopleCommands:
         handle(c.RevokeOwnToken, self._revoke_own_token)
 
     async def _add(self, command: c.AddPerson, caller: Caller) -> c.PersonShown:
-        made = add_person(self._home, command.name, command.scopes or self._usual_scopes())
+        made = add_person(self._home, command.name, command.scopes or self._scopes_of(command.name))
         await self._host.audit("person.added", caller.by, person=made.name, scopes=made.scopes)
         return c.PersonShown(made.name, made.scopes, made.created, "", self._host.part(Quotas).of(made.name))
 

@@ -31,7 +31,7 @@ class Person(Struct, omit_defaults=True):
     created: int
     """Milliseconds since the epoch."""
     local: bool = False
-    """Added by hand: a login does not change what they may do."""
+    """Added by hand: a login does not change what they may do, unless the settings name them as an admin."""
     issuer: str = ""
     subject: str = ""
     """The account that they log in with; empty: none yet."""
@@ -126,15 +126,15 @@ def _checked(name: str) -> str:
 def admit(people: People, home: Home, settings: Settings, account: Account) -> Person:
     """The person whose account this is: known, or new and let in by the settings."""
     name = _checked(account.name)
-    scopes = _scopes(settings, account, name)
-    person = _admitted(people.get(name), name, scopes, account)
+    scopes, admin = _scopes(settings, account, name), name in settings.people.admins
+    person = _admitted(people.get(name), name, scopes, account, admin)
     if person != people.get(name):
         with _editing(home) as stored:  # looked at again: two may come at once
-            stored[name] = person = _admitted(stored.get(name), name, scopes, account)
+            stored[name] = person = _admitted(stored.get(name), name, scopes, account, admin)
     return person
 
 
-def _admitted(known: Person | None, name: str, scopes: list[str], account: Account) -> Person:
+def _admitted(known: Person | None, name: str, scopes: list[str], account: Account, admin: bool) -> Person:
     if known is not None and known.subject and (known.issuer, known.subject) != (account.issuer, account.subject):
         raise Forbidden(f"The name {name!r} belongs to another account; an admin can remove that person.")
     local = known is not None and known.local
@@ -142,6 +142,8 @@ def _admitted(known: Person | None, name: str, scopes: list[str], account: Accou
         raise Forbidden(f"{name!r} may not come in here: ask an admin of this host for access.")
     created = known.created if known is not None else int(time.time() * 1000)
     allowed = known.scopes if known is not None and local else scopes
+    if admin and "admin" not in allowed:
+        allowed = [*allowed, "admin"]
     return Person(name, allowed, created, local, account.issuer, account.subject)
 
 
