@@ -28,6 +28,7 @@ const SCRIPT = {
       ],
     },
     { match: "^ask late", steps: [{ do: "tool", name: "bash", kind: "execute", input: { command: "make release" }, permission: { kind: "shell", command: "make release", timeout: 0.2 } }] },
+    { match: "^send out", steps: [{ do: "spawn", prompt: "Push it", title: "Push the branch", agent: "Releaser", steps: [{ do: "tool", name: "bash", kind: "execute", input: { command: "make push" }, permission: { kind: "shell", command: "make push" } }] }] },
     { match: "^talk", steps: [{ do: "say", text: `${"Word by word, at length. ".repeat(300)}\n\nThe end.` }] },
     { match: "^then ask", steps: [{ do: "say", text: "A first paragraph.\n\nA second one.", deltas: 8, gap: 30 }, { do: "write", path: "note.md", text: "x\n" }] },
   ],
@@ -175,6 +176,104 @@ test("a click on a line comments on it, a drag over numbers on several, and the 
   const said = await page.locator("#transcript .message .plain").last().textContent();
   expect(said).toBe("2 comments on your changes:\n\n`src/lines.py`, line 11:\n> line = 'ten'\n\nWhy ten?\n\n`src/lines.py`, lines 31 to 32:\n> line = 'thirty'\n> more = True\n\nOne line is enough");
   expect(person.trouble).toEqual([]);
+});
+
+describe("from session to session", () => {
+  test("keys go on, and write nothing; what opened by itself stays with its session, and an address leads to a line", async () => {
+    const person = await somebody();
+    const { page } = person;
+    const changed = await begin("change it");
+    const others = [await begin("talk"), await begin("talk"), await begin("talk")];
+    await page.goto(`${host.url}/app/s/${changed}`);
+    await page.getByRole("button", { name: "Allow once" }).click();
+    await page.waitForSelector(".file-diff"); // it opens by itself
+    for (const id of others) await page.waitForSelector(`.group[data-group=today] [data-key="s/${id}"]`);
+    await page.focus("#transcript");
+    const seen = [new URL(page.url()).pathname];
+    for (const key of ["j", "j", "k"]) {
+      await page.keyboard.press(key);
+      await page.waitForURL((url) => url.pathname !== seen.at(-1));
+      seen.push(new URL(page.url()).pathname);
+      expect(await page.inputValue("#message")).toBe("");
+    }
+    expect([new Set(seen).size, seen[3]]).toEqual([3, seen[1]]);
+    await page.waitForSelector("#panel", { state: "hidden" });
+    await page.focus(`[data-key="${seen[3]!.slice(5)}"]`); // in the list the focus goes along
+    await page.keyboard.press("ArrowDown");
+    await page.waitForFunction((before) => document.activeElement?.matches(".list .entry[aria-current]") && window.location.pathname !== before, seen[3]);
+    // What somebody opens is in the address, with the file and the line they comment on.
+    await page.click(`[data-key="s/${changed}"]`);
+    await page.click("#changes-button");
+    await page.waitForURL(/\/changes$/);
+    await page.click('.file:has-text("src/lines.py")');
+    await page.waitForURL(/\/changes\/src\/lines\.py$/);
+    await page.locator('.file-diff .dl[data-new="31"] .line-number').click();
+    await page.waitForURL(/#L31$/);
+    await page.reload();
+    await page.waitForFunction(() => document.activeElement?.closest<HTMLElement>(".dl")?.dataset["new"] === "31");
+    await page.click('[aria-label="Close the panel"]');
+    await page.waitForURL((url) => url.pathname.endsWith(changed) && url.hash === "");
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("what a helper asks is asked in the list, in the head and in its own conversation, and keys answer it", async () => {
+    const person = await somebody();
+    const { page } = person;
+    const id = await begin("send out");
+    await page.goto(`${host.url}/app/s/${id}`);
+    await page.waitForSelector(`.group[data-group=need] [data-key="s/${id}"]:has-text("Wants to run make push")`);
+    await page.waitForSelector('#status:text-is("Needs you")');
+    await page.waitForSelector('.now.need:has-text("Waiting for you")');
+    const card = page.locator(".helper[open] .card.approval");
+    await card.locator('.about:has-text("Releaser wants to run it")').waitFor();
+    expect(await person.barriers(page, "moderate")).toEqual([]);
+    await page.waitForFunction(() => performance.now() - Number(document.querySelector<HTMLElement>(".helper .card")!.dataset["since"]) > 400);
+    await page.focus("#transcript");
+    await page.keyboard.press("a"); // what it would cover, and nothing is given yet
+    await card.locator(".scopes .option").first().waitFor();
+    await page.focus("#transcript");
+    await page.keyboard.press("n");
+    await page.waitForSelector("#status.idle", { state: "attached" });
+    await page.waitForSelector('.helper summary:has-text("Releaser helped: Push the branch")');
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("a yes of the inbox can be taken back for a moment, and is sent when somebody leaves", async () => {
+    const person = await somebody();
+    const { page } = person;
+    const id = await begin("change it");
+    const waiting = async () => (await host.ask<{ waiting: { id: string; session: string }[] }>("/v1/inbox")).waiting.find(({ session }) => session === id);
+    const waits = async () => (await waiting()) !== undefined;
+    await expect.poll(waits).toBe(true);
+    const approval = (await waiting())!.id;
+    await page.goto(`${host.url}/app/inbox/${approval}`);
+    const allow = page.locator(`.card[data-approval="${approval}"]`).getByRole("button", { name: "Allow once" });
+    await allow.click();
+    await page.waitForSelector('.held-strip:has-text("Allowed: Change src/lines.py?")');
+    expect(await person.barriers(page, "moderate")).toEqual([]);
+    await page.getByRole("button", { name: "Take back" }).click();
+    await allow.waitFor();
+    expect([await waits(), await page.locator(".held-strip").count()]).toEqual([true, 0]);
+    await allow.click();
+    await page.keyboard.press("g");
+    await page.keyboard.press("j");
+    await expect.poll(waits).toBe(false);
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("pictures that changed stand side by side, with their sizes", async () => {
+    const person = await somebody();
+    const { page } = person;
+    const id = await begin("talk");
+    const { cwd } = await host.ask<{ cwd: string }>(`/v1/sessions/${id}`);
+    writeFileSync(join(cwd, "dot.png"), Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64"));
+    await page.goto(`${host.url}/app/s/${id}/changes`);
+    await page.selectOption('[aria-label="Which changes"]', "uncommitted");
+    await page.waitForSelector('.sides figcaption:text-is("Before: not there")');
+    await page.waitForSelector('.sides figcaption:text-is("After: 70 bytes")');
+    await page.waitForSelector('.sides img[alt="dot.png, after"]');
+    expect(person.trouble.filter((each) => !each.includes("404"))).toEqual([]);
+  });
 });
 
 test("the filter offers its words, and no row moves under the pointer for that", async () => {

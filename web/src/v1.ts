@@ -109,7 +109,7 @@ async function answer(method: Method, path: string, body?: object): Promise<Resp
   if (method !== "GET") {
     const text = JSON.stringify(body ?? {});
     // A draft is saved as the page goes; browsers carry 64 KB that far.
-    Object.assign(request, { body: text, keepalive: method === "PUT" && text.length < 20_000, headers: { ...keyHeader(), "Content-Type": "application/json" } });
+    Object.assign(request, { body: text, keepalive: (method === "PUT" || path.startsWith("/approvals/")) && text.length < 20_000, headers: { ...keyHeader(), "Content-Type": "application/json" } });
   }
   const response = await fetch(`${root}/v1${path}`, request);
   if (response.ok) return response;

@@ -3,10 +3,11 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { stepsOf, taskDecisions, treeOf, type WorkTree } from "../src/app/jobModel";
 import { markRange } from "../src/conversation/diffColours";
+import { approvalCard } from "../src/conversation/approval";
 import { coverWords, grantWords } from "../src/conversation/grants";
 import { questionCard } from "../src/conversation/question";
-import type { Field, QuestionPart } from "../src/conversation/state";
-import { v1 } from "../src/v1";
+import type { Approval, Field, QuestionPart } from "../src/conversation/state";
+import { type ChangedFile, v1 } from "../src/v1";
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -22,6 +23,44 @@ function asked(fields: Field[], more: Partial<QuestionPart> = {}) {
   const press = (text: string) => [...card.querySelectorAll("button")].find((button) => button.textContent?.includes(text))!.click();
   return { card, answer, press };
 }
+
+/** A card as it stands on a page; what git does not hold is what the host would say. */
+function approving(more: Partial<Approval>, lost: ChangedFile[] = []) {
+  vi.spyOn(v1, "uncommitted").mockResolvedValue({ git: true, state: "x", files: lost });
+  const options = [{ id: "y", label: "Allow once", allow: true }, { id: "n", label: "Deny", allow: false }];
+  const approval: Approval = { id: "s.a", kind: "shell", title: "", input: "{}", expires: 0, options, ...more };
+  const card = approvalCard(approval, { part: "call", id: "c", tool: "bash" }, { cwd: () => "/w", attempt: async () => true });
+  document.body.replaceChildren(card);
+  return { title: card.querySelector("h2")?.textContent, facts: () => [...card.querySelectorAll(".card-facts li")].map((item) => item.textContent) };
+}
+
+describe("approvals", () => {
+  test.each<[Partial<Approval>, string]>([
+    [{ command: "make" }, "Run this command?"],
+    [{ command: "rm -r old" }, "Run a command that deletes files?"],
+    [{ command: "curl example.org" }, "Run a command that uses the network?"],
+    [{ kind: "write", path: "/w/a.py", diff: "+x" }, "Change a.py?"],
+  ])("%j asks", (given, title) => expect(approving(given).title).toBe(title));
+
+  test("what a command would lose for good is said before anybody answers", async () => {
+    const { facts } = approving({ command: "rm -r old" }, [{ path: "old/a.sql", status: "added", added: 1, removed: 0, binary: false }]);
+    await vi.waitFor(() => expect(facts()).toEqual(["Lost for good: 1 file not in git.", "Deletes files", "Waits as long as you need"]));
+  });
+
+  test("a limit counts down in words", () => {
+    vi.useFakeTimers({ now: new Date(2026, 5, 10, 12) });
+    try {
+      const { facts } = approving({ command: "make", expires: Date.now() + 10 * 60_000 });
+      expect(facts()).toEqual([expect.stringMatching(/^Not done if nobody answers within 10 min, by 12:10/)]);
+      vi.advanceTimersByTime(9 * 60_000);
+      expect(facts()).toEqual([expect.stringMatching(/within 60 s, by/)]);
+      vi.advanceTimersByTime(61_000);
+      expect(facts()).toEqual(["Nobody answered in time"]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
 
 describe("questions", () => {
   test("several fields are steps; one can go back; a choice goes on at once, boxes and texts with the button", () => {

@@ -2,10 +2,13 @@
 
 import { expect, test } from "vitest";
 import { hasMoved, linesWord, messageOf, quoteOf } from "../src/app/comments";
+import { size } from "../src/app/binary";
+import { fileTree } from "../src/app/fileTree";
 import { said } from "../src/app/jobModel";
 import { dayWords } from "../src/app/usage";
 import { lostBy } from "../src/conversation/danger";
 import { linesOf } from "../src/conversation/diffLines";
+import { counted } from "../src/conversation/pieces";
 import type { ChangedFile } from "../src/v1";
 
 const file = (path: string, status: ChangedFile["status"] = "added"): ChangedFile => ({ path, status, added: 1, removed: 0, binary: false });
@@ -32,6 +35,7 @@ test.each([
   ["[CRITERIA] Criteria failed on retry #2", "The check failed at retry 2"],
   ["[OPERATION] Starting retry #1", "Retry 1 begins"],
   ["[DECISION] Retry budget drained after 0 retries", "It may not try again"],
+  ["[TASK SUCCEEDED] Decision: task succeeded", "The step succeeded"],
   ["[DECISION] Retry budget drained after 3 retries", "All 3 retries are used up"],
   ["[TASK FAILED] Decision: task failed (criteria not satisfied)", "The step failed: its check did not pass"],
   ["[CRITERIA] toolExecuted check failed: missing tools: edit, bash", "The check failed: it has not used edit, bash"],
@@ -50,6 +54,29 @@ test("lines that a comment quotes, and whether they are still there", () => {
   expect([hasMoved(comment, LINES), hasMoved({ ...comment, quote: "deux" }, LINES), hasMoved(comment, undefined)]).toEqual([false, true, true]);
   expect([linesWord(comment), linesWord({ line: 3 })]).toEqual(["lines 2 to 3", "line 3"]);
   expect(messageOf([comment])).toBe("A comment on your changes:\n\n`x`, lines 2 to 3:\n> deux\n> trois\n\nWhy?");
+});
+
+test.each([
+  [0, "0 bytes"],
+  [1, "1 byte"],
+  [1536, "1.5 KB"],
+  [3 * 1024 * 1024, "3.0 MB"],
+])("%d bytes are %s", (bytes, words) => expect(size(bytes)).toBe(words));
+
+test.each([
+  [3, 1, "+3 −1"],
+  [3, 0, "+3"],
+  [0, 2, "−2"],
+  [0, 0, "+0"],
+])("%d lines more and %d fewer are %s", (added, removed, words) => expect(counted(added, removed).textContent).toBe(words));
+
+test("very many files stand by their folders, which are filled as they are opened", () => {
+  const files = ["src/b.py", "src/a.py", "README.md"].map((path) => ({ ...file(path), added: 2 }));
+  const rows: string[] = [];
+  const folders = fileTree(files, ({ path }) => (rows.push(path), document.createElement("button")));
+  expect(folders.map(({ textContent }) => textContent)).toEqual([". 1 file +2", "src 2 files +4"]);
+  folders[1]?.dispatchEvent(new Event("toggle"));
+  expect(rows).toEqual(["src/b.py", "src/a.py"]);
 });
 
 test("days as people say them", () => {

@@ -37,6 +37,13 @@ describe("the list", () => {
     ["is empty", row({ turns: 0 }), { line: "Nothing said yet" }],
   ])("a session that %s", (_, given, wanted) => expect(entryOfSession(given)).toMatchObject(wanted));
 
+  test("a session whose helper waits for a person waits, too, unless it asks something itself", () => {
+    const asking = row({ id: "h1", status: "waiting" }, { activity: "Wants to run make", since: 7, waiting: [{ id: "a", kind: "approval", text: "" }] });
+    expect(entryOfSession(row({ status: "running" }, { activity: "Reviewer helps", since: 1 }), asking)).toMatchObject({ id: "s1", state: "need", line: "Wants to run make", since: 7 });
+    const own = row({ status: "waiting" }, { activity: "Asks: why?", waiting: [{ id: "q", kind: "question", text: "" }] });
+    expect(entryOfSession(own, asking)).toMatchObject({ state: "ask", line: "Asks: why?" });
+  });
+
   const job: JobRow = { id: "j1", name: "Release", status: "running", started: 1, cwd: "/w/docs", works: [{ work: 0, name: "collect", task: "task-1", status: "succeeded", started: 1 }, { work: 1, name: "draft", task: "task-2", status: "running", started: 2 }] };
 
   test("a job says what its step does, and goes where its most urgent step belongs", () => {
@@ -176,6 +183,8 @@ describe("calls", () => {
     [[{ part: "text", id: "p", kind: "text" }], 6000, "Waiting for the model "],
     [[{ part: "question", id: "q", text: "?" }], 0, "Waiting for you "],
     [[], 0, "Waiting for the model "],
+    [[call({ kind: "think", content: [{ type: "subagent", title: "Review it", agent: "Reviewer" }] })], 0, "Reviewer helps "],
+    [[call({ kind: "think", content: [{ type: "subagent", title: "Review it", agent: "Reviewer" }], done: true })], 0, "Waiting for the model "],
   ])("what happens now", (parts, silent, wanted) => expect(nowOf({ id: "t", message: { text: "" }, by: "", started: 0, parts: parts ?? [] }, silent).slice(1).join(" ")).toBe(wanted));
 });
 

@@ -80,6 +80,8 @@ def wants(approval: Approval | ApprovalAsked, tool: str, title: str = "") -> str
 
 def _working(turn: TurnState) -> str:
     for part in reversed(turn.parts):
+        if isinstance(part, CallPart) and not part.done and (helper := _helper(part)):
+            return _line(f"{helper} helps")
         if isinstance(part, CallPart) and _is_work(part):
             return _line(_running(part))
         if isinstance(part, TextPart) and not part.done:
@@ -89,6 +91,12 @@ def _working(turn: TurnState) -> str:
 
 def _is_work(call: CallPart) -> bool:
     return not call.done and call.kind != "think"  # a plan stays open all along
+
+
+def _helper(call: CallPart) -> str:
+    """What the sub-agent is called that this call started; empty where it started none."""
+    found = next((item for item in call.content if item.get("type") == "subagent"), None)
+    return "" if found is None else str(found.get("agent") or found.get("title") or "A helper")
 
 
 def _running(call: CallPart) -> str:

@@ -1,6 +1,7 @@
 /** Commit and discard: says which files, refuses when they have moved on, and a discard can be taken back. */
 
 import { explain } from "../api";
+import { counted } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { call, type Uncommitted, v1 } from "../v1";
@@ -24,7 +25,7 @@ async function choose(view: SessionView): Promise<Chosen> {
     box.checked = true;
     box.value = file.path;
     const label = make("label", "check");
-    label.append(box, make("code", "", file.path), make("span", "pm", file.binary ? "binary" : ` +${file.added} −${file.removed}`));
+    label.append(box, make("code", "", file.path), file.binary ? make("span", "pm", "binary") : counted(file.added, file.removed));
     list.append(label);
     return box;
   });

@@ -3,6 +3,7 @@
 import { explain } from "../api";
 import { attachmentView } from "../conversation/rows";
 import { dangers } from "../conversation/danger";
+import { base64 } from "../conversation/pieces";
 import { active, type Approval, type CallPart, offeredDraft, type SessionState, statusOf, waitingApproval } from "../conversation/state";
 import { price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
@@ -35,6 +36,7 @@ export class Composer {
   private readonly files = make("div", "attached");
   private readonly model = make("select", "pick");
   private readonly mode = make("select", "pick");
+  private readonly copy = make("span", "own-copy");
   private readonly suggestions: Suggestions;
   private attached: Attachment[] = [];
   /** A turn runs. */
@@ -99,7 +101,8 @@ export class Composer {
     this.mode.addEventListener("change", () => void this.attempt(() => call("PATCH", `/sessions/${encodeURIComponent(this.id)}`, { config: { approvals: this.mode.value } })));
     this.denying.id = "deny-and-say";
     this.allowing.id = "allow-and-add";
-    row.append(add, input, this.model, this.mode, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
+    this.copy.append(icon("branch"), make("span", "", "own copy"));
+    row.append(add, input, this.model, this.mode, this.copy, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
     this.showAnswers();
     return row;
   }
@@ -183,6 +186,8 @@ export class Composer {
     this.area.placeholder = hint(state);
     const chosen = String(state.config?.["approvals"] ?? "ask");
     if (document.activeElement !== this.mode) this.mode.value = chosen;
+    this.copy.hidden = !state.worktree;
+    this.copy.title = state.worktree?.branch ? `It works in its own copy of the folder, on the branch ${state.worktree.branch}` : "";
     this.showAnswers();
     if (this.restored) this.saveLater();
     this.restored = false;
@@ -323,13 +328,6 @@ export function joined(written: string, text: string, before: string): string {
   const offer = before && text.startsWith(`${before}\n`) ? text.slice(before.length + 1) : text;
   if (written.includes(offer)) return written;
   return written ? `${written}\n${offer}` : offer;
-}
-
-async function base64(file: File): Promise<string> {
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
-  return btoa(text);
 }
 
 function hint(state: SessionState): string {

@@ -9,6 +9,8 @@ import { type Grant, v1 } from "../v1";
 import type { SessionView } from "./sessionView";
 import { cost, tokens } from "./time";
 
+/** Of a message: what fits into two lines. */
+const MESSAGE = 60;
 /** Turns in the table; older ones are in the export. */
 const TURNS = 200;
 
@@ -76,10 +78,15 @@ export class Details {
     for (const turn of [...turns].reverse()) {
       const row = make("tr");
       const used = (turn.usage?.input ?? 0) + (turn.usage?.output ?? 0);
-      const cells = [turn.message.text.slice(0, 60), who(turn.by), turn.ended ? duration(turn.ended - turn.started) : "runs", used ? tokens(used) : "unknown", turn.usage?.cost ? cost(turn.usage.cost) : "unknown"];
+      const cells = [shortened(turn.message.text), who(turn.by), turn.ended ? duration(turn.ended - turn.started) : "runs", used ? tokens(used) : "unknown", turn.usage?.cost ? cost(turn.usage.cost) : "unknown"];
       row.append(...cells.map((text) => make("td", "", text)));
       table.append(row);
     }
     return [make("h2", "", "Turn by turn"), table];
   }
+}
+
+/** The beginning of a message, which tells it from the others. */
+function shortened(text: string): string {
+  return text.length > MESSAGE ? `${text.slice(0, MESSAGE).trimEnd()}…` : text;
 }

@@ -87,8 +87,10 @@ export function ownerOf({ owner, by = "" }: Row["session"]): string {
 export const lastName = (path: string) => path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
 export const ofTask = ({ session }: Row) => (session.by ?? "").startsWith("task:");
 
-export function entryOfSession({ session, activity = "", since, waiting = [] }: Row): Entry {
-  const state = stateOf(session, waiting);
+/** `helper`: one that it sent out and that waits for a person; then so does the session. */
+export function entryOfSession({ session, ...own }: Row, helper?: Row): Entry {
+  const { activity = "", since, waiting = [] } = helper && !own.waiting?.length ? helper : own;
+  const state = stateOf(helper ? { ...session, status: "waiting" } : session, waiting);
   const moving = state === "need" || state === "ask" || state === "work";
   const { additions = 0, deletions = 0, files = 0 } = session.changes ?? {};
   return {

@@ -29,6 +29,8 @@ export class Feed {
   live = false;
   /** Since when the host is out of reach. */
   downSince: number | undefined;
+  /** When it is tried again. */
+  retryAt = 0;
   private retry = FIRST_RETRY_MS;
   private readonly listeners = new Set<() => void>();
   private told = false;
@@ -50,8 +52,9 @@ export class Feed {
     const rows = [...this.rows.values()];
     const tasks = rows.filter(ofTask);
     const sessions = rows.filter((row) => !ofTask(row) && row.session.origin?.kind !== "agent" && (row.session.archived === true) === archived);
-    if (archived) return sessions.map(entryOfSession);
-    return [...sessions.map(entryOfSession), ...[...this.jobs.values()].map((job) => entryOfJob(job, tasks))];
+    if (archived) return sessions.map((row) => entryOfSession(row));
+    const asking = new Map(rows.filter(({ session, waiting }) => session.origin?.kind === "agent" && waiting?.length).map((row) => [row.session.parent ?? "", row]));
+    return [...sessions.map((row) => entryOfSession(row, asking.get(row.session.id))), ...[...this.jobs.values()].map((job) => entryOfJob(job, tasks))];
   }
 
   /** How many things wait for a person, everywhere. */
@@ -118,6 +121,7 @@ export class Feed {
       if (whole) void this.checkLogin();
       this.downSince ??= Date.now();
       this.tell();
+      this.retryAt = Date.now() + this.retry;
       setTimeout(() => this.connect(), this.retry);
       this.retry = Math.min(2 * this.retry, LAST_RETRY_MS);
     };

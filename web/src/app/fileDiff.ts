@@ -5,6 +5,7 @@ import { colourLines } from "../conversation/diffColours";
 import { type DiffLine, pairs } from "../conversation/diffLines";
 import { exact } from "../conversation/pieces";
 import { make, makeButton } from "../page";
+import { binaryView, type ReadSide } from "./binary";
 import { type Comment, linesWord } from "./comments";
 import type { FileView } from "./review";
 
@@ -14,13 +15,15 @@ export interface LineActs {
   /** `from`: the first of several lines, of which `line` is the last. */
   write(line: DiffLine, side: "old" | "new", from?: number): void;
   remove(comment: Comment): void;
+  /** The file as a whole, before or after the change. */
+  side: ReadSide;
 }
 
 /** More lines of one file than this are not drawn at once. */
 const MOST = 3000;
 
 export function fileDiff(content: HTMLElement, file: FileView, beside: boolean, acts: LineActs): void {
-  if (file.binary) return content.replaceChildren(make("p", "soft pad", "A binary file: there are no lines to read."));
+  if (file.binary) return void binaryView(content, file.path, acts.side);
   if (!file.lines) return content.replaceChildren(make("p", "soft pad", "The change is too long to be shown here."));
   const lines = file.lines.slice(0, MOST);
   const view = make("div", beside ? "diff beside" : "diff unified");

@@ -1,7 +1,7 @@
 /** The border between two columns: dragged, moved with the arrow keys, set back with a double click, remembered. */
 
 import { make } from "../page";
-import { remember, remembered } from "./preferences";
+import { remember, remembered, sizeClass } from "./preferences";
 
 export interface Grip {
   name: string;
@@ -15,8 +15,6 @@ export interface Grip {
 }
 
 const STEP = 16;
-/** Widths belong to a kind of screen. */
-const sizeClass = () => (window.innerWidth >= 1800 ? "large" : window.innerWidth >= 1280 ? "middle" : "small");
 
 /** `column`: what gets wider and narrower; the grip stands at its edge. */
 export function grip(column: HTMLElement, { name, property, label, first, least, most, towards }: Grip): void {

@@ -2,6 +2,7 @@
 
 import { Conversation } from "../conversation/conversation";
 import { Stream } from "../conversation/stream";
+import { duration } from "../conversation/words";
 import { make, makeButton } from "../page";
 import type { Feed } from "./feed";
 import { icon } from "../icons";
@@ -13,13 +14,16 @@ const lower = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 export class Helper {
   readonly element = make("details", "helper");
   private readonly summary = make("summary");
+  conversation: Conversation | undefined;
   private stream: Stream | undefined;
   private shown = "";
   private readonly ticking = setInterval(() => this.show(), 1000);
   private readonly unwatch: () => void;
 
+  /** `name`: what its agent calls it, where that is known. */
   constructor(
     private readonly id: string,
+    private readonly name: string,
     private readonly feed: Feed,
   ) {
     this.element.append(this.summary);
@@ -33,14 +37,24 @@ export class Helper {
     if (!row) return;
     const { status, title } = row.session;
     const working = status === "running" || status === "waiting";
-    const text = working ? `${title || "A helper"} helps: ${lower(row.activity ?? "")}` : `${title || "A helper"} helped${status === "failed" ? ": failed" : ""}`;
-    const clock = working && row.since ? elapsed(Date.now() - row.since) : "";
-    const shown = `${text} ${clock}`;
+    const name = this.name || title || "A helper";
+    const did = status === "failed" ? "failed" : title === name ? "" : title;
+    const text = working ? ` helps: ${lower(row.activity ?? "")}` : ` helped${did ? `: ${did}` : ""}`;
+    const clock = working && row.since ? elapsed(Date.now() - row.since) : duration((row.session.moved ?? 0) - row.session.created);
+    const shown = `${name} ${status} ${text} ${clock}`;
     if (this.shown === shown) return;
     this.shown = shown;
-    this.summary.classList.toggle("working", working);
-    const sign = status === "waiting" ? icon("need") : working ? icon("work", "spin") : icon(status === "failed" ? "failed" : "done");
-    this.summary.replaceChildren(sign, make("span", "", text), make("span", "call-word", clock));
+    if (status === "waiting") this.element.open = true; // what it asks is seen without a click
+    const sign = make("span", `call-sign ${status === "waiting" ? "waiting" : working ? "running" : status === "failed" ? "bad" : ""}`);
+    sign.append(status === "waiting" ? icon("need") : working ? icon("work", "spin") : icon(status === "failed" ? "failed" : "jobs"));
+    const line = make("span", "call-title");
+    line.append(make("b", "", name), text);
+    this.summary.replaceChildren(sign, line, make("span", "call-word", clock));
+  }
+
+  /** It asks something. */
+  get waits(): boolean {
+    return this.feed.rows.get(this.id)?.session.status === "waiting";
   }
 
   private open(): void {
@@ -53,13 +67,14 @@ export class Helper {
     end.hidden = true;
     const link = make("a", "", "Open it as a session");
     link.href = sessionAddress(this.id);
-    const conversation = new Conversation(view, end, {
+    const conversation = (this.conversation = new Conversation(view, end, {
       attempt: async (work) => work().then(() => true, () => false),
       cwd: () => this.feed.rows.get(this.id)?.session.cwd ?? "",
+      agent: () => this.name,
       fork: () => undefined,
       resume: () => undefined,
       files: () => undefined,
-    });
+    }));
     this.element.append(view, link);
     this.stream = new Stream(this.id, { opened: (state) => conversation.open(state), moved: (state, events) => conversation.move(state, events), gone: () => view.replaceChildren("It is gone.") });
     void this.stream.open();

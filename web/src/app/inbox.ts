@@ -2,14 +2,16 @@
 
 import { root } from "../root";
 import { explain } from "../api";
-import { approvalCard } from "../conversation/approval";
+import { approvalCard, question } from "../conversation/approval";
+import { countOf, linesOf } from "../conversation/diffLines";
+import { counted, exact, plain } from "../conversation/pieces";
 import { questionCard } from "../conversation/question";
 import type { Approval, CallPart, QuestionPart } from "../conversation/state";
 import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { call } from "../v1";
 import { lastName } from "./entries";
-import { icon } from "../icons";
+import { type Icon, icon } from "../icons";
 import type { Shell, View } from "./shell";
 import { clock, span } from "./time";
 
@@ -40,6 +42,8 @@ interface Answer {
 
 /** A card that has only just come takes no key: it was meant for another. */
 const SETTLED_MS = 400;
+/** So long a yes can be taken back: it is sent afterwards, or at once when somebody leaves. */
+const HELD_MS = 3_000;
 /** Answers of today that are listed. */
 const HISTORY = 20;
 
@@ -56,6 +60,10 @@ export class Inbox implements View {
   private opened = "";
   private answered: Answer[] = [];
   private rules = 0;
+  /** What somebody has allowed here and the host has yet to hear, by its id. */
+  private readonly held = new Map<string, () => void>();
+  private readonly sent = make("div", "held");
+  private readonly flush = () => [...this.held.values()].forEach((send) => send());
 
   /** `wanted`: what a notice is about; it is open, wherever it stands in the list. */
   constructor(
@@ -69,14 +77,18 @@ export class Inbox implements View {
     head.append(text);
     this.trouble.hidden = true;
     this.trouble.setAttribute("role", "alert");
+    this.sent.setAttribute("role", "status");
     const scroll = make("div", "scroll");
-    scroll.append(this.trouble, this.list);
+    scroll.append(this.trouble, this.sent, this.list);
     this.element.append(head, scroll);
+    window.addEventListener("pagehide", this.flush);
     this.unwatch = shell.feed.watch(() => void this.look());
     void this.look();
   }
 
   leave(): void {
+    window.removeEventListener("pagehide", this.flush);
+    this.flush();
     this.unwatch();
   }
 
@@ -91,7 +103,7 @@ export class Inbox implements View {
         call<{ waiting: Asked[] }>("GET", "/inbox"),
         call<{ answers: Answer[]; rules: number }>("GET", `/inbox/answered?since=${today}`),
       ]);
-      Object.assign(this, { waiting, answered: answers, rules });
+      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id)), answered: answers, rules });
       this.arrive();
       this.show();
     } catch (error) {
@@ -141,22 +153,58 @@ export class Inbox implements View {
       cwd: () => asked.cwd,
       agent: () => this.shell.feed.agentName(asked.agent),
       wholeChange: () => this.shell.go({ at: "session", id: asked.session, tab: "changes" }),
-      attempt: async (work: () => Promise<unknown>) => {
-        try {
-          await work();
-          this.done(asked);
-          return true;
-        } catch (error) {
-          this.say(explain(error));
-          this.known = "?";
-          void this.look();
-          return false;
-        }
+      attempt: async (work: () => Promise<unknown>, allows = false) => {
+        if (!allows) return this.answer(work, () => this.done(asked));
+        this.hold(asked, work);
+        return true;
       },
     };
     const card = asked.approval && asked.call ? approvalCard(asked.approval, asked.call, acts) : questionCard(asked.question as QuestionPart, acts);
     card.querySelector("h2")?.after(this.about(asked));
     return card;
+  }
+
+  private async answer(work: () => Promise<unknown>, done: () => void): Promise<boolean> {
+    try {
+      await work();
+      done();
+      return true;
+    } catch (error) {
+      this.say(explain(error));
+      this.lookAgain();
+      return false;
+    }
+  }
+
+  private lookAgain(): void {
+    this.known = "?";
+    void this.look();
+  }
+
+  /** A yes opens the next one at once, and can be taken back for a moment, while the agent has not begun. */
+  private hold(asked: Asked, work: () => Promise<unknown>): void {
+    const strip = make("div", "held-strip");
+    const end = () => {
+      clearTimeout(timer);
+      this.held.delete(asked.id);
+      strip.remove();
+    };
+    const send = () => {
+      end();
+      void this.answer(work, () => undefined);
+    };
+    const timer = setTimeout(send, HELD_MS);
+    this.held.set(asked.id, send);
+    const text = make("span", "strip-text");
+    text.append("Allowed: ", ...titleOf(asked));
+    const back = makeButton("btn small", "Take back", () => {
+      end();
+      this.opened = asked.id;
+      this.lookAgain();
+    });
+    strip.append(icon("done"), text, make("span", "spring"), back);
+    this.sent.append(strip);
+    this.done(asked);
   }
 
   private line(asked: Asked): HTMLElement {
@@ -167,7 +215,9 @@ export class Inbox implements View {
     });
     const text = make("span", "asked-text");
     const waits = span(Date.now() - asked.since);
-    text.append(make("span", "asked-title", asked.text), make("small", "", `${asked.title || "New session"} · ${lastName(asked.cwd)} · ${this.shell.feed.agentName(asked.agent)}${waits ? ` · waiting ${waits}` : ""}`));
+    const title = make("span", "asked-title");
+    title.append(...titleOf(asked));
+    text.append(title, make("small", "", `${asked.title || "New session"} · ${lastName(asked.cwd)} · ${this.shell.feed.agentName(asked.agent)}${waits ? ` · waiting ${waits}` : ""}`));
     const sign = make("span", "mark need");
     sign.append(icon(asked.question ? "ask" : "need"));
     row.append(sign, text, icon("down"));
@@ -201,9 +251,10 @@ export class Inbox implements View {
       ...this.answered.slice(0, HISTORY).map((answer) => {
         const row = make("a", "answered-row");
         row.href = `${root}/app/s/${encodeURIComponent(answer.session)}`;
+        const [name, ...words] = outcome(answer);
         const text = make("span", "asked-text");
-        text.append(make("span", "", answer.text || "A question"), make("small", "", [outcome(answer), answer.title].filter(Boolean).join(" · ")));
-        row.append(text, make("time", "soft", clock(answer.time)));
+        text.append(...words, ...(answer.title ? [` in ${answer.title}`] : []));
+        row.append(icon(name), text, make("time", "soft", clock(answer.time)));
         return row;
       }),
     );
@@ -236,8 +287,18 @@ export class Inbox implements View {
   }
 }
 
-/** What became of it, and who said so; a limit that passed is nobody's no. */
-function outcome({ by, allowed, question }: Answer): string {
-  if (by === "timeout") return "Nobody answered in time";
-  return `${who(by)} ${question ? (allowed ? "answered" : "declined") : allowed ? "allowed it" : "denied it"}`;
+/** As its card asks it; a command is named, so that it can be told from the others. */
+function titleOf({ approval, call: part, question: asked, cwd }: Asked): (string | HTMLElement)[] {
+  if (!approval || !part) return [plain(asked?.text ?? "")];
+  const command = approval.command ? [" ", make("code", "", exact(approval.command))] : [];
+  const { added, removed } = countOf(linesOf(approval.diff ?? ""));
+  return [...question(approval, part, cwd), ...command, ...(approval.diff ? [" ", counted(added, removed)] : [])];
+}
+
+/** What became of it, and who said so, with a sign; a limit that passed is nobody's no. */
+function outcome({ by, allowed, question: asked, text }: Answer): [Icon, HTMLElement, string] {
+  const what = text.replace(/^(Wants to|Asks:) /, "");
+  if (by === "timeout") return ["clock", make("b", "", "Nobody answered in time"), ` ${what}`];
+  const verb = asked ? (allowed ? "answered" : "declined") : allowed ? "allowed to" : "did not allow to";
+  return [allowed ? "done" : "close", make("b", "", `${who(by)} ${verb}`), ` ${what || "a question"}`];
 }

@@ -6,8 +6,7 @@ import { explain, type Job as EntryJob } from "../api";
 import { FlowChart } from "../chart/flowChart";
 import type { ChartGraph } from "../chart/graph";
 import { Zoom } from "../chart/zoom";
-import { counted } from "../conversation/callRows";
-import { plain } from "../conversation/pieces";
+import { counted, plain } from "../conversation/pieces";
 import { who } from "../conversation/words";
 import { make, makeButton, pause } from "../page";
 import { ask } from "../shortcuts";
@@ -367,7 +366,7 @@ export class JobView implements View {
       for (const { left, width, run } of bars) {
         const state = stateOf(run, run.task === waiting);
         const bar = makeButton(`bar-run ${state}`, "", () => this.choose(String(step.work)));
-        bar.style.left = `${left}%`;
+        bar.style.left = `min(${left}%, calc(100% - 8px))`; // a moment at the end is seen as well
         bar.style.width = `${width}%`;
         const took = span((run.ended ?? Date.now()) - run.started) || "a moment";
         bar.setAttribute("aria-label", `${step.name}: ${MARKS[state][2]}, ${took}, from ${clock(run.started)}`);
@@ -378,7 +377,7 @@ export class JobView implements View {
       return [make("span", "lane-name", step.name), lane];
     });
     const axis = make("div", "axis");
-    const ticks = to - from > 240_000 ? 4 : 2;
+    const ticks = to - from > 240_000 ? 3 : 2; // on lines of the grid
     for (let tick = 0; tick < ticks; tick++) axis.append(make("span", "", new Date(from + ((to - from) * tick) / (ticks - 1)).toLocaleTimeString([], { hour: "numeric", minute: "2-digit", ...(to - from < 300_000 ? { second: "2-digit" } : {}) })));
     this.time.replaceChildren(...rows, ...(rows.length ? [make("span"), axis] : [make("p", "soft", "Nothing has run yet.")]));
   }

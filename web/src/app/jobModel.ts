@@ -103,6 +103,7 @@ const EVERYDAY: [pattern: RegExp, words: string][] = [
   [/^Starting retry #(\d+)$/, "Retry $1 begins"],
   [/^Retry budget drained after 0 retries$/, "It may not try again"],
   [/^Retry budget drained after (\d+) retries$/, "All $1 retries are used up"],
+  [/^task succeeded$/, "The step succeeded"],
   [/^task failed \(criteria not satisfied\)$/, "The step failed: its check did not pass"],
   [/^toolExecuted check failed: missing tools: (.*)$/s, "The check failed: it has not used $1"],
 ];

@@ -1,13 +1,11 @@
 /** Every key of the workbench, in one table: what runs it and what the list behind `?` shows. */
 
 import { active } from "../conversation/state";
-import { make } from "../page";
-import { dialog } from "../shortcuts";
 import { v1 } from "../v1";
 import { rename } from "./sessionMenu";
 import type { Shell } from "./shell";
 
-interface Key {
+export interface Key {
   keys: string;
   text: string;
   /** False: it does not apply now, and the key stays the browser's. */
@@ -44,7 +42,7 @@ const step = (by: 1 | -1) => (shell: Shell) => {
   if (shell.inbox) return shell.inbox.step(by);
   const entry = shell.list.step(by);
   if (!entry) return false;
-  shell.open(entry);
+  shell.open(entry, true);
   return undefined;
 };
 
@@ -64,7 +62,7 @@ export const KEYS: Key[] = [
   { keys: "f", text: "Filter the list", run: (shell) => shell.list.search.focus() },
   { keys: "y", text: "Allow once what waits", run: (shell) => shell.answering?.press("y") ?? false },
   { keys: "n", text: "Deny what waits", run: (shell) => (shell.panel.hasFocus() ? shell.panel.step(1) : (shell.answering?.press("n") ?? false)) },
-  { keys: "a", text: "Allow more: the wider answers of the card", run: () => focusOn(".card.approval .answers button:enabled:not(.primary, .danger, .apart)") },
+  { keys: "a", text: "Allow more: the wider answers of the card", run: allowMore },
   { keys: "o", text: "Open or fold the block", run: (shell) => shell.session?.conversation.toggle() ?? false },
   { keys: ".", text: "More of the session", run: () => openMenu() },
   { keys: "1…9", text: "Choose an answer of the question that waits" },
@@ -85,12 +83,14 @@ export const KEYS: Key[] = [
   { keys: "Ctrl+Enter", text: "Tell the working agent now; in the changes: send the comments" },
   { keys: "Esc", text: "Close, leave a field" },
   { keys: "Esc Esc", text: "Stop the turn" },
-  { keys: "?", text: "This list", run: () => showKeys() },
+  { keys: "?", text: "This list", run: () => void import("./keyList").then(({ showKeys }) => showKeys(KEYS)) },
 ];
 
-function focusOn(selector: string): boolean {
-  const found = document.querySelector<HTMLElement>(`main ${selector}`);
-  found?.focus();
+/** Opens the menu of the wider answers, which says what each of them covers. An answer without a menu is only found: a key grants nothing. */
+function allowMore(): boolean {
+  const found = document.querySelector<HTMLElement>("main .card.approval .answers button:enabled:not(.primary, .danger, .apart)");
+  if (found?.matches("[aria-haspopup]")) found.click();
+  else found?.focus();
   return found !== null;
 }
 
@@ -150,17 +150,4 @@ export function keys(shell: Shell): void {
     const found = KEYS.find(({ run, keys: each }) => run && each === sequence) ?? KEYS.find(({ run, keys: each }) => run && each === wanted);
     if (found?.run && found.run(shell) !== false) event.preventDefault();
   });
-}
-
-function showKeys(): void {
-  const box = dialog("Keys");
-  box.addEventListener("close", () => box.remove());
-  const table = make("dl", "keys");
-  for (const { keys: each, text } of KEYS) {
-    const term = make("dt");
-    term.append(...each.split(/([+ ])/).map((piece) => (piece === "+" || piece === " " ? piece : make("kbd", "", piece.length === 1 ? piece.toUpperCase() : piece))));
-    table.append(term, make("dd", "", text));
-  }
-  box.append(table, make("p", "soft", "Single letters act only outside of fields, and can be switched off in the settings."));
-  box.showModal();
 }

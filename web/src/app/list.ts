@@ -1,7 +1,7 @@
 /** The list on the left: what needs you, what works, what stopped, what is done. Live, filtered, walked with the keys. */
 
 import { root } from "../root";
-import { plain } from "../conversation/pieces";
+import { counted, plain } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { type Hit, v1 } from "../v1";
 import { type Entry, fits, type Group, grouped, GROUPS, lastName, type State, wantsArchive } from "./entries";
@@ -330,6 +330,10 @@ export class ListView {
     return key === undefined ? undefined : this.rows.get(key)?.entry;
   }
 
+  focusOn(key: string): void {
+    this.rows.get(key)?.element.querySelector<HTMLElement>(".entry")?.focus();
+  }
+
   reveal(): void {
     this.rows.get(this.current)?.element.scrollIntoView({ block: "nearest" });
     if (this.feed.live) this.unseen = false;
@@ -411,7 +415,7 @@ class RowView {
     const sub = make("span", "sub");
     const act = make("span", "act", entry.line);
     act.title = entry.line;
-    if (entry.changes) act.append(" ", make("span", "plus", `+${entry.changes.additions}`), " ", make("span", "minus", `−${entry.changes.deletions}`));
+    if (entry.changes) act.append(" ", counted(entry.changes.additions, entry.changes.deletions));
     const where = make("span", "where", entry.folder);
     where.title = entry.cwd;
     where.append(make("span", "agent-name", ` · ${this.nameOf(entry.agent)}`));

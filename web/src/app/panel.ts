@@ -2,7 +2,7 @@
 
 import { make, makeButton } from "../page";
 import { icon } from "../icons";
-import { remember, remembered } from "./preferences";
+import { remember, remembered, sizeClass } from "./preferences";
 import type { Details } from "./details";
 import type { Review } from "./review";
 import type { SessionView } from "./sessionView";
@@ -11,6 +11,13 @@ import type { TerminalTab } from "./terminalTab";
 import type { Shell } from "./shell";
 
 export type Tab = "changes" | "terminal" | "details";
+
+/** What is to be seen: of a turn, in a file, at a line of it. */
+export interface Aim {
+  turn?: string;
+  file?: string;
+  line?: number;
+}
 
 const TABS: [Tab, string][] = [
   ["changes", "Changes"],
@@ -22,7 +29,7 @@ export class Panel {
   private readonly tabs = new Map<Tab, HTMLButtonElement>();
   private readonly body = make("div", "panel-body");
   private readonly count = make("span", "count");
-  private tab: Tab = (remembered("tab") as Tab | undefined) ?? "changes";
+  private tab: Tab = (remembered(this.key("tab")) as Tab | undefined) ?? "changes";
   private view: SessionView | undefined;
   private review: Review | undefined;
   private terminal: TerminalTab | undefined;
@@ -82,33 +89,49 @@ export class Panel {
     this.terminal?.leave();
     this.terminal = undefined;
     this.showCount();
-    if (remembered("panel") === "open" && window.innerWidth >= 1280) this.open(this.tab);
-    else if (this.isOpen) void this.fill();
+    // What opened by itself for one session is not wanted for the next; neither is what lies over a conversation.
+    if (window.innerWidth >= 1280 && remembered(this.key("panel")) === "open") this.show(this.tab);
+    else if (this.isOpen) this.hide();
   }
 
-  open(tab: Tab, { turn, file }: { turn?: string; file?: string } = {}): void {
+  /** Somebody wants it: it is remembered for this kind of screen, and the address says so. */
+  open(tab: Tab, aim: Aim = {}): void {
     if (!this.view) return;
+    remember(this.key("tab"), tab);
+    remember(this.key("panel"), "open");
+    this.show(tab, aim);
+    this.shell.noteTab(tab, aim.file, aim.line);
+  }
+
+  private show(tab: Tab, { turn, file, line }: Aim = {}): void {
     this.tab = tab;
-    remember("tab", tab);
-    remember("panel", "open");
     document.body.dataset["panel"] = "open";
     if (this.shell.phone) document.body.dataset["at"] = "panel";
     this.shell.landmarks();
     this.filled = this.fill();
     void this.filled.then(() => {
-      if (tab === "changes" && (turn !== undefined || file !== undefined)) this.review?.aim(turn, file);
+      if (tab === "changes" && (turn !== undefined || file !== undefined)) this.review?.aim(turn, file, line);
     });
+  }
+
+  private key(name: "panel" | "tab"): string {
+    return `${name}.${sizeClass()}`;
   }
 
   /** `away`: the place has none; it is not what somebody wants remembered. */
   close(away = false): void {
-    if (!away) remember("panel", "closed");
+    if (!away) remember(this.key("panel"), "closed");
+    if (!away) this.shell.noteTab();
     if (document.body.dataset["at"] === "panel") document.body.dataset["at"] = "main";
     this.shell.landmarks();
     if (away && !this.shell.phone && this.shell.session) return;
+    if (away && !this.shell.session) this.view = undefined;
+    this.hide();
+  }
+
+  private hide(): void {
     document.body.dataset["panel"] = "closed";
     this.element.hidden = true;
-    if (away && !this.shell.session) this.view = undefined;
     this.terminal?.leave();
     this.terminal = undefined;
   }
@@ -157,7 +180,7 @@ export class Panel {
     // Somebody may have gone on meanwhile.
     if (this.view !== view || this.tab !== tab || !this.isOpen) return;
     if ("Review" in module) {
-      this.review ??= new module.Review(view);
+      this.review ??= new module.Review(view, (file, line) => this.shell.noteTab("changes", file, line));
       this.body.replaceChildren(this.review.element);
       void this.review.load();
     } else if ("Details" in module) {
@@ -194,9 +217,9 @@ export class Panel {
   /** By itself only once, at the first change of a session, where there is room for it and nobody has closed it. */
   private openOnce(view: SessionView): void {
     const key = `opened.${view.id}`;
-    if (this.count.hidden || window.innerWidth < 1280 || remembered("panel") === "closed" || remembered(key)) return;
+    if (this.count.hidden || window.innerWidth < 1280 || remembered(this.key("panel")) === "closed" || remembered(key)) return;
     remember(key, "yes");
-    this.open("changes");
+    this.show("changes");
   }
 
   // -- keys in the changes ------------------------------------------------------------------------------------------

@@ -50,6 +50,9 @@ export function watchLook(): void {
   for (const query of ["(prefers-color-scheme: dark)", "(prefers-contrast: more)"]) window.matchMedia(query).addEventListener("change", applyLook);
 }
 
+/** Widths, and whether the panel is open, belong to a kind of screen. */
+export const sizeClass = () => (window.innerWidth >= 1800 ? "large" : window.innerWidth >= 1280 ? "middle" : "small");
+
 /** Widths, tabs and folded groups: small things that are remembered as they are left. */
 export function remembered(name: string): string | undefined {
   return localStorage.getItem(`portico.${name}`) ?? undefined;

@@ -5,14 +5,15 @@ import { root } from "../root";
 import { explain } from "../api";
 import { changedFiles } from "../conversation/changes";
 import { countOf, type DiffLine, filesOf, linesOf } from "../conversation/diffLines";
-import { exact, relative } from "../conversation/pieces";
+import { counted, exact, relative } from "../conversation/pieces";
 import { active, waitingApproval } from "../conversation/state";
 import { make, makeButton } from "../page";
 import { ask } from "../shortcuts";
 import { type ChangedFile, v1 } from "../v1";
 import { type Comment, hasMoved, linesWord, loadComments, messageOf, quoteOf, saveComments } from "./comments";
 import { commitDialog, discardDialog } from "./commit";
-import { fileDiff, type LineActs } from "./fileDiff";
+import { fileDiff } from "./fileDiff";
+import { fileTree } from "./fileTree";
 import { icon } from "../icons";
 import { prefer, remember, remembered, setPreference } from "./preferences";
 import type { SessionView } from "./sessionView";
@@ -32,12 +33,14 @@ export interface FileView {
 
 /** Files whose changes are longer are folded. */
 const FOLD_LINES = 400;
+/** More files than this are shown by their folders, and their changes folded. */
+const TREE_FILES = 200;
 const path = (id: string) => `/sessions/${encodeURIComponent(id)}`;
 
 export class Review {
   readonly element = make("div", "review");
   private readonly scope = make("select", "pick");
-  private readonly total = make("span", "pm");
+  private readonly total = make("span");
   private readonly unified = makeButton("", "Unified", () => this.setMode(false));
   private readonly beside = makeButton("", "Side by side", () => this.setMode(true));
   private readonly news = makeButton("news", "", () => void this.load(true));
@@ -49,12 +52,17 @@ export class Review {
   private comments: Comment[];
   private current = "";
   private wanted = "";
+  private wantedLine: number | undefined;
   private seen: string | undefined;
   /** The changes as they stood when somebody last looked here; undefined: nobody has. */
   private readonly looked: Record<string, string> | undefined;
   private loading = 0;
 
-  constructor(private readonly view: SessionView) {
+  /** `noteAt`: what somebody looks at, for the address. */
+  constructor(
+    private readonly view: SessionView,
+    private readonly noteAt: (file: string, line?: number) => void,
+  ) {
     this.comments = loadComments(view.id);
     this.looked = parsed(remembered(`looked.${view.id}`));
     this.scope.setAttribute("aria-label", "Which changes");
@@ -74,12 +82,13 @@ export class Review {
   // -- loading ------------------------------------------------------------------------------------------------------
 
   /** A turn, or a file of it, somebody wants to see. */
-  aim(turn: string | undefined, file: string | undefined): void {
+  aim(turn: string | undefined, file: string | undefined, line?: number): void {
     if (turn !== undefined) {
       this.fillScope();
       this.scope.value = turn;
     }
     if (file !== undefined) this.wanted = file;
+    this.wantedLine = line;
     void this.load();
   }
 
@@ -108,7 +117,7 @@ export class Review {
       if (!same || fresh || this.body.childElementCount === 0) {
         this.files = files;
         this.show();
-      }
+      } else this.goWhereWanted();
     } catch (error) {
       if (mine === this.loading) this.note.textContent = explain(error);
     }
@@ -214,26 +223,35 @@ export class Review {
     this.showModes();
     const added = this.files.reduce((sum, file) => sum + file.added, 0);
     const removed = this.files.reduce((sum, file) => sum + file.removed, 0);
-    this.total.replaceChildren(...(this.files.length ? [make("span", "good", `+${added}`), " ", make("span", "bad", `−${removed}`)] : []));
+    this.total.replaceChildren(...(this.files.length ? [counted(added, removed)] : []));
     if (!this.files.some((file) => file.path === this.current)) this.current = this.files[0]?.path ?? "";
-    this.names.replaceChildren(...this.files.map((file) => this.name(file)));
+    const many = this.files.length > TREE_FILES;
+    this.names.replaceChildren(...(many ? fileTree(this.files, (file) => this.name(file)) : this.files.map((file) => this.name(file))));
     this.names.hidden = this.files.length === 0;
     const [top, beside] = [this.body.scrollTop, this.sideBySide];
     this.body.replaceChildren(...this.files.map((file) => this.file(file, beside)));
     this.body.scrollTop = top;
     this.showFoot();
-    if (this.wanted) this.goTo(this.wanted);
+    this.goWhereWanted();
+  }
+
+  private goWhereWanted(): void {
+    if (!this.wanted) return;
+    this.goTo(this.wanted, this.wantedLine);
     this.wanted = "";
+    this.wantedLine = undefined;
   }
 
   private name(file: FileView): HTMLElement {
-    const row = makeButton("file", "", () => this.goTo(file.path));
+    const row = makeButton("file", "", () => {
+      this.goTo(file.path);
+      this.noteAt(file.path);
+    });
+    row.dataset["name"] = file.path;
     if (file.path === this.current) row.setAttribute("aria-current", "true");
     const name = make("span", "file-name");
     name.append(make("bdi", "", exact(file.from ? `${file.from} → ${file.path}` : file.path)));
-    const counts = make("span", "pm");
-    if (file.binary) counts.textContent = "binary";
-    else counts.append(make("span", "good", `+${file.added}`), " ", make("span", "bad", `−${file.removed}`));
+    const counts = file.binary ? make("span", "pm", "binary") : counted(file.added, file.removed);
     const tick = make("span", "tick");
     if (!file.asked && this.isNew(file) && !this.isViewed(file)) {
       const dot = make("i", "dot");
@@ -263,21 +281,33 @@ export class Review {
     if (file.asked) head.append(title, make("span", "pill need", "not written yet"));
     else head.append(title, ...(file.status === "modified" ? [] : [make("span", "pill", STATUS[file.status])]), label);
     const content = make("div");
-    const acts: LineActs = {
-      comments: this.comments.filter((comment) => comment.path === file.path),
-      moved: (comment) => hasMoved(comment, file.lines),
-      write: (line, side, from) => this.write(file, line, side, content, beside, from),
-      remove: (comment) => this.remove(comment),
-    };
-    const long = (file.lines?.length ?? 0) > FOLD_LINES;
-    const fill = () => fileDiff(content, file, beside, acts);
+    const long = (file.lines?.length ?? 0) > FOLD_LINES || this.files.length > TREE_FILES;
+    const fill = () => this.fill(content, file, beside);
     if (viewed.checked || long) {
-      content.append(makeButton("link", long && !viewed.checked ? `Show ${file.lines?.length} lines` : "Show the change", fill));
+      content.append(makeButton("link", long && !viewed.checked && file.lines ? `Show ${file.lines.length} lines` : "Show the change", fill));
     } else {
       fill();
     }
     section.append(head, content);
     return section;
+  }
+
+  private fill(content: HTMLElement, file: FileView, beside: boolean): void {
+    fileDiff(content, file, beside, {
+      comments: this.comments.filter((comment) => comment.path === file.path),
+      moved: (comment) => hasMoved(comment, file.lines),
+      write: (line, side, from) => this.write(file, line, side, content, beside, from),
+      remove: (comment) => this.remove(comment),
+      side: (side) => this.side(file, side),
+    });
+  }
+
+  private async side(file: FileView, side: "before" | "after"): Promise<Blob | undefined> {
+    const scope = this.scope.value;
+    const query = new URLSearchParams({ path: (side === "before" && file.from) || file.path, side });
+    if (scope !== "" && scope !== "looked" && scope !== "uncommitted") query.set("turn", scope);
+    const response = await get(`${path(this.view.id)}/${scope === "uncommitted" ? scope : "changes"}/file?${query}`);
+    return response.ok ? response.blob() : undefined; // it was not there, or is too large to be shown
   }
 
   private showFoot(): void {
@@ -316,14 +346,18 @@ export class Review {
     return true;
   }
 
-  private goTo(name: string): void {
+  /** `line`: of the file as it is now, as `#L17` in an address means it. */
+  private goTo(name: string, line?: number): void {
     this.current = this.files.find((file) => file.path === name)?.path ?? this.current;
-    for (const [index, file] of this.files.entries()) {
-      const row = this.names.children[index];
-      if (file.path === this.current) row?.setAttribute("aria-current", "true");
-      else row?.removeAttribute("aria-current");
+    for (const row of this.names.querySelectorAll<HTMLElement>(".file")) {
+      if (row.dataset["name"] === this.current) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
     }
-    this.body.querySelector(`[data-path="${CSS.escape(this.current)}"]`)?.scrollIntoView({ block: "start" });
+    const section = this.body.querySelector(`[data-path="${CSS.escape(this.current)}"]`);
+    const row = line === undefined ? undefined : section?.querySelector<HTMLElement>(`[data-new="${line}"]`);
+    if (!row) return section?.scrollIntoView({ block: "start" });
+    row.scrollIntoView({ block: "center" });
+    row.querySelector<HTMLElement>(".line-number")?.focus({ preventScroll: true });
   }
 
   /** The next or previous changed place. */
@@ -364,7 +398,7 @@ export class Review {
       if (!area.value.trim()) return form.remove();
       this.comments.push({ id: String(Date.now()) + Math.random(), path: file.path, side, line: number, ...(from === undefined ? {} : { from }), quote: quoteOf(file.lines, side, from ?? number, number) ?? line.text, text: area.value.trim() });
       this.store();
-      fileDiff(content, file, beside, { comments: this.comments.filter((each) => each.path === file.path), moved: (each) => hasMoved(each, file.lines), write: (l, s, f) => this.write(file, l, s, content, beside, f), remove: (each) => this.remove(each) });
+      this.fill(content, file, beside);
       this.showFoot();
       content.querySelector<HTMLElement>(`[data-${side}="${number}"] .line-number`)?.focus();
     };
@@ -384,6 +418,7 @@ export class Review {
     });
     row.after(form);
     area.focus();
+    this.noteAt(file.path, side === "new" ? number : undefined);
   }
 
   /** False: there is nothing to send. */
@@ -431,8 +466,10 @@ export class Review {
 
 const STATUS: Record<ChangedFile["status"], string> = { added: "new", modified: "", deleted: "deleted", renamed: "renamed" };
 
+const get = (address: string) => fetch(`${root}/v1${address}`, { cache: "no-store", headers: keyHeader() });
+
 async function text(address: string): Promise<string> {
-  const response = await fetch(`${root}/v1${address}`, { cache: "no-store", headers: keyHeader() });
+  const response = await get(address);
   return response.ok ? response.text() : "";
 }
 

@@ -2,13 +2,12 @@
 
 import { explain } from "../api";
 import { Conversation } from "../conversation/conversation";
-import { plain, relative } from "../conversation/pieces";
-import { commandOf, kindOf, subjectOf } from "../conversation/calls";
-import { QueueView } from "../conversation/queue";
+import { type Acts, counted, plain, relative } from "../conversation/pieces";
+import { commandOf, helperName, kindOf, subjectOf } from "../conversation/calls";
+import type { QueueView } from "../conversation/queue";
 import { active, type LogRecord, type Part, type SessionState, statusOf, type Turn, waits } from "../conversation/state";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
-import { dialog } from "../shortcuts";
 import { v1 } from "../v1";
 import { Announcer } from "./announcer";
 import { Composer } from "./composer";
@@ -17,6 +16,7 @@ import type { Feed } from "./feed";
 import { Helper } from "./helper";
 import { icon } from "../icons";
 import { MessageMap } from "./messageMap";
+import type { Aim, Tab } from "./panel";
 import { type Place, pathOf } from "./router";
 import { sessionMenu } from "./sessionMenu";
 import { cost, elapsed, tokens } from "./time";
@@ -25,7 +25,7 @@ export interface Frame {
   feed: Feed;
   go(place: Place, replace?: boolean): void;
   /** Opens the panel on the right at one of its tabs. */
-  panelAt(tab: "changes" | "terminal" | "details", aim?: { turn?: string; file?: string }): void;
+  panelAt(tab: Tab, aim?: Aim): void;
   /** Something about the session in view has changed. */
   changed(view: SessionView, what: "opened" | "state" | "delta"): void;
   titled(text: string): void;
@@ -47,13 +47,17 @@ export class SessionView {
   private readonly status = make("span", "status");
   private readonly toggle: HTMLButtonElement;
   private readonly trouble = make("p", "trouble");
-  private readonly queue: QueueView;
+  private queue: QueueView | undefined;
+  private readonly queueView = make("section");
   private readonly now = make("div", "now");
   private readonly sticky = make("button", "sticky");
   private readonly stream: Stream;
+  private readonly acts: Acts;
   private readonly announcer = new Announcer();
   private readonly map: MessageMap;
   private readonly helpers = new Map<string, Helper>();
+  /** Calls whose helper the list has yet to tell of. */
+  private readonly expected = new Set<string>();
   private ticking: ReturnType<typeof setInterval> | undefined;
   private heard = Date.now();
   private shownNow = "";
@@ -83,7 +87,7 @@ export class SessionView {
     end.hidden = true;
     this.sticky.type = "button";
     this.sticky.hidden = true;
-    const acts = {
+    const acts: Acts = {
       attempt: (work: () => Promise<unknown>) => this.attempt(work),
       cwd: () => this.state?.cwd ?? "",
       agent: () => this.agentName,
@@ -92,18 +96,17 @@ export class SessionView {
       fork: (turn: string) => void this.fork(turn),
       resume: () => void this.attempt(() => v1.resume(this.id)),
       files: (turn: string) => this.frame.panelAt("changes", { turn }),
-      resend: (turn: Turn) => this.resend(turn),
+      resend: (turn: Turn) => void import("./resend").then((module) => module.resend(this, this.frame, turn)),
       helper: (callId: string) => this.helperOf(callId),
     };
     this.conversation = new Conversation(view, end, acts);
-    const queue = make("section");
-    queue.id = "queue";
-    queue.setAttribute("aria-label", "Waiting messages");
-    queue.hidden = true;
-    this.queue = new QueueView(queue, acts);
+    this.acts = acts;
+    this.queueView.id = "queue";
+    this.queueView.setAttribute("aria-label", "Waiting messages");
+    this.queueView.hidden = true;
     this.composer = new Composer(id, (work) => this.attempt(work), (text) => this.say(text));
     const dock = make("div", "dock");
-    dock.append(this.now, queue, this.composer.element);
+    dock.append(this.now, this.queueView, this.composer.element);
     const middle = make("div", "middle");
     this.map = new MessageMap((turn) => this.conversation.goToMessage(turn));
     middle.append(this.sticky, view, this.map.element, end);
@@ -204,11 +207,13 @@ export class SessionView {
     const now = this.state;
     if (!now) return;
     const status = statusOf(now);
+    for (const call of this.expected) this.conversation.refresh(call);
+    const asks = this.helperAsking() !== undefined;
     const interrupted = !active(now) && now.turns?.at(-1)?.outcome === "interrupted" && !now.rewound;
     const title = now.title || "New session";
     this.title.textContent = title;
     this.title.title = title;
-    const [look, word] = now.closed ? ["closed", "Closed"] : now.archived && !active(now) ? ["archived", "Archived"] : interrupted ? ["interrupted", "Interrupted"] : ([status, WORDS[status]] as const);
+    const [look, word] = now.closed ? ["closed", "Closed"] : now.archived && !active(now) ? ["archived", "Archived"] : interrupted ? ["interrupted", "Interrupted"] : asks ? ["waiting", WORDS.waiting] : ([status, WORDS[status]] as const);
     if (this.status.textContent !== word) this.status.textContent = word;
     this.status.className = `status ${look}`;
     this.status.hidden = word === "";
@@ -220,27 +225,32 @@ export class SessionView {
     // A card may be there before the host has told what its agents are called.
     for (const asking of this.element.querySelectorAll(".asking")) if (asking.textContent !== this.agentName) asking.textContent = this.agentName;
     this.showToggle();
-    this.queue.show(now);
+    if (this.queue) this.queue.show(now);
+    else if (now.queue?.length) void this.openQueue();
     this.composer.show(now);
     this.showNow();
     this.frame.titled(title);
   }
 
+  /** Its code is loaded with the first message that waits. */
+  private async openQueue(): Promise<void> {
+    const { QueueView: View } = await import("../conversation/queue");
+    this.queue ??= new View(this.queueView, this.acts);
+    if (this.state) this.queue.show(this.state);
+  }
+
   private showToggle(): void {
     const changes = this.frame.feed.rows.get(this.id)?.session.changes;
     this.toggle.replaceChildren(icon("panel"), make("span", "vh", `Show ${changes?.files ?? 0} changed files, terminal and details`));
-    if (changes?.files) {
-      const pm = make("span", "pm");
-      pm.append(make("span", "good", `+${changes.additions ?? 0}`), " ", make("span", "bad", `−${changes.deletions ?? 0}`));
-      this.toggle.append(pm);
-    }
+    if (changes?.files) this.toggle.append(counted(changes.additions ?? 0, changes.deletions ?? 0));
   }
 
   /** The truth in one sentence; nothing while nothing happens. */
   private showNow(): void {
     const state = this.state;
     const turn = state && active(state);
-    const text = state && turn ? nowOf(turn, Date.now() - this.heard) : undefined;
+    const asking = turn && this.helperAsking();
+    const text = asking ? HELPER_WAITS : state && turn ? nowOf(turn, Date.now() - this.heard) : undefined;
     const key = JSON.stringify(text?.slice(0, 3));
     if (!turn || !text) {
       if (this.shownNow) this.now.replaceChildren();
@@ -323,35 +333,17 @@ export class SessionView {
     return this.attempt(async () => this.frame.go({ at: "session", id: (await v1.fork(this.id, turn)).id }));
   }
 
-  /** The conversation goes back to before this turn, and its message into the field. */
-  private resend(turn: Turn): void {
-    const turns = this.state?.turns ?? [];
-    const at = turns.indexOf(turn);
-    const before = turns[at - 1];
-    const box = dialog("Edit and resend");
-    box.addEventListener("close", () => box.remove());
-    const later = turns.length - at;
-    const text = make("p", "", `What came from this message on (${later} ${later === 1 ? "turn" : "turns"}) is forgotten here; files stay as they are. Or continue in a copy, and this session stays as it is.`);
-    const row = make("div", "answers");
-    const copy = makeButton("primary", "Continue in a copy", () => {
-      box.close();
-      if (!before) return this.frame.go({ at: "new", what: "session" });
-      void this.attempt(async () => {
-        const { id } = await v1.fork(this.id, before.id);
-        this.frame.go({ at: "session", id });
-        await v1.draft(id, turn.message.text);
-      });
-    });
-    const here = makeButton("danger", "Edit here", () => {
-      box.close();
-      void this.attempt(async () => {
-        await v1.truncate(this.id, before?.id);
-        this.composer.add(plain(turn.message.text));
-      });
-    });
-    row.append(copy, here);
-    box.append(text, row);
-    box.showModal();
+  /** A helper of this session that waits for a person. */
+  private helperAsking(): Helper | undefined {
+    return [...this.helpers.values()].find((helper) => helper.waits);
+  }
+
+  press(key: "y" | "n"): boolean {
+    return this.conversation.press(key) || (this.helperAsking()?.conversation?.press(key) ?? false);
+  }
+
+  choose(number: string): boolean {
+    return this.conversation.choose(number) || (this.helperAsking()?.conversation?.choose(number) ?? false);
   }
 
   /** The helper that a call started has a session of its own; the host's list knows it. */
@@ -359,8 +351,14 @@ export class SessionView {
     const known = this.helpers.get(callId);
     if (known) return known.element;
     const row = [...this.frame.feed.rows.values()].find(({ session }) => session.parent === this.id && session.origin?.call === callId);
-    if (!row) return undefined;
-    const helper = new Helper(row.session.id, this.frame.feed);
+    const call = this.state?.turns?.flatMap(({ parts = [] }) => parts).find((part) => part.part === "call" && part.id === callId);
+    const name = call?.part === "call" ? helperName(call) : "";
+    if (!row) {
+      if (name) this.expected.add(callId);
+      return undefined;
+    }
+    this.expected.delete(callId);
+    const helper = new Helper(row.session.id, name, this.frame.feed);
     this.helpers.set(callId, helper);
     return helper.element;
   }
@@ -368,12 +366,16 @@ export class SessionView {
 
 const WORDS = { idle: "", running: "Working", waiting: "Needs you", failed: "Failed" } as const;
 
-/** look, verb, object */
-export function nowOf(turn: Turn, silent: number): [look: string, verb: string, object: string] {
+type Now = [look: string, verb: string, object: string];
+const HELPER_WAITS: Now = ["need", "Waiting for you", ""];
+
+export function nowOf(turn: Turn, silent: number): Now {
   const parts = turn.parts ?? [];
   if (parts.some(waits)) return ["need", "Waiting for you", ""];
   for (let at = parts.length - 1; at >= 0; at--) {
     const part = parts[at] as Part;
+    const helper = part.part === "call" && !part.done ? helperName(part) : "";
+    if (helper) return ["work", `${helper} helps`, ""];
     if (part.part === "call" && !part.done && part.kind !== "think") {
       const kind = kindOf(part);
       if (kind === "command") return ["work", "Running", plain(commandOf(part)).split("\n")[0] ?? ""];

@@ -12,7 +12,7 @@ import { icon, type Icon } from "../icons";
 import type { Inbox } from "./inbox";
 import { keys, openPalette } from "./keys";
 import { ListView } from "./list";
-import { Panel } from "./panel";
+import { type Aim, Panel, type Tab } from "./panel";
 import { prefer, remember, remembered, setPreference, watchLook } from "./preferences";
 import { type Place, pathOf, Router } from "./router";
 import { SessionView } from "./sessionView";
@@ -180,10 +180,18 @@ export class Shell {
     // A moment without the host is nobody's business.
     const lost = downSince !== undefined && Date.now() - downSince > 1500;
     this.offline.hidden = !lost;
-    if (lost) {
-      const text = `The host cannot be reached since ${clock(downSince)}. Trying again. You can read what is here and write drafts.`;
-      if (this.offline.textContent !== text) this.offline.textContent = text;
+    if (!lost) return;
+    const left = Math.ceil((this.feed.retryAt - Date.now()) / 1000);
+    const again = left > 0 ? `Trying again in ${left} s.` : "Trying again.";
+    if (!this.offline.firstChild) {
+      const count = make("span");
+      count.setAttribute("aria-hidden", "true"); // said once, and not every second
+      this.offline.append(make("span"), " ", count, " You can read what is here and write drafts.");
     }
+    const [since, count] = [...this.offline.children];
+    const text = `The host cannot be reached since ${clock(downSince)}.`;
+    if (since && since.textContent !== text) since.textContent = text;
+    if (count && count.textContent !== again) count.textContent = again;
   }
 
   titled(text: string): void {
@@ -203,9 +211,15 @@ export class Shell {
     this.router.go(place, replace);
   }
 
-  open(entry: Entry): void {
+  /** `byKey`: letters go on to be keys, so the focus stays out of the field. */
+  open(entry: Entry, byKey = false): void {
+    const inList = byKey && this.list.element.contains(document.activeElement);
+    this.byKey = byKey;
     this.go(entry.kind === "job" ? { at: "job", id: entry.id } : { at: "session", id: entry.id });
+    this.byKey = false;
+    if (inList) this.list.focusOn(entry.key);
   }
+  private byKey = false;
 
   get phone(): boolean {
     return window.matchMedia("(max-width: 767px)").matches;
@@ -266,11 +280,18 @@ export class Shell {
       this.main.replaceChildren(view.element);
       view.shown();
       remember("last", place.id);
-      if (!this.phone && before?.id !== place.id) view.composer.focus();
+      if (!this.phone && before?.id !== place.id) this.focusIn(view);
       this.panel.follow(view);
     }
-    if (place.tab === "changes" || place.tab === "terminal" || place.tab === "details") this.panel.open(place.tab, place.file === undefined ? {} : { file: place.file });
+    const line = /^#L(\d+)$/.exec(window.location.hash)?.[1];
+    if (place.tab === "changes" || place.tab === "terminal" || place.tab === "details") this.panel.open(place.tab, { ...(place.file === undefined ? {} : { file: place.file }), ...(line ? { line: Number(line) } : {}) });
     else if (this.phone) this.panel.close(true);
+  }
+
+  /** In the field, to write at once; where a card waits, or somebody goes from session to session by keys, beside it: letters are keys there. */
+  private focusIn(view: SessionView): void {
+    if (this.byKey || this.feed.rows.get(view.id)?.waiting?.length) view.conversation.focus();
+    else view.composer.focus();
   }
 
   private keep(view: SessionView): void {
@@ -311,13 +332,13 @@ export class Shell {
   /** One of the answers of the question that waits here. */
   chooseAnswer(number: string): boolean {
     if (this.jobs?.element.isConnected) return this.jobs.chooseAnswer(number);
-    return (this.inbox ?? this.session?.conversation)?.choose(number) ?? false;
+    return (this.inbox ?? this.session)?.choose(number) ?? false;
   }
 
   /** What Y and N answer here. */
   get answering(): { press(key: "y" | "n"): boolean } | undefined {
     if (this.jobs?.element.isConnected) return this.jobs;
-    return this.inbox ?? this.session?.conversation;
+    return this.inbox ?? this.session;
   }
 
   private async viewOf(place: Place): Promise<View> {
@@ -364,8 +385,16 @@ export class Shell {
     if (view === this.session) this.panel.changed(view, what);
   }
 
-  panelAt(tab: "changes" | "terminal" | "details", aim: { turn?: string; file?: string } = {}): void {
+  panelAt(tab: Tab, aim: Aim = {}): void {
     this.panel.open(tab, aim);
+  }
+
+  /** The address says what is open beside the session, so that it can be sent and reloaded. On a phone that is a page to go back from. */
+  noteTab(tab?: Tab, file?: string, line?: number): void {
+    const at = this.router.place;
+    if (at.at !== "session" || at.id !== this.session?.id) return;
+    const path = pathOf({ at: "session", id: at.id, ...(tab ? { tab } : {}), ...(tab && file ? { file } : {}) }) + (line ? `#L${line}` : "");
+    if (path !== window.location.pathname + window.location.hash) window.history[this.phone && tab && !at.tab ? "pushState" : "replaceState"](null, "", path);
   }
 
   toggleSide(): void {
@@ -380,7 +409,7 @@ export class Shell {
     const at = all.findIndex(({ id }) => id === this.session?.id);
     const next = all[(at + 1) % all.length];
     if (!next) return false;
-    this.open(next);
+    this.open(next, true);
     return true;
   }
 

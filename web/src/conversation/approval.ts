@@ -9,7 +9,7 @@ import { countOf, linesOf } from "./diffLines";
 import { coverWords } from "./grants";
 import { type CardActs, box, exact, plain, pretty, relative } from "./pieces";
 import type { Approval, CallPart, Option } from "./state";
-import { folder, who } from "./words";
+import { duration, folder, who } from "./words";
 
 /** The reason of most questions is none that anybody needs to read. */
 const EVERYDAY = "No rule lets it pass.";
@@ -48,7 +48,7 @@ export function approvalCard(approval: Approval, call: CallPart, acts: CardActs)
     const changed = edit?.changed();
     const body = { option: option.id, ...(breadth ? { covers: breadth } : {}), ...(reason.value ? { reason: reason.value } : {}), ...(changed === undefined || !option.allow ? {} : { input: changed }) };
     for (const button of card.querySelectorAll("button")) button.disabled = true;
-    if (!(await acts.attempt(() => v1.approve(approval.id, body)))) for (const button of card.querySelectorAll("button")) button.disabled = false;
+    if (!(await acts.attempt(() => v1.approve(approval.id, body), option.allow))) for (const button of card.querySelectorAll("button")) button.disabled = false;
   };
   const scopes = (option: Option) => void chooseScope(card, approval, call, option, acts, answer);
   card.append(reason, reasons.length > 0 ? carefulButtons(approval, reasons, answer, uncommitted) : buttons(approval.options, answer, scopes));
@@ -56,12 +56,13 @@ export function approvalCard(approval: Approval, call: CallPart, acts: CardActs)
 }
 
 /** The title: a verb and its object. */
-function question(approval: Approval, call: CallPart, cwd: string): (string | HTMLElement)[] {
+export function question(approval: Approval, call: CallPart, cwd: string): (string | HTMLElement)[] {
   const path = approval.path ? make("code", "", relative(approval.path, cwd)) : undefined;
   if (approval.result) return ["Use the result of ", make("code", "", exact(call.tool)), "?"];
   if (approval.kind === "write" && path) return ["Change ", path, "?"];
   if (approval.kind === "read" && path) return ["Read ", path, "?"];
-  if (approval.command) return ["Run this command?"];
+  const [danger] = approval.command ? dangers(approval, cwd) : [];
+  if (approval.command) return [danger ? `Run a command that ${danger.charAt(0).toLowerCase()}${danger.slice(1)}?` : "Run this command?"];
   const named = approval.title === call.tool ? call.title : approval.title;
   return ["Use ", make("code", "", exact(named || call.tool)), "?"];
 }
@@ -96,12 +97,11 @@ function facts(approval: Approval, acts: CardActs, reasons: string[], uncommitte
   const list = make("ul", "card-facts");
   const inside = approval.path && !outside(approval.path, acts.cwd());
   list.append(...reasons.map((reason) => fact("need", reason, "bad")));
+  if (reasons.length > 0) void lossOf(approval, uncommitted).then((lost) => lost && list.prepend(fact("need", lost, "bad")));
   if (inside) list.append(fact("folder", "Inside the project folder"));
   if (inside && approval.kind === "write") void canBeUndone(approval, acts.cwd(), uncommitted).then((text) => text && list.children[reasons.length]?.after(fact("shield", text)));
   if (approval.why && approval.why !== EVERYDAY) list.append(fact("note", plain(approval.why)));
-  const left = approval.expires - Date.now();
-  const forEver = approval.expires <= 0 || left > FOR_EVER_MS;
-  list.append(fact("clock", forEver ? "Waits as long as you need" : `Not done if nobody answers by ${new Date(approval.expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })}`));
+  list.append(limit(approval.expires));
   const lines = approval.diff ? linesOf(approval.diff).filter(({ kind }) => kind !== "file").length : 0;
   if (acts.wholeChange && approval.path && lines > LINES_SEEN) {
     const item = make("li", "apart");
@@ -109,6 +109,31 @@ function facts(approval: Approval, acts: CardActs, reasons: string[], uncommitte
     list.append(item);
   }
   return list;
+}
+
+/** How long it waits; a limit counts down in words. */
+function limit(expires: number): HTMLElement {
+  if (expires <= 0 || expires - Date.now() > FOR_EVER_MS) return fact("clock", "Waits as long as you need");
+  const item = fact("clock", "");
+  const by = new Date(expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
+  const count = () => {
+    const left = Math.max(0, Math.ceil((expires - Date.now()) / 1000)) * 1000;
+    const text = left === 0 ? "Nobody answered in time" : `Not done if nobody answers within ${left < 90_000 ? `${left / 1000} s` : duration(left)}, by ${by}`;
+    if (item.lastChild?.textContent !== text) item.lastChild?.replaceWith(text);
+  };
+  item.append("");
+  count();
+  const ticking = setInterval(() => (item.isConnected ? count() : clearInterval(ticking)), 1000);
+  return item;
+}
+
+/** What would be lost for good, in words; empty where nothing is known to be. */
+async function lossOf({ command }: Approval, uncommitted: () => Promise<Uncommitted>): Promise<string> {
+  try {
+    return lostBy(command ?? "", (await uncommitted()).files);
+  } catch {
+    return ""; // not known here: the reasons stand
+  }
 }
 
 function fact(name: Icon, text: string, look = ""): HTMLElement {
@@ -171,8 +196,9 @@ async function chooseScope(card: HTMLElement, approval: Approval, call: CallPart
 }
 
 /** The safe answer is the large one; a yes takes two steps and no key. */
-function carefulButtons({ options, command }: Approval, reasons: string[], answer: (option: Option) => Promise<void>, uncommitted: () => Promise<Uncommitted>): HTMLElement {
+function carefulButtons(approval: Approval, reasons: string[], answer: (option: Option) => Promise<void>, uncommitted: () => Promise<Uncommitted>): HTMLElement {
   const row = make("div", "answers");
+  const { options } = approval;
   const no = options.find(({ allow }) => !allow);
   const yes = options.filter(({ allow }) => allow);
   const first = () => {
@@ -184,13 +210,7 @@ function carefulButtons({ options, command }: Approval, reasons: string[], answe
     const sure = make("p", "careful", `${reasons.join(". ")}. Allow it all the same?`);
     row.replaceChildren(sure, makeButton("primary", "Back", first), ...yes.map((option, index) => answerButton(option, index === 0 ? "danger apart" : "danger", "", answer)));
     row.querySelector("button")?.focus();
-    void uncommitted().then(
-      ({ files }) => {
-        const lost = lostBy(command ?? "", files);
-        if (lost) sure.prepend(make("b", "", lost), " ");
-      },
-      () => undefined, // not known here: the reasons stand
-    );
+    void lossOf(approval, uncommitted).then((lost) => lost && sure.prepend(make("b", "", lost), " "));
   };
   first();
   return row;

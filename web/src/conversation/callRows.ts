@@ -1,13 +1,14 @@
 /** Tool calls on the screen: commands with the end of their output, changes, runs of looking around, plans, helpers. */
 
+import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
 import { blobAddress, terminalAddress } from "../v1";
 import { approvalCard, verdict } from "./approval";
-import { type CallState, changeCounts, commandOf, kindOf, lookWords, planOf, reasonOf, stateOf, subjectOf, tailOf } from "./calls";
+import { type CallKind, type CallState, changeCounts, commandOf, kindOf, lookWords, planOf, reasonOf, stateOf, subjectOf, tailOf } from "./calls";
 import { changesOf } from "./changes";
 import { copyButton } from "./code";
 import { diffView } from "./diff";
-import { type Acts, box, exact, picture, plain, pretty, relative } from "./pieces";
+import { type Acts, box, counted, exact, picture, plain, pretty, relative } from "./pieces";
 import { type CallPart, waitingApproval } from "./state";
 import type { Row } from "./transcript";
 import { duration } from "./words";
@@ -17,7 +18,8 @@ const TAIL_CHARS = 2_000;
 /** Of a running command's output, while somebody watches it: all of it would be laid out again with every piece. */
 const LIVE_CHARS = 20_000;
 
-const SIGNS: Record<CallState, string> = { waiting: "?", running: "…", ok: "✓", bad: "✗", refused: "–", stopped: "–" };
+const ICONS: Record<CallKind, Icon> = { command: "terminal", change: "edit", look: "search", plan: "done", tool: "done" };
+const STATE_ICONS: Partial<Record<CallState, Icon>> = { waiting: "need", running: "work", bad: "failed", refused: "close", stopped: "stop" };
 const WORDS: Record<CallState, string> = { waiting: "waits for you", running: "running", ok: "done", bad: "failed", refused: "denied", stopped: "stopped" };
 
 export class CallRow implements Row {
@@ -68,15 +70,13 @@ export class CallRow implements Row {
     this.details.className = `call ${kind} ${state}`;
     const exit = this.call.exit_code ?? undefined;
     const seen = exit ? "bad" : state;
-    const sign = make("span", `call-state ${seen}`, SIGNS[seen]);
-    sign.setAttribute("aria-hidden", "true");
     const word = make("span", `call-word ${exit ? "bad" : ""}`, exit === undefined ? wordOf(this.call, state) : `exit ${exit}`);
     const took = tookOf([this.call]);
     // "Done" is what the sign says already; the time is worth more.
-    summary.replaceChildren(sign, ...this.title(kind), ...(took && exit === undefined && state === "ok" ? [] : [word]), ...(took ? [make("span", "call-word", took)] : []));
+    summary.replaceChildren(signOf(kind, seen), ...this.title(kind), ...(took && exit === undefined && state === "ok" ? [] : [word]), ...(took ? [make("span", "call-word", took)] : []));
   }
 
-  private title(kind: ReturnType<typeof kindOf>): HTMLElement[] {
+  private title(kind: CallKind): HTMLElement[] {
     const { call } = this;
     const title = make("span", "call-title");
     if (kind === "command") {
@@ -187,6 +187,13 @@ export class CallRow implements Row {
   }
 }
 
+/** What it is, once it is done; before that, and where it went wrong, how it goes. */
+function signOf(kind: CallKind, state: CallState): HTMLElement {
+  const sign = make("span", `call-sign ${state}`);
+  sign.append(icon(STATE_ICONS[state] ?? ICONS[kind], state === "running" ? "spin" : ""));
+  return sign;
+}
+
 /** What nobody answered was not done, and nobody has denied it. */
 function wordOf(call: CallPart, state: CallState): string {
   return state === "refused" && call.approvals?.at(-1)?.by === "timeout" ? "not done" : WORDS[state];
@@ -225,12 +232,10 @@ export class LookRow implements Row {
     const running = this.calls.some(({ done }) => !done);
     const failed = this.calls.filter((call) => call.done && !call.ok).length;
     const state: CallState = running ? "running" : failed === this.calls.length ? "bad" : "ok";
-    const sign = make("span", `call-state ${state}`, SIGNS[state]);
-    sign.setAttribute("aria-hidden", "true");
     const title = make("span", "call-title");
     if (this.calls.length === 1) title.append(running ? "Looks at " : "Looked at ", make("code", "", exact(subjectOf(this.calls[0] as CallPart))));
     else title.append(make("b", "", running ? "Looks around" : "Looked around"), `: ${lookWords(this.calls)}`);
-    summary.replaceChildren(sign, title, make("span", "call-word", failed ? `${failed} failed` : tookOf(this.calls) || WORDS[state]));
+    summary.replaceChildren(signOf("look", state), title, make("span", "call-word", failed ? `${failed} failed` : tookOf(this.calls) || WORDS[state]));
     this.fill();
     this.showCard();
   }
@@ -265,12 +270,6 @@ export class LookRow implements Row {
 /** How long they took; nothing where a person was asked, since that is not the call's own time. */
 function tookOf(calls: CallPart[]): string {
   return calls.some(({ approvals }) => approvals?.length) ? "" : duration(calls.reduce((sum, { took = 0 }) => sum + took, 0));
-}
-
-export function counted(added: number, removed: number): HTMLElement {
-  const found = make("span", "pm");
-  found.append(make("span", "good", `+${added}`), " ", make("span", "bad", `−${removed}`));
-  return found;
 }
 
 /** Where the agent runs it; they go when it is done with them. */

@@ -2,6 +2,7 @@
 
 import { changesOf } from "./changes";
 import { linesOf } from "./diffLines";
+import { plain } from "./pieces";
 import { type CallPart, waitingApproval } from "./state";
 
 export type CallKind = "command" | "change" | "look" | "plan" | "tool";
@@ -71,6 +72,12 @@ export function lookWords(calls: CallPart[]): string {
   const searches = calls.length - reads;
   const times = searches === 1 ? "once" : searches === 2 ? "twice" : `${searches} times`;
   return [reads ? `read ${reads} ${reads === 1 ? "file" : "files"}` : "", searches ? `searched ${times}` : ""].filter(Boolean).join(", ");
+}
+
+/** What the helper is called that a call started; empty where it started none. */
+export function helperName(call: CallPart): string {
+  const found = (call.content ?? []).find(({ type }) => type === "subagent");
+  return found ? plain(String(found["agent"] || found["title"] || "A helper")) : "";
 }
 
 export type CallState = "waiting" | "running" | "ok" | "bad" | "refused" | "stopped";

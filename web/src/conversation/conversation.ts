@@ -188,6 +188,15 @@ export class Conversation {
     this.transcript.reveal(messageOf(turn), "start");
   }
 
+  /** What a part shows has come from elsewhere. */
+  refresh(part: string): void {
+    this.transcript.update(this.rowKey(part));
+  }
+
+  focus(): void {
+    this.view.focus({ preventScroll: true });
+  }
+
   toEnd(): void {
     this.transcript.toEnd();
     this.showEnd();

@@ -12,8 +12,8 @@ export interface CardActs {
   agent?(): string;
   /** Shows a change as a whole, beside the conversation. */
   wholeChange?(path: string): void;
-  /** Does something, and says on the page when that failed. */
-  attempt(work: () => Promise<unknown>): Promise<boolean>;
+  /** Does something, and says on the page when that failed. `allows`: it is a yes to what the card shows. */
+  attempt(work: () => Promise<unknown>, allows?: boolean): Promise<boolean>;
 }
 
 /** What rows may ask of the session. */
@@ -70,6 +70,15 @@ export function pretty(input: string): string {
     .join("\n");
 }
 
+/** How many lines came and went; none of a kind is not worth a word. */
+export function counted(added: number, removed: number): HTMLElement {
+  const found = make("span", "pm");
+  if (added || !removed) found.append(make("span", "good", `+${added}`));
+  if (added && removed) found.append(" ");
+  if (removed) found.append(make("span", "bad", `−${removed}`));
+  return found;
+}
+
 export function box(text: string): HTMLElement {
   const pre = make("pre", "box", text);
   pre.tabIndex = 0;
@@ -84,4 +93,11 @@ export function picture(data: string, type: string, label: string): HTMLElement 
   button.setAttribute("aria-label", `${label}: larger or smaller`);
   button.append(image);
   return button;
+}
+
+export async function base64(file: Blob): Promise<string> {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  return btoa(text);
 }

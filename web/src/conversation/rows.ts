@@ -1,5 +1,6 @@
 /** What a conversation is made of on the screen: messages, texts, questions, and the ends of turns. Calls: callRows.ts. */
 
+import { icon } from "../icons";
 import { make, makeButton } from "../page";
 import { copyButton, dressCode } from "./code";
 import { type Acts, picture, plain } from "./pieces";
@@ -151,7 +152,9 @@ export class TextRow implements Row {
     const summary = this.details?.querySelector("summary");
     if (summary) {
       const took = duration(this.part.took ?? 0);
-      summary.textContent = this.part.done ? `Thought about it${took ? ` · ${took}` : ""}` : "Thinking";
+      const sign = make("span", "call-sign");
+      sign.append(icon("think"));
+      summary.replaceChildren(sign, this.part.done ? `Thought about it${took ? ` · ${took}` : ""}` : "Thinking");
       summary.classList.toggle("working", !this.part.done);
     }
     if (!this.body || this.details?.open === false) return;

@@ -16,6 +16,7 @@ export function who(by: string): string {
   if (kind === "token") return name === "owner" ? "You" : name;
   if (kind === "client") return clientNames.get(name.replace(/#[^#]*$/, "")) ?? "An editor";
   if (kind === "task") return "The job";
+  if (kind === "agent") return "The agent";
   if (kind === "job") return `The job ${name}`;
   return name || kind;
 }

@@ -1,0 +1,38 @@
+/** Edit and resend: the conversation goes back to before a turn, here or in a copy, and the turn's message into the field. */
+
+import { plain } from "../conversation/pieces";
+import type { Turn } from "../conversation/state";
+import { make, makeButton } from "../page";
+import { dialog } from "../shortcuts";
+import { v1 } from "../v1";
+import type { Frame, SessionView } from "./sessionView";
+
+export function resend(view: SessionView, frame: Frame, turn: Turn): void {
+  const turns = view.state?.turns ?? [];
+  const at = turns.indexOf(turn);
+  const before = turns[at - 1];
+  const box = dialog("Edit and resend");
+  box.addEventListener("close", () => box.remove());
+  const later = turns.length - at;
+  const text = make("p", "", `What came from this message on (${later} ${later === 1 ? "turn" : "turns"}) is forgotten here; files stay as they are. Or continue in a copy, and this session stays as it is.`);
+  const row = make("div", "answers");
+  const copy = makeButton("primary", "Continue in a copy", () => {
+    box.close();
+    if (!before) return frame.go({ at: "new", what: "session" });
+    void view.attempt(async () => {
+      const { id } = await v1.fork(view.id, before.id);
+      frame.go({ at: "session", id });
+      await v1.draft(id, turn.message.text);
+    });
+  });
+  const here = makeButton("danger", "Edit here", () => {
+    box.close();
+    void view.attempt(async () => {
+      await v1.truncate(view.id, before?.id);
+      view.composer.add(plain(turn.message.text));
+    });
+  });
+  row.append(copy, here);
+  box.append(text, row);
+  box.showModal();
+}
