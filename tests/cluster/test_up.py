@@ -4,7 +4,10 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
+import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -48,13 +51,43 @@ async def test_a_job_goes_on_at_another_host_of_a_cluster_for_trying(tmp_path: P
             assert await asyncio.to_thread(process.wait) == 0
     assert told == {"job.ended succeeded": 1, "work.ended succeeded": 5}
     for address in (urlsplit(up["log"]).netloc.partition("@")[2], up["temporal"]):
-        name, _, port = address.partition(":")
-        try:
-            _, writer = await asyncio.open_connection(name, int(port))
-        except OSError:
-            continue
-        writer.close()
-        raise AssertionError(f"{address} still listens")
+        assert not _listens(address)
+
+
+def _listens(address: str) -> bool:
+    name, _, port = address.partition(":")
+    try:
+        socket.create_connection((name, int(port))).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_terminal_that_is_closed_leaves_nothing_running() -> None:
+    """SIGHUP, or Ctrl-C before the hosts were up, left PostgreSQL behind."""
+    with tempfile.TemporaryDirectory(prefix="portico-up-") as made:
+        folder = Path(made)
+        folder.chmod(0o755)  # PostgreSQL runs as another user where we are root
+        command = [PORTICO, "cluster", "up", "--hosts", "1", "--port", "0", "--folder", made]
+        with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE) as process, watchdog(process, 300):
+            server, lines = folder / "postgres" / "data" / "postmaster.pid", list[str]()
+            while len(lines) < 6:  # the fourth is its port
+                assert process.poll() is None
+                time.sleep(0.05)
+                lines = server.read_text("utf-8").splitlines() if server.exists() else []
+            process.send_signal(signal.SIGHUP)
+            assert process.wait() == 0
+        assert not _listens(f"127.0.0.1:{lines[3]}")
+        assert not (folder / "host-1" / "endpoint.json").exists()
+
+
+def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [PORTICO, "cluster", "up", "--port", port, "--folder", str(tmp_path / "up")]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, "--port" in done.stderr, "Traceback" in done.stderr) == (64, True, False), done.stderr
+    assert not (tmp_path / "up").exists()
 
 
 async def _use(up: dict[str, Any], folder: Path) -> Counter[str]:

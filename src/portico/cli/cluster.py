@@ -5,11 +5,12 @@ import contextlib
 import importlib.util
 import os
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -23,6 +24,7 @@ from portico.testing.temporal import TemporalServer
 app = typer.Typer(help="Try several hosts on this machine.", no_args_is_help=True)
 
 _COLOURS = (36, 33, 35, 32, 34, 31)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @app.callback()
@@ -42,16 +44,37 @@ def up(
 
     Example: portico cluster up --hosts 3
     """
-    with _place(folder) as place, contextlib.ExitStack() as stack:
-        server = PostgresServer(place / "postgres").start()
-        stack.callback(server.stop)
-        temporal = _temporal(place / "temporal")
-        if temporal is not None:
-            stack.callback(temporal.stop)
-        about = _About(server.url(), temporal.address if temporal else "", script)
+    with _listening(port) as listening, _place(folder) as place, contextlib.ExitStack() as stack:
+        _on_signals(_interrupt)
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_run(place, about, hosts, port, as_json))
+            server = PostgresServer(place / "postgres")
+            stack.callback(server.stop)
+            server.start()
+            temporal = _temporal(place / "temporal", stack)
+            about = _About(server.url(), temporal.address if temporal else "", script)
+            asyncio.run(_run(place, about, hosts, listening, as_json))
+        _on_signals(signal.SIG_IGN)  # whoever is impatient leaves nothing running
     print("Stopped.", file=sys.stderr)
+
+
+def _on_signals(handler: Any) -> None:
+    """Ctrl-C, `kill` and a terminal that is closed."""
+    for number in _SIGNALS:
+        signal.signal(number, handler)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _listening(port: int) -> socket.socket:
+    """First of all: who has to choose another port knows it before anything was started."""
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise BadRequest(
+            f"Port {port}: {error.strerror}. Choose another one with --port; 0 picks a free one."
+        ) from None
 
 
 class _About(NamedTuple):
@@ -63,12 +86,14 @@ class _About(NamedTuple):
     script: Path | None
 
 
-def _temporal(folder: Path) -> TemporalServer | None:
+def _temporal(folder: Path, stack: contextlib.ExitStack) -> TemporalServer | None:
     """None, and a word about it, where it is not installed."""
     try:
         if importlib.util.find_spec("temporalio") is None:
             raise BadRequest("Temporal's library is not here.")
-        return TemporalServer(folder).start()
+        server = TemporalServer(folder)
+        stack.callback(server.stop)
+        return server.start()
     except BadRequest as error:
         hint = "pip install 'portico[cluster-demo]'"
         print(f"{error.message} Each host runs its own jobs; for Temporal: {hint}", file=sys.stderr)
@@ -86,31 +111,42 @@ def _place(folder: Path | None) -> Iterator[Path]:
         yield Path(made)
 
 
-async def _run(place: Path, about: _About, count: int, port: int, as_json: bool) -> None:
+async def _run(place: Path, about: _About, count: int, listening: socket.socket, as_json: bool) -> None:
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     hosts = [_Host(place, about, index + 1) for index in range(count)]
-    proxy = RoundRobin([])
+    proxy = RoundRobin(listening)
+    working = asyncio.ensure_future(_work(hosts, proxy, about, listening.getsockname()[1], as_json))
+    stopping = asyncio.ensure_future(stop.wait())
     try:
-        for host in hosts:  # the first one makes the tables and the token
-            await host.start()
-        proxy = RoundRobin([host.port for host in hosts])
-        at = await proxy.start(port)
-        login = f"http://127.0.0.1:{at}/login?tkn={Home(hosts[0].home).token()}"
-        if as_json:
-            each = [{"name": host.name, "port": host.port, "home": str(host.home), "pid": host.pid} for host in hosts]
-            servers = {"log": about.log, "temporal": about.temporal}
-            print_json({"url": f"http://127.0.0.1:{at}", "login": login, **servers, "hosts": each})
-        print(f"\n{count} hosts behind http://127.0.0.1:{at}", file=sys.stderr)
-        print(f"Log in with: {login}", file=sys.stderr)
-        if about.temporal:
-            print(f"Temporal:    {about.temporal}", file=sys.stderr)
-        print(f"Hosts:       portico hosts list --home {hosts[0].home}", file=sys.stderr, flush=True)
-        await stop.wait()
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not stop.is_set():
+            await working  # says why it failed
+            await stop.wait()
     finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
         await proxy.close()
         await asyncio.gather(*(host.stop() for host in hosts))
+
+
+async def _work(hosts: "list[_Host]", proxy: RoundRobin, about: _About, port: int, as_json: bool) -> None:
+    for host in hosts:  # the first one makes the tables and the token
+        await host.start()
+    await proxy.start([host.port for host in hosts])
+    url = f"http://127.0.0.1:{port}"
+    login = f"{url}/login?tkn={Home(hosts[0].home).token()}"
+    if as_json:
+        each = [{"name": host.name, "port": host.port, "home": str(host.home), "pid": host.pid} for host in hosts]
+        print_json({"url": url, "login": login, "log": about.log, "temporal": about.temporal, "hosts": each})
+    print(f"\n{len(hosts)} hosts behind {url}", file=sys.stderr)
+    print(f"Log in with: {login}", file=sys.stderr)
+    if about.temporal:
+        print(f"Temporal:    {about.temporal}", file=sys.stderr)
+    print(f"Hosts:       portico hosts list --home {hosts[0].home}", file=sys.stderr)
+    print("Stop all of it with Ctrl-C.", file=sys.stderr, flush=True)
 
 
 class _Host:

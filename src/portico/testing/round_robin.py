@@ -3,21 +3,22 @@
 import asyncio
 import contextlib
 import itertools
+import socket
 from collections.abc import Sequence
 
 _BYTES = 64 * 1024
 
 
 class RoundRobin:
-    def __init__(self, ports: Sequence[int]) -> None:
-        self._ports = list(ports)
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+        self._ports: Sequence[int] = ()
         self._next = itertools.count()
         self._server: asyncio.Server | None = None
 
-    async def start(self, port: int) -> int:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
-        found: int = self._server.sockets[0].getsockname()[1]
-        return found
+    async def start(self, ports: Sequence[int]) -> None:
+        self._ports = ports
+        self._server = await asyncio.start_server(self._serve, sock=self._listening)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there = await self._connect()
