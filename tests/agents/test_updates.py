@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico.agents.acp.choice import choices
-from portico.agents.acp.command import SlashCommands
+from portico.agents.acp.command import TerminalCommands
 from portico.agents.acp.owntool import OwnTools
 from portico.agents.acp.prompt import text_of
 from portico.agents.acp.service import choose
@@ -49,7 +49,7 @@ def test_no_update_breaks_a_turn(tmp_path: Path) -> None:
     sent: list[dict[str, Any]] = []
 
     async def play(message: Message, turn: Turn) -> None:
-        heard = Updates(turn, OwnTools(()), SlashCommands())
+        heard = Updates(turn, OwnTools(()), TerminalCommands())
         for update in sent:
             await heard.apply(update)
         await heard.finish()
@@ -109,7 +109,7 @@ async def test_an_exit_code_that_the_agent_tells(
     told = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "failed", **more}
 
     async def play(message: Message, turn: Turn) -> None:
-        heard = Updates(turn, OwnTools(()), SlashCommands())
+        heard = Updates(turn, OwnTools(()), TerminalCommands())
         for update in (begun, told):
             await heard.apply(update)
         await heard.finish()

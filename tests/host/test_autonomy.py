@@ -98,6 +98,7 @@ PROGRAMS = {
         ("goose", "mode", "smart_approve", L),
         ("goose", "mode", "approve", A),
         ("goose", "provider", "claude-code", U),
+        ("goose", "thinking_effort", "off", A),
         ("opencode", "mode", "build", A),
         ("opencode", "mode", "an agent of the folder's", U),
         ("qwen", "mode", "default", A),

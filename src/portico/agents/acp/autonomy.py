@@ -17,7 +17,8 @@ _COPILOT_MODE = "https://agentclientprotocol.com/protocol/session-modes#"
 
 Options = Mapping[str, Mapping[str, Autonomy]]
 
-_THINKING: Options = {name: {ANY: _ASKS} for name in ("model", "effort", "reasoning_effort", "thought_level")}
+_ABOUT_THE_MODEL = ("model", "effort", "reasoning_effort", "thinking_effort", "thought_level")
+_THINKING: Options = {name: {ANY: _ASKS} for name in _ABOUT_THE_MODEL}
 """About the model alone, whichever agent offers it."""
 
 KNOWN: dict[str, Options] = {

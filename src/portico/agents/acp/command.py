@@ -25,7 +25,7 @@ _QUIET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
 """What is written here is read by a model: no drawing, and no pager that waits for a key."""
 
 
-class SlashCommands:
+class TerminalCommands:
     """Those of one conversation."""
 
     def __init__(self) -> None:

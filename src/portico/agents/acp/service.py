@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portico.agents.acp.action import permission_action, terminal_action
-from portico.agents.acp.command import SlashCommands
+from portico.agents.acp.command import TerminalCommands
 from portico.agents.acp.update import CANCELLED, Track
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.elicitation import elicit
@@ -64,7 +64,7 @@ class Service:
         jail = Jail(dict.fromkeys([cwd, *folders]))
         self._jail = jail
         self.files = Files(jail)
-        self.commands = SlashCommands()
+        self.commands = TerminalCommands()
         self._allowed: list[Permission] = []
         self._open: list[tuple[Call, CommandOutput]] = []
         """Calls whose commands run."""

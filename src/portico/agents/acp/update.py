@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from portico.agents.acp.command import SlashCommands
+from portico.agents.acp.command import TerminalCommands
 from portico.agents.acp.owntool import OwnTools, tool_names
 from portico.agents.acp.prompt import text_of
 from portico.agents.acp.spoken import CHARS
@@ -35,7 +35,7 @@ _DIFF_CHARS = 200_000
 class Track:
     """One tool call, as far as it is known."""
 
-    def __init__(self, call: Call, kind: str, commands: SlashCommands, *, own: bool = False) -> None:
+    def __init__(self, call: Call, kind: str, commands: TerminalCommands, *, own: bool = False) -> None:
         self.call = call
         self._known = commands
         self.own = own
@@ -130,7 +130,7 @@ class Track:
 class Updates:
     """The updates of one turn, in order."""
 
-    def __init__(self, turn: Turn, own: OwnTools, commands: SlashCommands) -> None:
+    def __init__(self, turn: Turn, own: OwnTools, commands: TerminalCommands) -> None:
         self._turn = turn
         self._own = own
         self._commands = commands
