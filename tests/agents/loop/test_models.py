@@ -72,7 +72,7 @@ async def test_errors_that_pass_are_retried(desk: Desk, status: int) -> None:
     desk.says(Step(say=ends("Made it.").say, first=First(key="k", times=2, step=failing)))
     turn = await desk.run()
     assert (turn.outcome, texts(turn)) == ("completed", "Made it.\n")
-    assert texts(turn, "notice").count("Trying again") == 2
+    assert texts(turn, "notice").count(f" answered {status}: scripted error. Trying again.") == 2
 
 
 @pytest.mark.parametrize(

@@ -184,12 +184,12 @@ class ModelEndpoint:
         return answer.reply()
 
     def _refusal(self, status: int, body: bytes, headers: httpx.Headers) -> ModelError:
-        words = _words(body)
-        message = f"{self.name} answered {status}: {words}"
+        words = _words(body).rstrip(".")
+        message = f"{self.name} answered {status}: {words}."
         if status in (401, 403):
             hint = "Set another one: OPENAI_API_KEY, or api_key_env in [agents.loop]."
             return ModelError(
-                f"{self.name} at {self.url} does not accept the key ({status}): {words} {hint}", refused=True
+                f"{self.name} at {self.url} does not accept the key ({status}): {words}. {hint}", refused=True
             )
         if status == 404 and not self.url.endswith("/v1"):
             message += " (Most addresses end in /v1.)"
