@@ -10,6 +10,7 @@ import pytest
 
 from portico.agents.acp import check
 from portico.agents.acp.check import satisfies
+from portico.agents.acp.program import PRESETS, Program
 from portico.host.agent import Check
 from tests.agents.acp_agent import fake_agent
 
@@ -47,6 +48,31 @@ async def test_one_that_nobody_has_configured(tmp_path: Path) -> None:
     words = "Internal error: Failed to resolve provider: Configuration value not found: GOOSE_PROVIDER"
     found = await checked(tmp_path, {"login": "goose configure"}, FAKE_REFUSES=words)
     assert (found.status, "Run: goose configure" in found.detail) == ("not_signed_in", True)
+
+
+@pytest.mark.parametrize(
+    ("login", "on_path", "typed"),
+    [
+        ("codex login", [], "{home}/codex login"),
+        ("codex login", ["codex"], "codex login"),
+        ("codex", [], "{home}/codex"),
+        ("claude /login", [], "claude /login"),  # it did not come with the agent
+    ],
+)
+def test_the_command_to_sign_in_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: str, on_path: list[str], typed: str
+) -> None:
+    """`portico agents add` installs below the home folder: "Run: codex login" named a program that no shell finds."""
+    own, path = tmp_path / "own", tmp_path / "path"
+    for name in ("own/codex-acp", "own/codex", *(f"path/{name}" for name in on_path)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(path))
+    assert Program(command=[str(own / "codex-acp")], login=login).sign_in() == typed.format(home=own)
+
+
+def test_every_well_known_agent_can_be_installed_by_its_name() -> None:
+    assert [name for name, each in PRESETS.items() if not each.install.startswith("npm install -g ")] == []
 
 
 async def test_one_that_speaks_another_version(tmp_path: Path) -> None:

@@ -125,7 +125,9 @@ def add(
         installed = get_agent(place, name, registry, yes, as_json)
         if installed is None:
             return
-        table = {**table, "command": installed.command, "env": {**installed.env, **table.get("env", {})}}
+        table["command"] = installed.command
+        if installed.env:
+            table["env"] = {**installed.env, **table.get("env", {})}
         name = installed.name
     found = Check(f"acp:{name}", "ready", "not started") if unchecked else run(_check_new(place, name, table))
     if found.status not in ("ready", "not_signed_in"):
@@ -135,7 +137,7 @@ def add(
     if as_json:
         print_json({"agent": f"acp:{name}", "settings": str(place.settings_path), "check": found})
     else:
-        print(f"acp:{name}: {found.detail}. Written to {place.settings_path}. {_RESTART}", file=sys.stderr)
+        print(f"acp:{name}: {found.detail.rstrip('.')}. Written to {place.settings_path}. {_RESTART}", file=sys.stderr)
 
 
 def _variable(text: str) -> tuple[str, str]:

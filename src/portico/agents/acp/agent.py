@@ -189,7 +189,7 @@ class AcpAgent:
 
     @property
     def _how_to_sign_in(self) -> str:
-        return f"Run: {self.program.login}" if self.program.login else "Sign in with its own command line"
+        return f"Run: {self.program.sign_in()}" if self.program.login else "Sign in with its own command line"
 
     @contextmanager
     def signing_in(self, link: "AgentLink") -> Iterator[None]:

@@ -78,6 +78,12 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
         """The program's file, or None when it is not there."""
         return shutil.which(self.command[0]) if self.command else None
 
+    def sign_in(self) -> str:
+        """`login` as it can be typed here. An agent below the home folder has that program beside its own."""
+        word, space, rest = self.login.partition(" ")
+        beside = Path(self.path() or os.curdir).parent / word
+        return f"{beside}{space}{rest}" if word and shutil.which(word) is None and beside.is_file() else self.login
+
 
 # Agents that ask nobody of their own accord are told to ask: the default is to ask.
 PRESETS: dict[str, Program] = {
@@ -119,7 +125,7 @@ PRESETS: dict[str, Program] = {
         login="goose configure",
         env={"GOOSE_MODE": "approve"},
         pass_env=["GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"],
-        install="see goose's own page for the installer of your system",
+        install="npm install -g @aaif/goose-acp",
     ),
     "opencode": Program(
         name="opencode",
