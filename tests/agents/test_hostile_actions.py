@@ -86,6 +86,9 @@ PERMISSIONS: list[Json] = [
     {"kind": "read", "rawInput": {"path": "a.txt"}, "locations": [{"path": "/etc/passwd"}], "title": "ls"},
     {"kind": "read", "locations": [{"path": "a.txt"}, {"path": "/etc/passwd"}]},
     {"kind": "search", "rawInput": {"path": ".", "pattern": "x", "exec": "touch pwned"}},
+    {"kind": "search", "rawInput": {"path": ".", "pattern": "/etc/*"}},
+    {"kind": "search", "rawInput": {"path": ".", "glob": "../*"}},
+    {"kind": "read", "rawInput": {"path": ".", "include": "~/.ssh/*"}},
     {"kind": "fetch", "rawInput": {"url": "http://evil"}},
     # An edit of one file is none of another.
     {"kind": "edit", "rawInput": {"path": "ok.py"}, "locations": [{"path": "ok.py"}, {"path": ".env"}]},

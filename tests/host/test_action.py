@@ -105,6 +105,11 @@ WRAPPED = [
     "gawk 'BEGIN { system(\"sudo id\") }'",
     "sqlite3 <<< '.shell sudo id'",
     "rg --pre 'sudo id' x .",
+    # A redirection that has no target.
+    "2>&- sudo id",
+    ">&- <&- sudo id",
+    "SUDO id",
+    "time -p sudo id",
 ]
 UNKNOWABLE = [
     "$X id",
@@ -139,6 +144,53 @@ UNKNOWABLE = [
     "cat x | xargs -I% %",
     "cat x | xargs -d , -I % %",
     "find . -exec {} ;",
+    # What is read is started by another program.
+    "echo x | xargs env",
+    "echo x | xargs -n1 timeout 5",
+    "echo x | xargs -0 python3 -c",
+    "find . -name 's?do' -exec nice {} ;",
+    "fd . -x $X",
+    # Behind the options of a program that starts another one.
+    "env -u A $X id",
+    "timeout -s KILL 5 $X id",
+    "nice timeout 5 $X",
+    "flock file $X",
+    "find . -exec $X ;",
+    "time -p $X id",
+    "busybox env $X",
+    # What a shell reads, whatever its options are.
+    "bash <<< 'X=s; ${X}udo id'",
+    "env -i bash <<< 'X=s; ${X}udo id'",
+    "source <(printf x)",
+    "python3 <(printf x)",
+    "cat x | bash -s a",
+    "bash -O extglob < x",
+    "bash --rcfile y < x",
+    "bash -c -- '$X'",
+    "bash -c -o pipefail '$X'",
+    # A line in an argument or a variable, in which the name is put together.
+    "trap 'X=s; ${X}udo id' EXIT",
+    'trap "$X" EXIT',
+    "watch 's\"ud\"o id'",
+    "script -qc '${X}udo' /dev/null",
+    "env -S 's${X}udo id'",
+    "git -c alias.x='!${X}udo' x",
+    'git -c alias.x="!$X" x',
+    "tar cf y x --checkpoint-action=exec=$X",
+    "ssh -o ProxyCommand=$X box",
+    "PS4='$(${X}udo)'; set -x",
+    "PAGER=$X git log",
+    "BASH_ENV=<(printf x) bash -c true",
+    "mapfile -C $X a < x",
+    "declare 'a[$(${X}udo)]=1'",
+    "[[ -v 'a[$(${X}udo)]' ]]",
+    "printf -v 'a[$(${X}udo)]' x",
+    # Code of another language that starts programs.
+    'awk \'BEGIN { system("s" "udo id") }\'',
+    'python3 -c \'import os; os.system("s" + "udo id")\'',
+    "node -e 'require(\"child_process\").execSync(x)'",
+    "sed '1e x' f",
+    "sed 's/x/y/e' f",
 ]
 OTHERS = [
     "doas id",
@@ -151,10 +203,21 @@ OTHERS = [
     "git -C sub push",
     "echo $(git push)",
     "make deploy",
+    # Files that ask wherever they are edited.
+    "echo x > .env",
+    "cat >> sub/.env <<X\nx\nX",
+    "echo x | tee -a .git/hooks/pre-commit",
+    "cp x .git/config",
+    "cd sub && sed -i s/a/b/ package-lock.json",
+    "printf x >| .envrc",
 ]
 HARMLESS = ["python3 x.py", "python3 --version", "bash build.sh", "docker run --rm x", "cat x | xargs -I% cp % y"]
 HARMLESS += ["echo 'sudo id' > notes", "grep -rn 'rm -rf' .", "git log -m main", "apt list bash", "bash -e build.sh"]
 HARMLESS += ["make test", "echo hi", 'git commit -m "rm the old sudo wrapper"', "ls -la | wc -l", "echo $HOME/*.py"]
+
+HARMLESS += ["awk '{print $1}' x", "sed -n 's/a$/b/p' x", "jq '.a | $x' y", 'wc <<< "$X"', "diff <(ls a) <(ls b)"]
+HARMLESS += ["timeout 5 grep $X y", "find . -name *.py", "find . -name '*.py' -exec grep x {} +", "echo x > y 2>&1"]
+HARMLESS += ["xargs -0 grep $X", "python3 -c 'print(1)'", "export PATH=$HOME/bin:$PATH", "sed -i s/a/b/ x"]
 
 settings_rules = Rules("setting", commands={"git push": False, "make deploy": False})
 Grantor = Callable[[Session], Any]
@@ -293,6 +356,9 @@ _SIGNS = [
     "*",
     "$'",
     "!",
+    ">&- ",
+    "<<< ",
+    ">(",
 ]
 _WORDS = [
     "sudo",
@@ -308,6 +374,11 @@ _WORDS = [
     "eval ",
     "sh -c ",
     "echo ",
+    "env ",
+    "-u A ",
+    "trap ",
+    "xargs ",
+    " EXIT",
     "[",
     "]",
     "((",
@@ -370,6 +441,9 @@ def test_a_command_is_shown_as_it_runs(action: Action, shown: str | None) -> Non
         (command("git status"), command(["git", "status"]), True),
         (command("git  status"), command(["git", "status"]), True),
         (command(["sh", "-c", "a; b"]), command("a; b"), True),
+        (command("make all"), command(["/bin/bash", "-lc", "make all"]), True),
+        (command("make all"), command(["./bash", "-c", "make all"]), False),
+        (command("make all"), command(["/tmp/sh", "-c", "make all"]), False),
         (command("git status"), command(["git status"]), False),
         (command("git status"), command(["git", "status"], env={"PATH": "."}), False),
         (command("git status"), command("git status", env={"AGENT_SESSION_ID": "20261116_1"}), True),
@@ -407,6 +481,17 @@ def test_a_permission_is_for_the_same_action(first: Action, second: Action, same
         ),
         (command("uv run pytest"), [], [command("uv run python -c x"), command("uv run pytest -p x")]),
         (command("timeout 5 make"), [], [command("timeout 5 ./x")]),
+        (command("cp a b"), [], [command("cp a .git/config"), command("cp a b c")]),
+        (command("./deploy staging"), [], [command("./deploy staging --production")]),
+        (command("make test"), [], [command("make test deploy")]),
+        (command("git config user.name x"), [], [command("git config core.fsmonitor ./x")]),
+        (command("git log"), [command("git log -3")], [command("git log --output=x"), command("git log --outp x")]),
+        (command("git fetch"), [], [command("git fetch --upload-pac=./x"), command("git --exec-path=x fetch")]),
+        (
+            command("git rebase a"),
+            [command("git rebase b")],
+            [command("git rebase -xmake"), command("git rebase --exe x")],
+        ),
         (command("docker exec box ls"), [], [command("docker exec box sh")]),
         (command("ssh box ls"), [], [command("ssh box reboot")]),
         (

@@ -7,7 +7,7 @@ it does nothing but run plain commands one after another; whatever else is in it
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import lru_cache
 
 LINE_MAX = 4_000
@@ -62,27 +62,41 @@ _STARTING = {
     "fd": frozenset({"-x", "--exec", "-X", "--exec-batch"}),
     "fdfind": frozenset({"-x", "--exec", "-X", "--exec-batch"}),
     "rg": frozenset({"--pre", "--hostname-bin"}),
-    "sort": frozenset({"--compress-program"}),
-    "tar": frozenset({"--to-command", "--use-compress-program", "-I", "--checkpoint-action", "-F", "--info-script"}),
+    "sort": frozenset({"--compress-program", "-o", "--output"}),
+    "tree": frozenset({"-o"}),
+    "sed": frozenset({"-i", "--in-place"}),
+    "yq": frozenset({"-i", "--inplace"}),
+    "tar": frozenset({"--to-command", "--use-compress-program", "-I", "--checkpoint-action", "-F", "--info-script"})
+    | frozenset({"--new-volume-script", "--rsh-command", "--rmt-command"}),
     "rsync": frozenset({"-e", "--rsh", "--rsync-path"}),
+    "ssh": frozenset({"-o", "-F"}),
+    "man": frozenset({"-P", "--pager", "-H", "--html"}),
+    "make": frozenset({"--eval", "SHELL"}),
+    **dict.fromkeys(("vi", "vim", "nvim", "view", "ex"), frozenset({"-c", "--cmd", "-S", "-s", "-u"})),
     "npm": frozenset({"--script-shell", "--node-options", "-c", "--call"}),
     "go": frozenset({"-exec", "-toolexec", "-vettool"}),
     "cargo": frozenset({"--config"}),
     "git": frozenset({"-c", "-x", "--exec", "-O", "--open-files-in-pager", "--ext-diff", "--extcmd", "foreach", "run"})
-    | frozenset({"--config-env", "--upload-pack", "--receive-pack", "filter-branch"}),
+    | frozenset({"--config-env", "--upload-pack", "--receive-pack", "filter-branch", "--exec-path", "--output"})
+    | frozenset({"--tool", "--sendmail-cmd", "--smtp-server"}),
 }
 """Options (of git, verbs as well) with which a program starts another one, or one that only looks changes files."""
 
 
 def starts_another(words: Words) -> bool:
     """Does a program that usually only looks do more here? A rule for its name alone does not mean that."""
-    options = _STARTING.get(_program(words[0]), frozenset())
-    return any(word.partition("=")[0] in options or _attached(word) in options for word in words[1:])
+    options = _STARTING.get(program(words[0]), frozenset())
+    return any(_is_option(word, options) for word in words[1:]) if options else False
 
 
-def _attached(word: str) -> str:
-    """The option in `-Oless`, of the few that take their value so."""
-    return word[:2] if word[:2] in ("-I", "-O", "-e") else word
+def _is_option(word: str, options: frozenset[str]) -> bool:
+    """Also with its value attached (`-Oless`, `-xmake`), or cut short, as git and GNU programs take it (`--exe=x`)."""
+    name = word.partition("=")[0]
+    if name in options:
+        return True
+    if name.startswith("--"):
+        return len(name) > 3 and any(option.startswith(name) for option in options)
+    return word.startswith("-") and word[:2] in options
 
 
 def allows(rule: str, words: Words, *, options: bool = True) -> bool:
@@ -103,7 +117,7 @@ def forbids(rule: str, words: Words) -> bool:
     if is_expression(rule):
         return _found(rule, words, broken=True)
     wanted = rule.split()
-    return bool(wanted) and _program(words[0]) == _program(wanted[0]) and _in_order(wanted[1:], words[1:])
+    return bool(wanted) and program(words[0]) == program(wanted[0]) and _in_order(wanted[1:], words[1:])
 
 
 def mentions(rule: str, words: Words) -> bool:
@@ -111,7 +125,12 @@ def mentions(rule: str, words: Words) -> bool:
     if is_expression(rule):
         return any(_found(rule, words[at:], broken=True) for at in range(len(words)))
     wanted, rest = rule.split(), iter(words)
-    return bool(wanted) and any(_program(word) == _program(wanted[0]) for word in rest) and _in_order(wanted[1:], rest)
+    return bool(wanted) and any(program(word) == program(wanted[0]) for word in rest) and _in_order(wanted[1:], rest)
+
+
+def may_mention(rule: str, programs: Container[str]) -> bool:
+    """The same for all sub-commands of a long line at once, by the names in it."""
+    return is_expression(rule) or program((rule.split() or [""])[0]) in programs
 
 
 def is_expression(rule: str) -> bool:
@@ -133,8 +152,9 @@ def _compiled(rule: str) -> re.Pattern[str] | None:
         return None
 
 
-def _program(word: str) -> str:
-    return word.rpartition("/")[2]
+def program(word: str) -> str:
+    """Its name without the folder, whatever its case: `RM` is `rm` where the file system says so."""
+    return word.rpartition("/")[2].casefold()
 
 
 def _in_order(wanted: Words, words: Iterable[str]) -> bool:

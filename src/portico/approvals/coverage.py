@@ -40,8 +40,12 @@ def same(one: Action, other: Action) -> bool:
     )
 
 
+_SHELLS = frozenset(f"{folder}{name}" for folder in ("", "/bin/", "/usr/bin/") for name in ("sh", "bash", "zsh"))
+"""By these very names: `./bash` is whatever somebody has put there."""
+
+
 def _canonical(action: Action) -> str | None:
-    if len(action.argv) == 3 and shell_syntax.is_shell(action.argv[0]) and action.argv[1] in ("-c", "-lc"):
+    if len(action.argv) == 3 and action.argv[0] in _SHELLS and action.argv[1] in ("-c", "-lc"):
         return action.argv[2].strip()
     if action.argv:
         return shlex.join(action.argv)
@@ -85,17 +89,25 @@ def _within(path: str, folder: str) -> bool:
 
 
 _SCRIPTS = frozenset({"npm", "pnpm", "yarn"})
-_STARTS = frozenset({"run", "exec", "dlx", "x", "compose"})
-"""Subcommands behind which another command stands: `uv run`, `docker exec`."""
+_STARTS = frozenset({"run", "exec", "dlx", "x", "compose", "config", "alias", "env", "remote", "set"})
+"""Subcommands behind which another command stands (`uv run`, `docker exec`), or what is run later (`git config`)."""
+_WITH_SUBCOMMANDS = frozenset(
+    {"git", "gh", "glab", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "rustup", "go", "pip", "pip3", "uv", "poetry"}
+    | {"pdm", "hatch", "pipenv", "conda", "docker", "podman", "kubectl", "helm", "terraform", "dotnet", "mix", "bundle"}
+    | {"composer", "swift", "flutter", "dart", "zig", "cabal", "stack", "brew", "apt", "apt-get", "systemctl", "nx"}
+    | {"ruff", "alembic", "find"}
+)
+"""Of other programs the second word is a file (`cp a b`) or one target of several (`make test deploy`). What follows
+the folder of `find` only looks, but for the options that `starts_another` knows."""
 
 
 def _rule(words: list[str]) -> str:
-    """`npm test --watch` is about `npm test`, `npm run lint` about that script; what has no subcommand, an option in
-    its place, or another command behind it (`uv run x`, `timeout 5 x`) is about itself."""
+    """`npm test --watch` is about `npm test`, `npm run lint` about that script; what has no subcommand (`cp a b`), an
+    option in its place, or another command behind it (`uv run x`) is about itself."""
     if words[0] in _SCRIPTS and words[1:2] == ["run"]:
         named = 3
     else:
-        named = 0 if shell_syntax.is_runner(words[0]) or words[1:2] == [] or words[1] in _STARTS else 2
+        named = 0 if words[0] not in _WITH_SUBCOMMANDS or words[1:2] == [] or words[1] in _STARTS else 2
     if not named or words[1].startswith("-") or commandline.starts_another(words):
         return f"{_LINE}{shlex.join(words)}"
     return f"{_RULE}{shlex.join(words[:named])}"

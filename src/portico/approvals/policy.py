@@ -178,8 +178,11 @@ class WorkspacePolicy(Component):
             return "a rule that takes too long"
 
     def _kept(self, session: "Session", request: Request) -> str | None:
-        if request.action.text is None and any(_hosts_own(session, path) for path in request.action.files):
+        files = request.action.files if request.action.text is None else _written(request.action)
+        if any(_hosts_own(session, path) for path in files):
             return "a file of the host itself"
+        if request.action.text is not None:
+            return "a protected file" if any(_protected(_real(session, path)) for path in files) else None
         return "a protected file" if self.protects(session, request) else None
 
     def allow(self, session: "Session", request: Request) -> Ruling | None:
@@ -194,8 +197,7 @@ class WorkspacePolicy(Component):
         """Is this an edit that always asks?"""
         if request.kind != "write":
             return False
-        named = [os.path.join(session.state.cwd, path) for path in request.action.files if "\0" not in path]
-        return any(_protected(os.path.realpath(path).lstrip("/")) for path in named)
+        return any(_protected(_real(session, path)) for path in request.action.files)
 
     def _allow(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
         if request.action.text is not None and _doubtful(self.settings.refused, request.action):
@@ -237,6 +239,16 @@ def _hosts_own(session: "Session", path: str) -> bool:
     """The host's tokens and settings may lie in the folder that a session works in."""
     named, top = os.path.join(session.state.cwd, path), os.path.realpath(session.state.cwd)
     return "\0" not in named and is_closed(Path(os.path.realpath(named)), Path(top))
+
+
+def _written(action: Action) -> tuple[str, ...]:
+    """Files that a command writes by itself, as far as it names them: `cat > .env`, `tee .git/config`."""
+    return tuple(os.path.join(action.cwd, path) for path in shell_syntax.written(programs(action) or []))
+
+
+def _real(session: "Session", path: str) -> str:
+    """From the root, with links followed and without the first slash, as globs have it."""
+    return os.path.realpath(os.path.join(session.state.cwd, path)).lstrip("/") if "\0" not in path else ""
 
 
 def _inside(session: "Session", path: str) -> str | None:
@@ -305,20 +317,17 @@ def _always(sources: list[Rules], request: Request, *, builtin: bool) -> str | N
     started = programs(request.action) if request.action.text is not None else _claimed(request)
     if started is None:
         return "a command that is only known when it runs" if rules else None
-    return next((f"{origin} {rule!r}" for rule, origin in rules.items() if _starts(rule, started)), None)
+    looked = [each for words in started for each in (words, list(shell_syntax.pieces(_looked_into(words))))]
+    names = {commandline.program(word) for words in looked for word in words}
+    speaking = {rule: origin for rule, origin in rules.items() if commandline.may_mention(rule, names)}
+    found = (rule for rule in speaking if any(commandline.mentions(rule, words) for words in looked))
+    return next((f"{speaking[rule]} {rule!r}" for rule in found), None)
 
 
 def _claimed(request: Request) -> list[list[str]] | None:
     """A command that the agent does not tell: what its title says is enough to ask, and never enough to pass."""
     words = [word for word in shell_syntax.pieces([request.title]) if word]
     return [words] if words and request.title != request.tool else None
-
-
-def _starts(rule: str, programs: list[list[str]]) -> bool:
-    return any(
-        commandline.mentions(rule, words) or commandline.mentions(rule, list(shell_syntax.pieces(_looked_into(words))))
-        for words in programs
-    )
 
 
 def _looked_into(words: list[str]) -> list[str]:

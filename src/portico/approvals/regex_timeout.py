@@ -5,6 +5,7 @@ would run for hours, and the whole host stands still meanwhile. But the engine l
 timer over the process's own computing time can end it. (Threads do not help: the engine holds the lock of them all.)
 """
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ def regex_timeout(seconds: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         raise RegexTimeout
     before = signal.signal(signal.SIGVTALRM, _raise)
+    collects = gc.isenabled()
+    gc.disable()  # what is raised while it runs callbacks would be lost, and it would count as computing
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         try:
@@ -31,6 +34,8 @@ def regex_timeout(seconds: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     finally:
         signal.signal(signal.SIGVTALRM, before)
+        if collects:
+            gc.enable()
 
 
 def _raise(number: int, frame: FrameType | None) -> None:

@@ -7,22 +7,46 @@ made at run time (`$X id`, `$(printf ...) x`, `eval`, a pipe into `sh`) it says 
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+
+from portico.approvals.commandline import starts_another
 
 LINE_MAX = 100_000
 """Characters: a longer line is not looked through."""
 _DEPTH = 20
 DYNAMIC = "\0"
 """Stands in a word for what is only known at run time."""
+WRITES = ">"
+"""Stands in the place of a program before a file that the line itself writes."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"})
 _RUNNERS = frozenset(
     {"env", "command", "builtin", "exec", "nohup", "nice", "ionice", "time", "timeout", "stdbuf", "setsid", "chroot"}
     | {"xargs", "parallel", "watch", "ssh", "su", "sudo", "doas", "find", "fd", "script", "unshare", "strace", "flock"}
+    | {"taskset", "chrt", "setpriv", "runuser", "prlimit", "systemd-run", "nsenter", "bwrap", "ltrace", "entr"}
+    | {"setarch", "linux32", "linux64", "rlwrap", "unbuffer", "faketime"}
 )
 """They start what stands among their arguments."""
+_PLACED = frozenset({"chroot", "flock", "taskset", "chrt", "ssh", "setarch", "faketime"})
+"""Of them, those whose first word is no program: a folder, a file, a mask, a machine."""
+_EVALUATING = frozenset({"trap", "alias", "mapfile", "readarray", "compgen", "complete", "bind", "hash", "enable"})
+"""Commands of the shell whose arguments are lines, or name what later names mean."""
+_COMMAND_VARIABLE = re.compile(
+    r"(\w*(PAGER|EDITOR|BROWSER|_COMMAND|_ASKPASS|_DIFF)|VISUAL|SHELL|(BASH_)?ENV|LESS(OPEN|CLOSE)|PS\d|GIT_CONFIG_\w+)\+?="
+)
+"""Variables from which programs take commands."""
+_FINDERS = frozenset({"find", "fd", "fdfind"})
+_FINDER_OPTION = re.compile(r"-exec|-ok|-x\Z|-X\Z|--exec")
+"""Options of theirs that a program follows."""
 _INTERPRETERS = re.compile(r"(python|perl|ruby|node|nodejs|php|lua|tclsh|osascript|Rscript|ed|gdb)[\d.]*\Z")
 """They run what they read, in a language of their own."""
+_LANGUAGES = re.compile(rf"[gmn]?awk\Z|sed\Z|[jy]q\Z|find\Z|fd(find)?\Z|{_INTERPRETERS.pattern}")
+"""A `$` in their arguments belongs to their own language."""
+_STARTING = re.compile(r"system|shell|popen|spawn|fork|pty\b|exec(?!ut)|subprocess|child_process|getline|\|\s*\"|`")
+"""Words by which code in such a language starts a program, under a name that it may put together."""
+_SED_STARTING = re.compile(r"/[gpimMI\d]*e[gpimMI\d]*\Z|(^|[;{\n])\s*[\d$,]*e\s")
+_COMPOSED = re.compile(r"\$[\w({]|`|\w['\"\\]+\w")
+"""In an argument as the program gets it: a line of a shell (`git -c alias.x='!X=su; ${X}do id'`, `trap`, `watch`), in
+which a name is put together. Variables that the line itself expands are `DYNAMIC` by then."""
 _TEXTS = frozenset({"echo", "printf", "grep", "egrep", "fgrep", "rg", "ag"})
 """What stands in their arguments is text; other programs may run a part of it (`git -c alias.x=!sudo`, `watch`)."""
 _MESSAGES = frozenset({"-m", "-am", "--message"})
@@ -38,6 +62,7 @@ _RESERVED = frozenset(
 )
 _NO_PROGRAM = re.compile(r"-|[\d.]+[smhd]?\Z|\w+=")
 """Options, numbers and variables that stand between a runner and the program it runs."""
+_OPERATOR = re.compile(r"<<-?|[<>]+(&-|[&|])?")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 
 
@@ -49,18 +74,13 @@ def is_shell(word: str) -> bool:
     return word.rpartition("/")[2] in _SHELLS
 
 
-def is_runner(word: str) -> bool:
-    """Whatever its options are; `find` needs one of its own."""
-    return _program(word) in _RUNNERS - {"find", "fd"}
-
-
 def commands(line: str) -> list[list[str]] | None:
     """The words of every command in the line, quotes removed; None when one of them cannot be known."""
     if len(line) > LINE_MAX:
         return None
     try:
         return list(_found(line, 0))
-    except (UnknownSyntax, IndexError):
+    except (UnknownSyntax, IndexError, RecursionError):
         return None
 
 
@@ -68,7 +88,7 @@ def started(argv: Sequence[str]) -> list[list[str]] | None:
     """The same for a program that is started without a shell."""
     try:
         return [list(argv), *_inside(list(argv), 0)]
-    except (UnknownSyntax, IndexError):
+    except (UnknownSyntax, IndexError, RecursionError):
         return None
 
 
@@ -84,10 +104,10 @@ def _found(line: str, depth: int) -> Iterator[list[str]]:
     if depth > _DEPTH:
         raise UnknownSyntax
     for words in _Scanner(line, depth).commands():
-        assigned = []
-        while words and (words[0] in _RESERVED or _ASSIGNMENT.match(words[0])):
-            assigned += [words[0]] if "=" in words[0] else []
-            words = words[1:]
+        begins = next((at for at, word in enumerate(words) if not _stands_before(word)), len(words))
+        assigned, words = [word for word in words[:begins] if "=" in word], words[begins:]
+        if any(map(_COMPOSED.search, assigned)) or _command_variable(assigned):
+            raise UnknownSyntax
         if assigned:
             yield ["export", *assigned]  # `PAGER='sudo id' git log`
         if not words:
@@ -98,9 +118,17 @@ def _found(line: str, depth: int) -> Iterator[list[str]]:
         yield from _inside(words, depth)
 
 
+def _stands_before(word: str) -> bool:
+    """Before the name of a program: words of the shell with their options (`time -p`), and variables."""
+    return word in _RESERVED or word.startswith("-") or _ASSIGNMENT.match(word) is not None
+
+
 def _inside(words: list[str], depth: int) -> Iterator[list[str]]:
     """What a command starts by itself: `sh -c LINE`, `eval LINE`."""
     name = _program(words[0])
+    if name == "busybox" and words[1:] and not is_shell(words[1]):
+        yield from _inside(words[1:], depth)
+        return
     runner = name in _RUNNERS
     if name in ("eval", "source", ".") or (runner and "eval" in words):
         if any(DYNAMIC in word or _DESCRIPTOR.match(word) for word in words[1:]):
@@ -108,17 +136,61 @@ def _inside(words: list[str], depth: int) -> Iterator[list[str]]:
         yield from _found(" ".join(words[words.index("eval") + 1 :]), depth + 1) if "eval" in words else ()
     if name in _READ_LATER or _reads_code(words) or (name in ("xargs", "parallel") and _runs_what_it_reads(words)):
         raise UnknownSyntax
-    if any(word.startswith(("-exec", "-ok")) and "{}" in program for word, program in pairwise(words)):
-        raise UnknownSyntax  # find
+    finder = name in _FINDERS
+    if finder and any(map(_runs_what_it_finds, words, words[1:])):
+        raise UnknownSyntax
     for at, word in enumerate(words):
         if is_shell(word) and (at == 0 or runner or any(map(_LINE_OPTION.match, words[at + 1 :]))):
             yield from _shell(words[at + 1 :], depth)
             return
-    if runner and DYNAMIC in next((word for word in words[1:] if not _NO_PROGRAM.match(word)), ""):
+    if _composes(words) or _command_variable(words) or (runner and not finder and _runs_dynamic(words)):
+        raise UnknownSyntax
+    if (name in _EVALUATING or (starts_another(words) and not finder)) and any(DYNAMIC in word for word in words):
         raise UnknownSyntax
 
 
+def _runs_what_it_finds(option: str, program: str) -> bool:
+    if _FINDER_OPTION.match(option) is None:
+        return False
+    return "{}" in program or DYNAMIC in program or _program(program) in _RUNNERS
+
+
+def _command_variable(words: list[str]) -> bool:
+    return any(DYNAMIC in word and _COMMAND_VARIABLE.match(word) for word in words)
+
+
+def _runs_dynamic(words: list[str]) -> bool:
+    """Is the program that a runner starts made at run time? A word behind an option may be its value (`env -u A $X`),
+    so the program is the first one that follows no option."""
+    skipped, before = _program(words[0]) in _PLACED, ""
+    for word in words[1:]:
+        if DYNAMIC in word:
+            return not _NO_PROGRAM.match(word)
+        if _NO_PROGRAM.match(word) is None and not (before.startswith("-") and before not in _FLAGS):
+            if not skipped and _program(word) not in _RUNNERS:
+                return False
+            skipped = not skipped and _program(word) in _PLACED
+        before = word
+    return False
+
+
+def _composes(words: list[str]) -> bool:
+    """Does an argument hold a line or code that starts a program under a name made in there?"""
+    name = _program(words[0])
+    if name == "sed":
+        return any(map(_SED_STARTING.search, words[1:]))
+    if _LANGUAGES.match(name):
+        return name not in {*_FINDERS, "jq", "yq"} and any(map(_STARTING.search, words[1:]))
+    looked = words if name == "printf" and "-v" in words else texts(words)
+    return any(map(_COMPOSED.search, looked))
+
+
 _LINE_OPTION = re.compile(r"-\w*c\w*\Z")
+_READ_OPTION = re.compile(r"-\w*s\w*\Z")
+_SET = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+"""Options of a shell that a word follows."""
+_FLAGS = frozenset({"-0", "-r", "-t", "-p", "-i", "--", "-c"})
+"""Options of runners that no value follows."""
 
 
 def _shell(arguments: list[str], depth: int) -> Iterator[list[str]]:
@@ -126,12 +198,15 @@ def _shell(arguments: list[str], depth: int) -> Iterator[list[str]]:
     Options may have values (`-o pipefail`), so the line is looked for behind them too."""
     at = next((at for at, word in enumerate(arguments) if _LINE_OPTION.match(word)), None)
     if at is not None:
-        if at + 1 >= len(arguments) or DYNAMIC in arguments[at + 1]:
+        behind = zip(arguments[at:], arguments[at + 1 :], strict=False)
+        line = next((word for before, word in behind if word[:1] not in "-+" and before not in _SET), DYNAMIC)
+        if DYNAMIC in line:
             raise UnknownSyntax
-        yield from _found(arguments[at + 1], depth + 1)
+        yield from _found(line, depth + 1)
         return
-    files = [word for word in arguments if not word.startswith(("-", "+")) and word not in _SHELLS]  # busybox sh
-    if not files or DYNAMIC in files[0] or _DESCRIPTOR.match(files[0]):
+    pairs = zip(["", *arguments], arguments, strict=False)
+    files = [word for before, word in pairs if word[:1] not in "-+" and word not in _SHELLS and before not in _SET]
+    if not files or any(map(_READ_OPTION.match, arguments)) or DYNAMIC in files[0] or _DESCRIPTOR.match(files[0]):
         raise UnknownSyntax
 
 
@@ -152,7 +227,21 @@ def _runs_what_it_reads(words: list[str]) -> bool:
     replaced |= {word[2:] for word in words if word.startswith("-I") and len(word) > 2}
     if not rest:
         return _program(words[0]) == "parallel"
-    return any(map(is_shell, words)) or any(each in rest[0] for each in replaced)
+    if _program(rest[0]) in _RUNNERS or any(map(is_shell, words)) or any(each in rest[0] for each in replaced):
+        return True
+    return _INTERPRETERS.match(_program(rest[0])) is not None and any(word in ("-c", "-e", "-r") for word in words)
+
+
+_WRITERS = frozenset(
+    {"tee", "cp", "mv", "ln", "install", "touch", "truncate", "dd", "sponge", "patch", "rsync", WRITES}
+)
+
+
+def written(programs: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Files that the commands of a line write, as far as it names them."""
+    for words in programs:
+        if _program(words[0]) in _WRITERS or (_program(words[0]) == "sed" and starts_another(list(words))):
+            yield from (word.removeprefix("of=") for word in words[1:] if not word.startswith("-"))
 
 
 def texts(words: Sequence[str]) -> list[str]:
@@ -179,7 +268,7 @@ class _Scanner:
 
     def commands(self) -> Iterator[list[str]]:
         words: list[str] = []
-        target = False
+        target = ""
         while self._at < len(self._text):
             sign = self._text[self._at]
             if sign in " \t\r":
@@ -187,15 +276,20 @@ class _Scanner:
             elif sign in "\n;&|()":
                 self._at += 1
                 yield from self._ended(words)
-                words, target = [], False
+                words, target = [], ""
             elif sign in "<>":
-                target = not self._redirection()
+                given, target = target, sign
+                found = self._redirection()
+                if found is not None:
+                    target = ""
+                    words += [found] if found and not given else []
             elif sign == "#":
                 self._at = (self._text.find("\n", self._at) + 1 or len(self._text) + 1) - 1
             else:
                 word = self._word()
                 if target:
-                    target = False
+                    self._nested += [[WRITES, word]] if target == ">" else []
+                    target = ""
                 elif not (word.isdigit() and self._peek() in "<>"):
                     words.append(word)
         yield from self._ended(words)
@@ -209,27 +303,32 @@ class _Scanner:
     def _peek(self) -> str:
         return self._text[self._at] if self._at < len(self._text) else "\n"
 
-    def _redirection(self) -> bool:
-        """True: it has its target already (`<(...)`). A here-document is a redirection whose text is looked through,
-        and what `<<<` gives a program is looked at like an argument."""
+    def _redirection(self) -> str | None:
+        """The word that it stands for: `<(...)` is a file, other ones are none. None: its target follows. A
+        here-document is a redirection whose text is looked through, and so is what `<<<` gives a program."""
         if self._text.startswith("<<<", self._at):
             self._at += 3
-            return True
-        while self._peek() in "<>&-" and self._at < len(self._text):
-            self._at += 1
+            while self._peek() in " \t":
+                self._at += 1
+            self._nested.append(["<<<", self._word()])
+            return ""
+        operator = _OPERATOR.match(self._text, self._at)
+        assert operator is not None  # it begins with one
+        self._at = operator.end()
         if self._peek() == "(":
             self._substitute(self._until(")"))
-            return True
-        return self._peek() == "|" and bool(self._skip())
-
-    def _skip(self) -> int:
-        self._at += 1
-        return 0
+            return "/dev/fd/63"
+        return "" if operator[0].endswith("&-") else None
 
     def _word(self) -> str:
         found: list[str] = []
         while self._at < len(self._text):
             sign = self._text[self._at]
+            if sign in "<>" and self._text.startswith("(", self._at + 1):  # BASH_ENV=<(...)
+                self._at += 1
+                self._substitute(self._until(")"))
+                found.append(DYNAMIC)
+                continue
             if sign in " \t\r\n;&|()<>":
                 break
             self._at += 1

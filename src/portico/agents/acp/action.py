@@ -55,6 +55,8 @@ def permission_action(track: Track, cwd: str) -> Action:
         return _command(given, run, cwd, [*diffs, *track.locations])
     named = [str(given[name]) for name in _PATH if given.get(name)]
     files = diffs or named[:1] or track.locations[:1]
+    if track.kind in _READS and not diffs:
+        files = [*files, *_patterns(given)]
     beside = {os.path.join(cwd, each) for each in (*named, *track.locations)} - {
         os.path.join(cwd, each) for each in files
     }
@@ -62,6 +64,12 @@ def permission_action(track: Track, cwd: str) -> Action:
     known = {*_PATH, *_REMARKS, *(_CONTENT if kind == "write" else ()), *((_RANGE | _SEARCH) if kind == "read" else ())}
     odd = [str(name) for name, value in given.items() if name not in known and value not in (None, "", [], {})]
     return Action(kind, files=tuple(dict.fromkeys(files)), unclear=_unclear(track, odd, several=bool(beside)))
+
+
+def _patterns(given: Mapping[str, Any]) -> list[str]:
+    """Patterns of a search that lead somewhere by themselves, whatever its folder is: `/etc/*`, `../*`, `~/.ssh`."""
+    said = [str(value) for name, value in given.items() if name in _SEARCH and isinstance(value, str)]
+    return [os.path.expanduser(each) for each in said if each.startswith(("/", "~")) or ".." in each.split("/")]
 
 
 def _kind(claimed: str, diffs: bool) -> Kind:
