@@ -68,6 +68,31 @@ async def test_an_event_that_took_anothers_place_is_noticed(tmp_path: Path) -> N
     await log.close()
 
 
+@pytest.mark.parametrize(
+    ("harm", "lost"),
+    [((3, 1), [3]), ((3, 4), [3]), ((3, 100), [3]), ((3, 3), []), ((5, 3), [])],
+    ids=["an event of the channel", "one of another channel", "no event", "whole", "another position"],
+)
+async def test_an_index_that_lies_shows_no_event_twice(tmp_path: Path, harm: tuple[int, int], lost: list[int]) -> None:
+    """A flipped bit in a position of the index gave two events the same one, and none the one it had been."""
+    path = tmp_path / "log.db"
+    log = await SqliteLog.open(path)
+    await log.append("a", *(fact(number) for number in range(3)))
+    await log.append("b", fact("other"))
+    await log.append("a", *(fact(number) for number in range(3, 5)))
+    await log.close()
+    pos, points_at = harm
+    stored, entry = path.read_bytes(), bytes([4, 9, 1, 1])  # of channel 1: its position, and the number of the event
+    assert stored.count(entry + bytes([3, 3])) == 1
+    path.write_bytes(stored.replace(entry + bytes([3, 3]), entry + bytes([pos, points_at])))
+    log = await SqliteLog.open(path)
+    records = await log.read("a")
+    assert [(each.channel, each.pos) for each in records] == [("a", number) for number in range(1, 6)]
+    assert [each.pos for each in records if isinstance(each.event, Unreadable)] == lost
+    assert all(each.event == fact(each.pos - 1) for each in records if each.pos not in lost)
+    await log.close()
+
+
 async def test_what_a_version_without_checksums_wrote_must_at_least_be_json(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     log = await SqliteLog.open(path)

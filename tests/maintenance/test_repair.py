@@ -11,6 +11,7 @@ import pytest
 from portico.log.sqlite import SqliteLog
 from portico.maintenance.repair import check, repair
 from tests.doors.standing import standing
+from tests.log.events import fact
 from tests.process import inside
 
 PAGE = 4096
@@ -129,3 +130,25 @@ def test_events_stay_readable_when_the_logs_identity_is_lost(home: Path, mark: b
     found = asyncio.run(read())
     assert "PartEnded" in found
     assert "Unreadable" not in found
+
+
+def test_a_schema_that_is_no_text_is_told(tmp_path: Path) -> None:
+    """SQLite quotes it in its message: the host, `log check`, `doctor` and a backup ended with a traceback."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    path = home / "log.db"
+
+    async def write() -> None:
+        log = await SqliteLog.open(path)
+        await log.append("a", fact(0))
+        await log.close()
+
+    asyncio.run(write())
+    stored = path.read_bytes()
+    assert b"CREATE TABLE meta" in stored
+    path.write_bytes(stored.replace(b"CREATE TABLE meta", b"CREATE T\xceBLE meta"))
+    for words in (("serve", "0"), ("log", "check"), ("log", "check", "--repair"), ("doctor",), ("backup", "b.tar")):
+        done = inside(home, *words)
+        assert done.returncode != 0, words
+        assert "damaged" in (said := done.stdout + done.stderr) or "cannot be" in said, words
+        assert "Traceback" not in said, words

@@ -22,6 +22,7 @@ from msgspec import Struct
 from portico import __version__
 from portico.errors import BadRequest, LogDamaged
 from portico.log.sqlite.schema import VERSION
+from portico.log.sqlite.trouble import ERRORS
 
 LOG = "log.db"
 SECRETS = ("token", "tokens.json", "people.json", "cookie-key", "hooks.key")
@@ -66,7 +67,7 @@ def _copy_log(log: Path, copy: Path) -> int:
     try:
         with contextlib.closing(sqlite3.connect(f"{log.as_uri()}?mode=ro", uri=True)) as db:
             db.execute("VACUUM INTO ?", (str(copy),))
-    except sqlite3.Error as error:
+    except ERRORS as error:
         raise LogDamaged(
             f"The log {str(log)!r} cannot be copied ({error}). Look at it with: portico log check"
         ) from error
@@ -78,7 +79,7 @@ def _check_log(path: Path) -> int:
         with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
             found: str = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
             seq: int = db.execute("SELECT pos FROM channels WHERE id = 0").fetchone()[0]
-    except sqlite3.Error as error:
+    except ERRORS as error:
         raise LogDamaged(f"The copy of the log is damaged: {error}.") from error
     if found != "ok":
         raise LogDamaged(f"The copy of the log is damaged: {found}.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from portico.errors import LogTooNew
 from portico.log.sqlite.schema import VERSION
-from portico.log.sqlite.trouble import translate
+from portico.log.sqlite.trouble import ERRORS, translate
 
 LOOK_SECONDS = 5.0
 """For the look at every page: gigabytes take longer, and damage in the rest shows when it is read."""
@@ -33,7 +33,7 @@ def examine(path: Path, *, in_use: bool) -> str:
             seq = db.execute("SELECT pos FROM channels WHERE id = 0").fetchone()[0] if version else 0
         finally:
             db.close()
-    except sqlite3.Error as error:
+    except ERRORS as error:
         raise translate(error, path, then) from error
     size = path.stat().st_size / 1e6
     return f"{path}, {seq} events, {size:.1f} MB" + (

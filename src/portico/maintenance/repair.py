@@ -19,6 +19,7 @@ from portico.events import Unreadable, encode
 from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.mark import Mark
 from portico.log.sqlite.schema import VERSION, blobs_in, prepare
+from portico.log.sqlite.trouble import ERRORS
 
 _SHOWN = 20
 """Lines about single pieces of damage: more than anybody reads."""
@@ -225,8 +226,9 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             raise LogDamaged(
                 f"The log {str(path)!r} has schema version {version}; start a host on it, which makes it {VERSION}."
             )
+        db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")  # or every table would count as lost by itself
         yield db
-    except sqlite3.DatabaseError as error:
+    except ERRORS as error:
         raise LogDamaged(
             f"The log {str(path)!r} cannot be read at all ({error}). Restore a backup: portico restore FILE --force"
         ) from error

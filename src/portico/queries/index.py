@@ -68,8 +68,8 @@ class Index:
         """A file that is no index of this version is replaced by an empty one. Fails where SQLite has no trigrams."""
         try:
             return cls(_connect(path))
-        except sqlite3.DatabaseError as error:
-            if passing(error):
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite quotes a damaged schema in its messages
+            if isinstance(error, sqlite3.DatabaseError) and passing(error):
                 raise
             remove(path)
             return cls(_connect(path))

@@ -89,20 +89,18 @@ async def test_a_deny_grant_beats_the_setting(desk: Desk) -> None:
     assert (desk.project / "a").exists()
 
 
-async def test_a_session_grant_answers_the_next_call(desk: Desk) -> None:
-    desk.says(
-        acts({"tool": "runCommand", "command": "touch a"}),
-        acts({"tool": "runCommand", "command": "touch a && touch a b"}),
-        ends(),
-    )
+async def test_a_session_grant_answers_the_next_call_and_none_for_another_file(desk: Desk) -> None:
+    lines = ("touch a", "touch a && touch a", "touch a b")
+    desk.says(*(acts({"tool": "runCommand", "command": line}) for line in lines), ends())
     turn = await desk.session.send(Message("agent: go"), by="test")
-    state = await desk.session.wait_until(lambda state: state.status == "waiting")
-    assert state.active is not None
-    approval = calls(state.active)[0].approval
-    assert approval is not None
-    await desk.session.approvals.answer(approval.id, by="test", option="allow-session")
+    for at, option in ((0, "allow-session"), (2, "allow-once")):
+        state = await desk.session.wait_until(lambda state: state.status == "waiting")
+        assert state.active is not None
+        approval = calls(state.active)[at].approval
+        assert approval is not None
+        await desk.session.approvals.answer(approval.id, by="test", option=option)
     ended = await desk.session.wait(turn)
-    assert [len(call.approvals) for call in calls(ended)] == [1, 0]
+    assert [len(call.approvals) for call in calls(ended)] == [1, 0, 1]
     assert (desk.project / "b").exists()
 
 

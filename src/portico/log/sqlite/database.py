@@ -22,7 +22,7 @@ from portico.log.sqlite.identify import check_files, check_pair, identify
 from portico.log.sqlite.journal import Journal
 from portico.log.sqlite.mark import LogFiles, Mark, Marked
 from portico.log.sqlite.reader import Reader
-from portico.log.sqlite.trouble import translate
+from portico.log.sqlite.trouble import ERRORS, translate
 from portico.log.stored import compacted_key
 
 _DROP_ROWS = 2_000
@@ -86,7 +86,7 @@ class Database(Reader):
                 db.execute("PRAGMA cell_size_check = ON")
                 schema.prepare(db)
                 database = cls(path, db, mark, _identified(db, path, mark, marked))
-            except sqlite3.Error as error:
+            except ERRORS as error:
                 raise translate(error, path, "then start again") from error
             failing.pop_all()
         return database

@@ -7,16 +7,18 @@ from pathlib import Path
 
 from portico.errors import LogDamaged, LogUnavailable
 
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""SQLite quotes a damaged schema in its messages, and then not even the message is text."""
 GOES_ON = "the host goes on by itself"
 AGAIN = "then start the host again"
 """What happens when the trouble is over: to a host that runs, and to one that could not start."""
 
 
-def translate(error: sqlite3.Error, path: Path, then: str = GOES_ON) -> LogUnavailable:
+def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path, then: str = GOES_ON) -> LogUnavailable:
     """SQLite's words, what the user can do about it, and what happens `then`."""
     text = str(error)
     name = str(path)
-    if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
+    if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column", "decode")):
         return LogDamaged(
             f"The log {name!r} is damaged ({text}). Move it aside to start anew, restore a backup, or keep what "
             f"is readable: portico log check --repair, or sqlite3 {shlex.quote(name)} .recover"
