@@ -177,7 +177,7 @@ def _start_logging(home: Home) -> Say:
         JsonLines() if settings.format == "json" else PlainLines("%(levelname)s %(name)s: %(message)s")
     )
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
-    for noisy in ("uvicorn", "uvicorn.error", "httpx", "websockets"):
+    for noisy in ("uvicorn", "uvicorn.error", "httpx", "httpcore", "websockets", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     if settings.format == "json":
         return logging.getLogger("portico").info

@@ -32,6 +32,7 @@ from portico.host.rate import Bucket
 from portico.people.identity import Tokens
 
 logger = logging.getLogger("portico.gate")
+access_logger = logging.getLogger("portico.access")
 
 Audit = Callable[..., Awaitable[None]]
 
@@ -127,6 +128,8 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             return
         self.connections += 1
+        if access_logger.isEnabledFor(logging.DEBUG):
+            send = _logged(scope, send)
         try:
             if self.connections > limits.CONNECTIONS:
                 raise RateLimited(f"There are {limits.CONNECTIONS} open connections.", retry_after=5)
@@ -298,6 +301,18 @@ class Gate:
         send = _Answer(send, head.extra, self.requests).send
         await send({"type": "http.response.start", "status": 204, "headers": preflight_headers()})
         await send({"type": "http.response.body", "body": b""})
+
+
+def _logged(scope: Scope, send: Send) -> Send:
+    """A line for each answer, so that an operator finds the request that somebody tells of by its id."""
+
+    async def logged(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.accept"):
+            status = message.get("status", 101)
+            access_logger.debug("%s %s %d", scope.get("method", "GET"), scope["path"], status)
+        await send(message)
+
+    return logged
 
 
 async def _run(app: ASGIApp, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:

@@ -1,13 +1,18 @@
-"""Counts what is committed, for Prometheus: turns, tokens, cost, approvals that wait, jobs, how long a commit takes."""
+"""Counts what is committed, for Prometheus: turns, tokens, cost, approvals that wait, jobs, how long a commit takes.
+A turn that failed is a line of the log besides."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
 
 from portico import events as e
 from portico.agents.supervisor import STARTS
+from portico.correlation import SESSION, TURN
 from portico.events import Record
 from portico.host.host import Host
+
+logger = logging.getLogger("portico.turns")
 
 Metric = tuple[str, str, str, dict[str, float]]
 """Name, kind, help, and the value by label."""
@@ -50,8 +55,10 @@ class Meter:
                 return
             case e.UsageReported() as usage:
                 self._usage(f"{record.channel} {usage.turn}", usage)
-            case e.TurnEnded(turn=turn, outcome=outcome):
+            case e.TurnEnded(turn=turn, outcome=outcome, error=error):
                 self._turns[outcome] += 1
+                if outcome == "failed" and error is not None:
+                    _log_failure(record.channel, turn, error.code)
                 self._totals.pop(f"{record.channel} {turn}", None)
                 self._waiting = {each: of for each, of in self._waiting.items() if of != f"{record.channel} {turn}"}
             case e.ToolEnded(ok=ok):
@@ -96,6 +103,14 @@ class Meter:
             ("portico_commit_seconds_sum", "counter", "All of them together.", {"": self._seconds}),
             ("portico_commit_seconds_count", "counter", "How many.", {"": heap}),
         ]
+
+
+def _log_failure(channel: str, turn: str, code: str) -> None:
+    """The code alone: an agent's own words may quote what people wrote."""
+    kept = SESSION.set(channel.partition("/")[2]), TURN.set(turn)
+    logger.warning("a turn failed: %s", code)
+    SESSION.reset(kept[0])
+    TURN.reset(kept[1])
 
 
 def _labelled(label: str, counts: "Counter[str]") -> dict[str, float]:
