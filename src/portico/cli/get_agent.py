@@ -65,11 +65,11 @@ def _listed(name: str, registry: str) -> Listed:
     except PorticoError as error:
         near = nearest(name, PRESETS, _LIKE)
         guess = f"Did you mean {near!r}? " if near else ""
-        raise BadRequest(f"{guess}{error.message} {hint}", field="name") from None
+        raise BadRequest(f"{guess}{error.message} {hint}") from None
     if name not in agents:
         near = nearest(name, [*PRESETS, *agents], _LIKE)
         guess = f"Did you mean {near!r}? " if near else "The registry of ACP agents has none of this name. "
-        raise BadRequest(f"{guess}{hint}", field="name")
+        raise BadRequest(f"{guess}{hint}")
     return agents[name]
 
 

@@ -106,8 +106,7 @@ def complain(error: PorticoError) -> None:
         body = {"error": error.message, "code": error.code, "field": error.field}
         print(json.dumps({key: value for key, value in body.items() if value is not None}), file=sys.stderr)
         return
-    setting = error.field is not None and "." in error.field and error.field not in error.message
-    field = f" [{error.field}]" if setting else ""
+    field = f" [{error.field}]" if error.field and error.field not in error.message else ""
     missing = _MISSING.match(error.message)
     shows = _LISTS.get(missing[1]) if missing else None
     print(f"portico: {error.message}{field}" + (f" See: {shows}" if shows else ""), file=sys.stderr)
