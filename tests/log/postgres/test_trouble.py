@@ -1,7 +1,11 @@
 """A database that is not there, refuses, is too new, goes away in the middle of a commit or loses its end."""
 
 import asyncio
+import os
 import random
+import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,6 +18,7 @@ from portico.log.postgres import log as module
 from portico.log.postgres import schema, store
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.trouble import check_url, translate
+from portico.testing.postgres import PostgresServer
 from tests.log.events import fact
 from tests.log.postgres.conftest import Hosts
 from tests.log.postgres.test_hosts import seen
@@ -88,20 +93,43 @@ async def test_a_read_only_database_is_as_a_full_disk(hosts: Hosts) -> None:
     assert [r.event for r in await log.read("session/x")] == [fact(1), fact(3)]
 
 
-@pytest.mark.parametrize("at_once", [False, True], ids=["stopped", "crashed"])
-async def test_the_database_goes_away_and_comes_back(hosts: Hosts, at_once: bool) -> None:
-    """Nothing is visible meanwhile, everybody is told, and the host goes on without a restart."""
-    a, b = await hosts("a"), await hosts("b")
+_AWAY: dict[str, tuple[Callable[[PostgresServer], object], Callable[[PostgresServer], object]]] = {
+    "stopped": (PostgresServer.stop, PostgresServer.start),
+    "crashed": (partial(PostgresServer.stop, at_once=True), PostgresServer.start),
+    "silent": (lambda server: _signal(server, signal.SIGSTOP), lambda server: _signal(server, signal.SIGCONT)),
+}
+
+
+def _signal(server: PostgresServer, number: signal.Signals) -> None:
+    assert server._process is not None
+    for process in (server._process.pid, *_children(server._process.pid)):
+        os.kill(process, number)
+
+
+def _children(parent: int) -> list[int]:
+    """The server's processes have groups of their own."""
+    found = Path(f"/proc/{parent}/task/{parent}/children").read_text("ascii").split()
+    return [int(each) for each in found]
+
+
+@pytest.mark.parametrize("away", _AWAY)
+async def test_the_database_goes_away_and_comes_back(hosts: Hosts, away: str) -> None:
+    """Nothing is visible meanwhile, everybody is told, and the host goes on without a restart. A database that said
+    nothing at all was waited for half a minute, when others had long taken over."""
+    leave, come_back = _AWAY[away]
+    a, b = await hosts("a", lease=3.0), await hosts("b", lease=3.0)
     await a.append("session/x", fact("before"))
     failed = asyncio.Event()
     a.on_failure(lambda _: failed.set())
-    hosts.databases.server.stop(at_once=at_once)
-    writing = asyncio.ensure_future(a.append("session/x", fact("meanwhile")))
-    await asyncio.wait_for(failed.wait(), 20)
-    with pytest.raises(LogUnavailable, match="cannot be reached"):
-        await a.append("session/x", fact("refused"))
-    assert a.head("session/x") == 1
-    hosts.databases.server.start()
+    leave(hosts.databases.server)
+    try:
+        writing = asyncio.ensure_future(a.append("session/x", fact("meanwhile")))
+        await asyncio.wait_for(failed.wait(), 20)
+        with pytest.raises(LogUnavailable, match=r"cannot be reached|does not answer"):
+            await a.append("session/x", fact("refused"))
+        assert a.head("session/x") == 1
+    finally:
+        come_back(hosts.databases.server)
     await asyncio.wait_for(asyncio.gather(a.available(), b.available()), 30)
     [outcome] = await asyncio.gather(writing, return_exceptions=True)
     await a.append("session/x", fact("after"))

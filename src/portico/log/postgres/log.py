@@ -23,13 +23,14 @@ from portico.log.log import DiskUse, NotOwner
 from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending, compactable_part
+from portico.log.postgres.bell import listen
 from portico.log.postgres.columns import blob_users, note_columns, numbers
 from portico.log.postgres.connect import connect, pool
 from portico.log.postgres.identity import identify, mark_of
 from portico.log.postgres.lease import LEASE_SECONDS, ChannelLease, claim, folder_of, reconnect, release, renew
-from portico.log.postgres.schema import BELL, FILES_BELL, prepare
+from portico.log.postgres.schema import FILES_BELL, prepare
 from portico.log.postgres.store import PostgresStore, stored_sum
-from portico.log.postgres.trouble import Fenced, check_url, is_lost, translate
+from portico.log.postgres.trouble import GOES_ON, Fenced, check_url, is_lost, translate
 from portico.log.sqlite.mark import Mark
 from portico.log.stored import StoredLog
 
@@ -371,18 +372,32 @@ class PostgresLog(StoredLog):
             raise translate(error, self._address) from error
 
     async def _renew(self) -> None:
+        lease = self.opening.lease_seconds
         while True:
-            await asyncio.sleep(self.opening.lease_seconds / 3)
+            await asyncio.sleep(lease / 3)
             if self.lost_lease:
                 continue
+            renewing = self._loop.create_task(self.renew_now(), name="log renewal")
             try:
-                await self.renew_now()
+                if (await asyncio.wait({renewing}, timeout=max(lease, self.starting_seconds) - lease / 3))[0]:
+                    renewing.result()
+                else:
+                    self._fall_silent()
             except LogUnavailable as error:
                 if isinstance(error, Fenced):
                     self.lost_lease = True
                 logger.warning("the lease was not renewed: %s", error.message)
                 if self._down is None and (self.lost_lease or not self._busy):
                     self._fail(error, [])
+            finally:
+                renewing.cancel()
+
+    def _fall_silent(self) -> None:
+        """The network has swallowed the question, or the database stands still. The lease ends now, and others may take
+        over: what runs here ends, as when the database is away."""
+        self._writer.terminate()  # of a commit that is on its way the outcome is found out
+        if self._down is None:
+            self._fail(LogUnavailable(f"The database {self._address!r} does not answer; {GOES_ON}."), [])
 
     async def renew_now(self) -> None:
         seconds = max(self.opening.lease_seconds, self.starting_seconds)
@@ -392,29 +407,10 @@ class PostgresLog(StoredLog):
     # -- the bell ----------------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        wait = 0.1
-        while True:
-            gone = asyncio.Event()
-            try:
-                bell = await connect(self.opening.url, f"{self.opening.host} bell")
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
-                logger.debug("the bell: %s", translate(error, self._address).message)
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, 2.0)
-                continue
-            try:
-                bell.add_termination_listener(lambda _: gone.set())  # noqa: B023 - its own event
-                await bell.add_listener(BELL, self._ring)
-                await bell.add_listener(FILES_BELL, lambda *_: self.files_rung())
-                wait = 0.1
-                await self._look()  # what was committed before we listened
-                await gone.wait()
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
-                await asyncio.sleep(wait)
-            finally:
-                bell.terminate()
+        said = self.opening
+        await listen(said.url, said.host, lambda payload: self._ring(payload), lambda: self.files_rung(), self._look)
 
-    def _ring(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
+    def _ring(self, payload: str) -> None:
         host, _, last = payload.split(":")
         if int(host) != self.lease.host:
             self._heard = max(self._heard, int(last))
