@@ -12,6 +12,7 @@ import pytest
 from portico.agents.acp import acp
 from portico.agents.agent import AgentContext
 from portico.agents.pool import Bounds, Pool, machine_memory, memory_of
+from portico.agents.supervisor import STARTS
 from portico.events import Message, PartDelta
 from portico.host.session import Session
 from portico.host.state import TurnState
@@ -189,6 +190,17 @@ async def test_every_turn_that_waits_for_a_place_says_so(open_host: HostOpener, 
         await one.wait(busy)
         turns = [await each.wait(turn) for each, turn in zip(others, waiting, strict=True)]
     assert [(turn.outcome, said(turn)) for turn in turns] == [("completed", "At last.")] * 3
+
+
+async def test_a_place_is_kept_for_the_turn_that_it_was_given_to(open_host: HostOpener, tmp_path: Path) -> None:
+    """Between the opening of a conversation and its turn nobody used the process: whoever waited got it ended, and four
+    opencode sessions with two places started one another's processes again and again."""
+    before, sessions = STARTS["fake"], await crowd(open_host, tmp_path, 4, processes=1)
+    sent = [await each.send(Message(steps(["text", "Here."])), by="test") for each in sessions]
+    async with asyncio.timeout(60):
+        turns = [await each.wait(turn) for each, turn in zip(sessions, sent, strict=True)]
+    assert [(turn.outcome, said(turn)) for turn in turns] == [("completed", "Here.")] * 4
+    assert STARTS["fake"] - before == 4
 
 
 async def test_a_turn_that_waits_can_be_cancelled(open_host: HostOpener, tmp_path: Path) -> None:

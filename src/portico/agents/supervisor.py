@@ -37,6 +37,8 @@ LAST_WORDS = 4 * 1024
 """Bytes of error output that are kept to explain a death."""
 GOODBYE_SECONDS = 1.0
 """For the connection's own end; the process is ended afterwards in any case."""
+KEPT_SECONDS = 5.0
+"""From the opening of a conversation to its turn: it follows at once, and a busy machine is given some time."""
 PIPE_BYTES = 1024 * 1024
 """Of the pipe that it writes to: all that an ordinary user may have, some thousand updates."""
 DRAIN_SECONDS = 0.2
@@ -237,6 +239,8 @@ class Supervisor(Generic[C]):
         self._start_seconds = start_seconds
         self._idle_seconds = idle_seconds
         self.used_at = 0.0
+        self._kept_until = 0.0
+        """Its process has a place for a turn that has not begun yet."""
         self._current: C | None = None
         self._starting = asyncio.Lock()
         self._processes: set[Process] = set()
@@ -250,8 +254,8 @@ class Supervisor(Generic[C]):
 
     @property
     def is_idle(self) -> bool:
-        current = self._current
-        return current is not None and not current.running and current.usable
+        current, kept = self._current, asyncio.get_running_loop().time() < self._kept_until
+        return current is not None and not (current.running or kept) and current.usable
 
     @property
     def resumes(self) -> bool:
@@ -278,6 +282,7 @@ class Supervisor(Generic[C]):
     @contextlib.contextmanager
     def busy(self, connection: C) -> Iterator[None]:
         """While something is asked of it, it does not rest; one that dies or leaves it unanswered is replaced."""
+        self._kept_until = 0.0
         connection.running += 1
         try:
             yield
@@ -294,6 +299,13 @@ class Supervisor(Generic[C]):
                 self.dismiss(connection)
             if self._pool is not None:
                 self._pool.changed()
+
+    @contextlib.contextmanager
+    def opening(self, connection: C) -> Iterator[None]:
+        """`busy` while a conversation is opened: its turn follows, and nobody else gets the place in between."""
+        with self.busy(connection):
+            yield
+            self._kept_until = asyncio.get_running_loop().time() + KEPT_SECONDS
 
     async def _rest(self, connection: C) -> None:
         """Ends a process that nobody has used for long; the next turn starts another."""

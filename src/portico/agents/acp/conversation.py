@@ -68,7 +68,7 @@ class AcpConversation:
         """Connects to a living process and takes the conversation up there: by its id, or told in words."""
         await self._leave()
         link = await self._supervisor.get(self._opening.tell)
-        with self._supervisor.busy(link), self._agent.signing_in(link):
+        with self._supervisor.opening(link), self._agent.signing_in(link):
             return await self._join(link)
 
     async def _join(self, link: AgentLink) -> AgentLink:

@@ -56,7 +56,7 @@ class CopilotConversation:
         """On a living runtime: the session goes on by the SDK's id, or is a new one."""
         await self._agent.need_sign_in(self._supervisor)
         runtime = await self._supervisor.get(self._opening.tell)
-        with self._supervisor.busy(runtime):
+        with self._supervisor.opening(runtime):
             return await self._join(runtime)
 
     async def _join(self, runtime: Runtime) -> Runtime:
