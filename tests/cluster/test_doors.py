@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from portico.cluster.cluster import Cluster
@@ -18,6 +19,7 @@ from portico.queries.activity import waiting_of
 from tests.doors.ahp.wire_client import WireClient
 from tests.doors.rest.test_terminals import viewing
 from tests.doors.standing import Standing, problem, read_events, standing
+from tests.jobs.playing import make, task
 from tests.postgres import Databases
 
 
@@ -187,8 +189,9 @@ async def test_a_bound_counts_what_runs_at_every_host(databases: Databases, tmp_
     databases.give_back(url)
 
 
-async def test_what_is_made_of_a_sessions_files_is_asked_where_they_are(databases: Databases, tmp_path: Path) -> None:
-    """A host of another place showed its own files under the same path, and no host but the owner what a yes covers."""
+@pytest.fixture
+async def places(databases: Databases, tmp_path: Path) -> AsyncIterator[tuple[Standing, Standing]]:
+    """Two hosts of two places: each has one folder."""
     url = await databases.new()
     async with AsyncExitStack() as stack:
         found = []
@@ -196,41 +199,65 @@ async def test_what_is_made_of_a_sessions_files_is_asked_where_they_are(database
             (tmp_path / name).mkdir()
             given = {**flags(url, name), "cluster.place": name}
             found.append(await stack.enter_async_context(standing(tmp_path / name, flags=given)))
-        a, b = found
-        (tmp_path / "a" / "attic.txt").write_text("x", "utf-8")
-        session = await a.start(agent="demo", cwd=str(tmp_path / "a"))
-        one = f"/v1/sessions/{session}"
-        before = a.server.gate.requests[200]
-        shown = [(await host.http.get(f"{one}/suggestions?q=@attic")).json() for host in (b, a)]
-        assert shown[0] == shown[1]
-        assert "attic.txt" in str(shown[0])
-        assert a.server.gate.requests[200] == before + 2, "both were answered by the host with the files"
-        for path in ("changes", "uncommitted/file?path=attic.txt", "suggestions?q=x"):
-            here, there = [await host.http.get(f"{one}/{path}") for host in (a, b)]
-            assert (here.status_code, here.text) == (there.status_code, there.text), path
-            assert here.headers["content-type"] == there.headers["content-type"]
-            assert here.headers.get("content-disposition") == there.headers.get("content-disposition")
-        await b.http.post(f"{one}/messages", json={"text": "write something"})
-        elsewhere = await b.server.host.get(session)
-        async with asyncio.timeout(30):
-            state = await elsewhere.wait_until(lambda state: bool(waiting_of(state)))
-        address = f"/v1/approvals/{waiting_of(state)[0].id}/covers"
-        covers = [(await host.http.get(address)).json() for host in (a, b)]
-        assert covers[0] == covers[1]
-        assert covers[0]["covers"], "what a yes can be remembered for"
-        async with b.client(new_token(b.home, "driver", ["drive"])) as driver:
-            assert (await driver.get(f"{one}/changes")).status_code == 403
-        cluster = a.server.host.part(Cluster)
-        for task in (*cluster.log._tasks, *cluster._tasks):
-            task.cancel()
-        await cluster.link.close()
-        gone = "UPDATE hosts SET expires = clock_timestamp() WHERE name = 'a'"
-        await b.server.host.part(Cluster).log.run(lambda db: db.execute(gone))
-        async with asyncio.timeout(30):
-            while (await b.http.get(f"{one}/changes")).json().get("code") != "place_away":  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
-        assert (await b.http.get(one)).status_code == 200, "its state can be read all the same"
+        yield found[0], found[1]
     databases.give_back(url)
+
+
+async def test_what_is_made_of_a_sessions_files_is_asked_where_they_are(
+    places: tuple[Standing, Standing], tmp_path: Path
+) -> None:
+    """A host of another place showed its own files under the same path, and no host but the owner what a yes covers."""
+    a, b = places
+    (tmp_path / "a" / "attic.txt").write_text("x", "utf-8")
+    session = await a.start(agent="demo", cwd=str(tmp_path / "a"))
+    one = f"/v1/sessions/{session}"
+    before = a.server.gate.requests[200]
+    shown = [(await host.http.get(f"{one}/suggestions?q=@attic")).json() for host in (b, a)]
+    assert shown[0] == shown[1]
+    assert "attic.txt" in str(shown[0])
+    assert a.server.gate.requests[200] == before + 2, "both were answered by the host with the files"
+    for path in ("changes", "uncommitted/file?path=attic.txt", "suggestions?q=x"):
+        here, there = [await host.http.get(f"{one}/{path}") for host in (a, b)]
+        assert (here.status_code, here.text) == (there.status_code, there.text), path
+        assert here.headers["content-type"] == there.headers["content-type"]
+        assert here.headers.get("content-disposition") == there.headers.get("content-disposition")
+    await b.http.post(f"{one}/messages", json={"text": "write something"})
+    elsewhere = await b.server.host.get(session)
+    async with asyncio.timeout(30):
+        state = await elsewhere.wait_until(lambda state: bool(waiting_of(state)))
+    address = f"/v1/approvals/{waiting_of(state)[0].id}/covers"
+    covers = [(await host.http.get(address)).json() for host in (a, b)]
+    assert covers[0] == covers[1]
+    assert covers[0]["covers"], "what a yes can be remembered for"
+    async with b.client(new_token(b.home, "driver", ["drive"])) as driver:
+        assert (await driver.get(f"{one}/changes")).status_code == 403
+    cluster = a.server.host.part(Cluster)
+    for each in (*cluster.log._tasks, *cluster._tasks):
+        each.cancel()
+    await cluster.link.close()
+    gone = "UPDATE hosts SET expires = clock_timestamp() WHERE name = 'a'"
+    await b.server.host.part(Cluster).log.run(lambda db: db.execute(gone))
+    async with asyncio.timeout(30):
+        while (await b.http.get(f"{one}/changes")).json().get("code") != "place_away":  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    assert (await b.http.get(one)).status_code == 200, "its state can be read all the same"
+
+
+async def test_whatever_begins_in_a_folder_begins_where_that_is(
+    places: tuple[Standing, Standing], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs and terminals began at the host that was asked, which may have no such folder, or another one."""
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    a, b = places
+    folder = str(tmp_path / "a")
+    job = {"job": "main", "entry": msgspec.to_builtins(make({"step": task()}))}
+    for kind, body in (("session", {"agent": "scripted"}), ("job", job), ("terminal", {})):
+        made = await b.http.post(f"/v1/{kind}s", json={**body, "cwd": folder})
+        assert made.status_code == 201, made.text
+        ident = made.json().get("id") or made.json()["job"]
+        assert a.server.host.members.owns(f"{kind}/{ident}"), kind
+        shown = (await b.http.get(f"/v1/{kind}s/{ident}")).json()
+        assert shown["cwd"] == folder, "and it is known where it was asked for"
 
 
 async def test_two_editors_at_two_hosts_are_both_there(servers: tuple[Standing, Standing]) -> None:

@@ -33,6 +33,8 @@ from portico.settings import ClusterSettings
 logger = logging.getLogger("portico.cluster")
 T = TypeVar("T")
 
+Placed = c.StartSession | c.StartJob | c.OpenTerminal
+"""Commands that begin something in a folder."""
 STRIDE = 1_000
 """Each host gives every thousandth number, its own, so no id is given twice: a thousand names of hosts on one log."""
 WATCH_SECONDS = 1.0
@@ -248,21 +250,22 @@ class Cluster(Component, Members):
             await self.log.catch_up()  # another host may have begun it a moment ago
             channel = self._subject(command)
         if channel is None:
-            return await self._placed(command, caller) if isinstance(command, c.StartSession) else None
+            return await self._placed(command, caller) if isinstance(command, Placed) else None
         if channel in self._mine or (await self.owner(channel))[0] == self.log.lease.host:
             return None
         return Forwarding(self, command, caller, channel).send
 
-    async def _placed(self, command: c.StartSession, caller: c.Caller) -> Forward | None:
-        """None: a new session begins here. The others are asked about only where there is a reason."""
+    async def _placed(self, command: Placed, caller: c.Caller) -> Forward | None:
+        """None: it begins here. The others are asked about only where there is a reason."""
         here = [str(each) for each in self._host.workspaces]
-        at_home = not command.place and (command.cwd is None or has_folder(here, command.cwd))
+        place = command.place if isinstance(command, c.StartSession) else ""
+        at_home = not place and (command.cwd is None or has_folder(here, command.cwd))
         if at_home and not self.draining and self._host.running < self._settings.capacity:
             return None
         peers = await self.roster.peers()
         me = next(peer for peer in peers if peer.id == self.log.lease.host)
         me.info.running, me.info.folders = self._host.running, here
-        chosen = choose(command.place, command.cwd, me, peers)
+        chosen = choose(place, command.cwd, me, peers)
         return Forwarding(self, command, caller, "", chosen).send if chosen is not me else None
 
     async def roomiest(self) -> Peer | None:

@@ -1,5 +1,5 @@
-"""Where a new session begins: at a host of the place or with the label it asks for, else where its folder is, else
-here; and of several the one with the most room. Pure."""
+"""Where a new session, job or terminal begins: at a host of the place or with the label it asks for, else where its
+folder is, else here; and of several the one with the most room. Pure."""
 
 from collections.abc import Sequence
 from pathlib import PurePath
