@@ -29,8 +29,14 @@ def node_packages(folder: str) -> list[tuple[str, str, str]]:
     return [
         (f"{folder}: {name}", each.get("current", "not installed"), each["latest"])
         for name, each in found.items()
-        if each.get("current") != each["latest"]
+        if is_newer(each["latest"], each.get("current", "0"))
     ]
+
+
+def is_newer(version: str, than: str) -> bool:
+    """npm's latest is the newest that this Node can run: it may be older than what is there for another Node."""
+    first, second = ([int(number) for number in re.findall(r"\d+", each)] for each in (version, than))
+    return first > second
 
 
 def main() -> int:

@@ -13,6 +13,7 @@ from collections import Counter
 
 import pytest
 
+OPTIONS = ["-n", "3", "--dist", "loadfile", "--durations", "15", "--durations-min", "10"]
 MOST_UNSTABLE = 6  # of 5,000: a thousandth
 
 
@@ -39,7 +40,7 @@ class Outcomes:
 
 def main() -> int:
     outcomes = Outcomes()
-    code = int(pytest.main(["-n", "3", "--dist", "loadfile", *sys.argv[1:]], plugins=[outcomes]))
+    code = int(pytest.main([*OPTIONS, *sys.argv[1:]], plugins=[outcomes]))
     if code == pytest.ExitCode.TESTS_FAILED and 0 < len(outcomes.failed) <= MOST_UNSTABLE:
         code = run_alone(list(outcomes.failed))
     for reason, count in sorted(outcomes.skipped.items()):
