@@ -244,11 +244,39 @@ async def test_somebody_else_may_answer_first(desk: Desk) -> None:
 
 
 async def test_cancel(desk: Desk) -> None:
+    """A message of this editor that waited behind its own began when the first was cancelled, and was done."""
     saying = asyncio.ensure_future(desk.say("[[hang]]"))
-    await desk.editor.until(lambda: desk.editor.updates)
+    await desk.editor.until(lambda: "agent_thought_chunk" in desk.editor.kinds())
+    behind = asyncio.ensure_future(desk.say("[[say:later]]"))
+    host = await desk.here.server.host.get(desk.session)
+    await host.wait_until(lambda state: bool(state.queue))
     await desk.agent.cancel(session_id=desk.session)
-    assert await saying == "cancelled"
-    assert (await desk.state())["turns"][-1]["outcome"] == "cancelled"
+    assert [await saying, await behind] == ["cancelled", "cancelled"]
+    assert [turn["outcome"] for turn in (await desk.state())["turns"]] == ["cancelled"]
+
+
+REFUSED: list[tuple[str, dict[str, Any], int]] = [
+    ("new_session", {"cwd": "relative", "mcp_servers": []}, -32602),
+    ("new_session", {"cwd": "/no/such/folder", "mcp_servers": []}, -32602),
+    ("load_session", {"cwd": "/", "session_id": "none", "mcp_servers": []}, -32002),
+    ("resume_session", {"cwd": "/", "session_id": "none"}, -32002),
+    ("fork_session", {"cwd": "/", "session_id": "none"}, -32002),
+    ("prompt", {"session_id": "none", "prompt": [acp.text_block("x")]}, -32002),
+    ("prompt", {"session_id": "{session}", "prompt": []}, -32602),
+    ("set_session_mode", {"session_id": "{session}", "mode_id": "none"}, -32602),
+    ("set_config_option", {"session_id": "{session}", "config_id": "none", "value": "x"}, -32602),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "code"), REFUSED)
+async def test_what_is_refused_has_the_code_that_editors_know(
+    desk: Desk, method: str, params: dict[str, Any], code: int
+) -> None:
+    """Whatever was wrong with a request came as an internal error."""
+    given = {name: desk.session if value == "{session}" else value for name, value in params.items()}
+    with pytest.raises(RequestError) as caught:
+        await getattr(desk.agent, method)(**given)
+    assert caught.value.code == code
 
 
 async def test_a_prompt_waits_behind_another_door_and_can_be_taken_back(desk: Desk) -> None:

@@ -37,7 +37,7 @@ from portico.client import Client
 from portico.client.acp.attached import AttachedSession
 from portico.client.acp.options import MODEL, SessionOptions
 from portico.client.acp.prompt import message_of
-from portico.errors import NotFound, PorticoError
+from portico.errors import PorticoError
 from portico.host.agent import AgentInfo
 from portico.host.state import SessionState, Summary
 
@@ -46,7 +46,8 @@ Servers = list[HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio] | N
 
 LISTED = 50
 """Sessions of one page of the list."""
-_NOT_FOUND = -32002
+_CODES = {"not_found": -32002, "bad_request": -32602, "too_large": -32602, "sign_in_required": -32000}
+"""ACP's numbers for what the host refuses; anything else is a failure of ours."""
 
 
 class HostAgent:
@@ -250,5 +251,4 @@ def _listed(summary: Summary) -> SessionInfo:
 
 
 def _refusal(error: PorticoError) -> RequestError:
-    code = _NOT_FOUND if isinstance(error, NotFound) or error.code == "not_found" else -32603
-    return RequestError(code, error.message, {"code": error.code})
+    return RequestError(_CODES.get(error.code, -32603), error.message, {"code": error.code})

@@ -182,12 +182,13 @@ class AttachedSession:
         """Stops what this editor began: a running turn, or a message that still waits in the queue."""
         async with self._posting:  # a message that is on its way is stopped as well
             began = list(self._waiting)
-        for ident in began:
+        queued = [each.id for each in (await self._session.state()).queue if each.id in began]
+        for pending in queued:  # first: one of them would begin when the running turn ends
+            with contextlib.suppress(RemoteError):  # it began in this moment
+                await self._client.remove_queued(self._session.id, pending)
+        for turn in [each for each in self._waiting if each not in queued]:
             with contextlib.suppress(RemoteError):  # it ended in this moment
-                if ident in {each.id for each in (await self._session.state()).queue}:
-                    await self._client.remove_queued(self._session.id, ident)
-                else:
-                    await self._session.cancel()
+                await self._client.cancel_turn(self._session.id, turn=turn)
 
     # -- what people are asked ---------------------------------------------------------------------------------
 
