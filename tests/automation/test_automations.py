@@ -68,6 +68,7 @@ async def test_what_was_missed(
     assert [run.late for run in runs] == [True] * ran
     events = [record.event for record in await automations.host.log.read(f"automation/{answer.automation}")]
     assert sum(each.count for each in events if isinstance(each, e.RunsMissed)) == lost
+    assert sum(each.count for each in automations.store.get("often").missed) == lost
 
 
 def _resting(runs: list[RunSummary], overlap: str, count: int = 0) -> bool:

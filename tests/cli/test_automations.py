@@ -3,8 +3,9 @@
 import pytest
 
 from portico.automation.listing import AutomationInfo
-from portico.automation.state import RunSummary
-from portico.cli.automations import _is, _used
+from portico.automation.state import MissedTimes, RunSummary
+from portico.cli.automations import _is, _missed_row, _used
+from portico.cli.output import when
 from portico.events import AutomationPlan
 
 
@@ -38,3 +39,14 @@ def test_a_paused_one_says_why(enabled: bool, reason: str, words: str) -> None:
 def test_an_unknown_cost_is_said(tokens: int, cost: float | None, estimated: bool, words: str) -> None:
     run = RunSummary("run-1", "a-1", "x", "hook", 0, 0, "me", input=tokens, cost=cost, estimated=estimated)
     assert _used(run) == words
+
+
+@pytest.mark.parametrize(
+    ("missed", "due", "ended"),
+    [
+        (MissedTimes(1, 0, 0, "why"), when(0), "missed 1"),
+        (MissedTimes(6, 0, 3_600_000, "why", True), f"{when(0)} to {when(3_600_000)}", "missed more than 6"),
+    ],
+)
+def test_due_times_without_a_run_are_in_the_history(missed: MissedTimes, due: str, ended: str) -> None:
+    assert _missed_row(missed, "x") == ["", "x", due, "schedule", ended, "", "", "why"]

@@ -1,7 +1,7 @@
 /** Automations in words, and how the fields of their form become a plan. */
 
 import { describe, expect, test } from "vitest";
-import { type Automation, causeWords, dueWords, fieldFor, filterLine, lastWords, named, nextWords, type Plan, planOf, type Run, startsWords, stateOf, triggerWords, usedWords, valuesOf } from "../src/app/automationModel";
+import { type Automation, causeWords, dueWords, fieldFor, filterLine, inOrder, lastWords, named, nextWords, type Plan, planOf, type Run, startsWords, stateOf, triggerWords, usedWords, valuesOf } from "../src/app/automationModel";
 import { placeOf, pathOf } from "../src/app/router";
 
 const automation = (given: Partial<Automation> = {}): Automation => ({ id: "automation-1", name: "morning", plan: { prompt: { text: "hi" } }, trigger: "schedule", enabled: true, by: "token:owner", source: "door", when: "at 07:00 (UTC)", ...given });
@@ -105,4 +105,12 @@ test.each([
 ] as const)("the address %s", (path, place) => {
   expect(placeOf(path)).toEqual(place);
   expect(pathOf(place).endsWith(path)).toBe(true);
+});
+
+test("due times without a run stand in the history where they were", () => {
+  const missed = { count: 6, first: at(15, 1), last: at(15, 6), reason: "The host did not run.", more: true };
+  const shown = inOrder([run({ id: "run-2", due: at(16, 7) }), run({ due: at(14, 7) })], [missed], NOW);
+  expect(shown.map(({ id, status }) => [id, status])).toEqual([["run-2", "succeeded"], ["", "missed"], ["run-1", "succeeded"]]);
+  expect(shown[1]?.reason).toMatch(/^More than 6 due times, the last .*\. The host did not run\.$/);
+  expect(inOrder([], [{ ...missed, count: 1, last: missed.first, more: false }], NOW)[0]?.reason).toBe("1 due time. The host did not run.");
 });

@@ -16,6 +16,21 @@ RunStatus = Literal["pending", "running", "succeeded", "failed", "canceled", "in
 OPEN = ("pending", "running")
 
 
+MISSED = 20
+"""Times without a run that the history names: as often as a laptop is opened in some weeks."""
+
+
+class MissedTimes(Struct, omit_defaults=True):
+    """Due times that got no run."""
+
+    count: int
+    first: int
+    last: int
+    reason: str
+    more: bool = False
+    """There were more than were counted."""
+
+
 class AutomationState(Struct, omit_defaults=True):
     id: str
     name: str
@@ -46,6 +61,8 @@ class AutomationState(Struct, omit_defaults=True):
     refs: list[str] = []
     spans: list[tuple[int, int]] = []
     """From a due time through another: all between them were given a run."""
+    missed: list[MissedTimes] = []
+    """Oldest first."""
     deleted: bool = False
     pos: int = 0
 
@@ -131,6 +148,9 @@ def fold(state: AutomationState, event: e.Event, time: int) -> None:
             _reserve(state, event)
         case e.RunsMissed():
             state.considered = event.last
+            if event.count:
+                missed = MissedTimes(event.count, event.first, event.last, event.reason, event.more)
+                state.missed = [*state.missed[1 - MISSED :], missed]
         case e.RunSettled():
             _settle(state, event.outcome)
         case e.AutomationDeleted():

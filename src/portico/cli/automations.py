@@ -8,7 +8,7 @@ import typer
 
 from portico import commands as c
 from portico.automation.listing import AutomationInfo
-from portico.automation.state import RunSummary
+from portico.automation.state import MissedTimes, RunSummary
 from portico.cli.output import HomeOption, JsonFlag, dollars, plain, print_json, print_table, run, when
 from portico.client.client import Client, segment
 from portico.errors import BadRequest, PorticoError
@@ -27,6 +27,7 @@ class _Listing(msgspec.Struct):
 
 class _History(msgspec.Struct):
     runs: list[RunSummary]
+    missed: list[MissedTimes] = []
 
 
 @app.command("list")
@@ -280,20 +281,12 @@ def history(
         if as_json:
             print_json(found)
             return
-        rows = [
-            [
-                each.id,
-                each.name,
-                when(each.due),
-                each.cause,
-                each.status,
-                each.session or each.job,
-                _used(each),
-                plain(" ".join(each.reason.split())),
-            ]
-            for each in found.runs
-        ]
-        print_table(["run", "of", "due", "by", "ended", "started", "used", "why"], rows, "No runs yet.")
+        rows = [(each.due, _run_row(each)) for each in found.runs]
+        rows += [(each.first, _missed_row(each, name or "")) for each in found.missed]
+        rows.sort(key=lambda row: row[0], reverse=True)
+        print_table(
+            ["run", "of", "due", "by", "ended", "started", "used", "why"], [row for _, row in rows], "No runs yet."
+        )
 
     run(work())
 
@@ -437,6 +430,18 @@ def _next(each: AutomationInfo) -> str:
 
 def _last(each: AutomationInfo) -> str:
     return f"{each.last.status} {when(each.last.due)}" if each.last is not None else ""
+
+
+def _run_row(each: RunSummary) -> list[str]:
+    why = plain(" ".join(each.reason.split()))
+    what = each.session or each.job
+    return [each.id, each.name, when(each.due), each.cause, each.status, what, _used(each), why]
+
+
+def _missed_row(each: MissedTimes, name: str) -> list[str]:
+    times = when(each.first) if each.first == each.last else f"{when(each.first)} to {when(each.last)}"
+    count = f"{'more than ' if each.more else ''}{each.count}"
+    return ["", name, times, "schedule", f"missed {count}", "", "", plain(each.reason)]
 
 
 def _used(each: RunSummary) -> str:

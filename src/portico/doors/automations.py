@@ -15,7 +15,7 @@ from portico.automation.hook import HEADERS
 from portico.automation.listing import AutomationInfo, info_of, words
 from portico.automation.plan import check_plan
 from portico.automation.schedule import next_due
-from portico.automation.state import RunSummary
+from portico.automation.state import MissedTimes, RunSummary
 from portico.commands import AutomationCommand
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, check_depth, read_as
@@ -32,9 +32,11 @@ class Listing(Struct, omit_defaults=True):
     """What is wrong in automations.toml; until it is mended, what it said before holds."""
 
 
-class History(Struct):
+class History(Struct, omit_defaults=True):
     runs: list[RunSummary]
     """Newest first."""
+    missed: list[MissedTimes] = []
+    """Of one automation: when it was due and got no run, newest first."""
 
 
 class CheckedPlan(Struct, omit_defaults=True):
@@ -65,7 +67,7 @@ def automation_routes(app: App, automations: Automations) -> Table:
     async def history(request: Request) -> Response:
         app.view(request).require("automations")
         state = store.get(request.path_params["id"])
-        return JsonResponse(History(store.runs_of(state.id)[: -_count(request) - 1 : -1]))
+        return JsonResponse(History(store.runs_of(state.id)[: -_count(request) - 1 : -1], state.missed[::-1]))
 
     async def all_runs(request: Request) -> Response:
         app.view(request).require("automations")

@@ -38,6 +38,15 @@ export interface Run {
   late?: boolean;
 }
 
+/** Due times that got no run. */
+export interface Missed {
+  count: number;
+  first: number;
+  last: number;
+  reason: string;
+  more?: boolean;
+}
+
 export interface Automation {
   id: string;
   name: string;
@@ -120,6 +129,7 @@ const OUTCOMES: Record<string, [word: string, icon: Icon, look: Look]> = {
   canceled: ["Stopped", "stop", ""],
   interrupted: ["Interrupted", "interrupted", ""],
   skipped: ["Skipped", "next", ""],
+  missed: ["Missed", "next", ""],
 };
 
 export function outcomeOf(run: Run): { word: string; icon: Icon; look: Look } {
@@ -129,6 +139,15 @@ export function outcomeOf(run: Run): { word: string; icon: Icon; look: Look } {
 
 export function lastWords(run: Run | null | undefined, now: number): string {
   return run ? `${outcomeOf(run).word} ${timeWords(run.ended ?? run.started ?? run.due, now)}` : "Has not run yet";
+}
+
+/** Runs and due times without one, the newest first. */
+export function inOrder(runs: Run[], missed: Missed[], now: number): Run[] {
+  const lost = missed.map(({ count, first, last, reason, more }): Run => {
+    const until = first === last ? "" : `, the last ${timeWords(last, now)}`;
+    return { id: "", automation: "", name: "", cause: "schedule", due: first, status: "missed", by: "", reason: `${more ? "More than " : ""}${count} due ${count === 1 ? "time" : "times"}${until}. ${reason}` };
+  });
+  return [...runs, ...lost].sort((a, b) => b.due - a.due);
 }
 
 export const running = ({ status }: Run): boolean => status === "pending" || status === "running";

@@ -9,7 +9,7 @@ import { ask } from "../shortcuts";
 import { call, sessionAddress } from "../v1";
 import { AutomationForm } from "./automationForm";
 import { frame, headOf, takeSecret, trouble } from "./automationFrame";
-import { type Automation, causeWords, lastWords, MISSED, nextWords, outcomeOf, OVERLAP, type Run, running, startsWords, stateOf, timeWords, dueWords, tookWords, triggerWords, usedWords } from "./automationModel";
+import { type Automation, causeWords, inOrder, lastWords, type Missed, MISSED, nextWords, outcomeOf, OVERLAP, type Run, running, startsWords, stateOf, timeWords, dueWords, tookWords, triggerWords, usedWords } from "./automationModel";
 import { icon } from "../icons";
 import { pathOf, type Place } from "./router";
 import type { Shell, View } from "./shell";
@@ -180,7 +180,8 @@ export class AutomationView extends Watching implements View {
 
   protected async load(): Promise<void> {
     try {
-      const [automation, { runs }] = await Promise.all([call<Automation>("GET", this.path), call<{ runs: Run[] }>("GET", `${this.path}/runs?limit=${RUNS}`)]);
+      const [automation, found] = await Promise.all([call<Automation>("GET", this.path), call<{ runs: Run[]; missed?: Missed[] }>("GET", `${this.path}/runs?limit=${RUNS}`)]);
+      const runs = inOrder(found.runs, found.missed ?? [], Date.now());
       const shown = JSON.stringify([automation, runs, Math.floor(Date.now() / 30_000)]);
       if (this.left || shown === this.shown) return;
       this.shown = shown;
