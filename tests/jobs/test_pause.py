@@ -12,6 +12,7 @@ from portico.host.host import Host
 from portico.jobs import EntryError, Jobs, generate_chart, to_json
 from portico.jobs.load import load_entry, parse
 from portico.jobs.tree import draw_tree
+from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import Data, both_engines, failing, make, ok, opened, play, prompts, story, task, until_ended
 from tests.jobs.samples import ref, seq
@@ -152,6 +153,25 @@ async def test_a_failed_job_goes_on_with_its_answers(host: Host, tmp_path: Path)
 async def test_a_wait(host: Host, tmp_path: Path, work: Data) -> None:
     _, words = await play(await opened(host, make({"ok": ok()}, seq(work, ref("ok")))), tmp_path)
     assert words == ["+0", "-0 ok", "+1", "-1 ok", "jobSucceeded"]
+
+
+async def test_a_wait_outlives_a_clock_that_was_ahead(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
+    """A wait of seconds that began while the clock stood a year ahead lasted that year."""
+    clock.set_ahead = 365 * 86_400
+    host = await open_host(clock=clock)
+    jobs = await opened(host, make({"ok": ok()}, wait(seconds=0.05)))
+    job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
+    async for records in host.log.follow(f"job/{job}"):
+        if any(isinstance(record.event, e.WorkStarted) for record in records):
+            break
+    clock.set_ahead = 0
+    ending = asyncio.ensure_future(until_ended(host.log, f"job/{job}"))
+    while not ending.done():
+        clock.advance(0.05)
+        await asyncio.wait({ending}, timeout=0.02)
+    ended = ending.result()[-1]
+    assert isinstance(ended, e.JobEnded)
+    assert ended.outcome == "succeeded"
 
 
 @both_engines

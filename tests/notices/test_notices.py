@@ -22,7 +22,7 @@ from portico.host.session import Session
 from portico.host.turn import Turn
 from portico.notices import notices as room
 from portico.notices.address import NotSent, is_public
-from portico.notices.notice import WAITS, Delivery, Notice, after_quiet, wants
+from portico.notices.notice import WAITS, Delivery, Notice, after_quiet, due, wants
 from portico.notices.notices import PROGRAMS_AT_ONCE, Notices
 from portico.notices.send import Sender, secret_of, signature
 from portico.notices.targets import targets_of
@@ -360,6 +360,16 @@ HOUR = 3_600_000
 def test_in_quiet_hours_it_waits_for_their_end(quiet: str, zone: str, hour: float, until: float) -> None:
     target = NoticeTarget(name="x", quiet=quiet, zone=zone)
     assert after_quiet(target, int(DAY + hour * HOUR)) == int(DAY + until * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("tries", "ahead", "put_off"),
+    [(0, 0, 0), (0, 60, 60), (0, 61, 0), (1, 5, 5), (1, 86_400, 0), (10, 37_200, 37_200), (10, 40_000, 0), (3, -5, -5)],
+)
+def test_a_clock_that_is_set_back_holds_no_notice_up(tries: int, ahead: int, put_off: int) -> None:
+    """One that was made while the clock stood a year ahead waited for that year."""
+    delivery = Delivery("n", "x", Notice("test", "", 0), next=DAY + ahead * 1000, tries=tries)
+    assert due(delivery, DAY) == DAY + put_off * 1000
 
 
 @pytest.mark.parametrize(("text", "kind"), [("approve", "approval"), ("ask", "question")])

@@ -63,13 +63,17 @@ def fields_of(ask: Ask) -> list[Json]:
 class WaitRun(TaskRun):
     """`until`: when it began to wait in an earlier attempt, that end counts."""
 
-    def __init__(self, host: Host, plan: TaskPlan, until: int) -> None:
+    def __init__(self, host: Host, plan: TaskPlan, wait: Wait, until: int) -> None:
         super().__init__(host, plan)
+        self._wait = wait
         self._until = until
 
     async def _course(self) -> bool:
         # There is no event to wait for but the time; in pieces, so that a clock that jumps is noticed.
-        while (left := self._until - self._host.now()) > 0:  # noqa: ASYNC110
+        while (left := self._until - self._host.now()) > 0:
+            if self._wait.seconds is not None and left > self._wait.seconds * 1000 + 1:
+                self._until = end_of(self._wait, self._host.now())  # more than all of it: the clock was set back
+                continue
             await asyncio.sleep(min(left / 1000, 60.0))
         self._decide("[TASK SUCCEEDED] Decision: the time has come", True)
         return True

@@ -128,7 +128,7 @@ class JobRun:
             case Wait(hook=str() as hook):
                 return HookRun(self._host, self._paused(path, leaf, known), self.hook(hook))
             case Wait():
-                return WaitRun(self._host, self._paused(path, leaf, known), await self._until(path, leaf))
+                return WaitRun(self._host, self._paused(path, leaf, known), leaf, await self._until(path, leaf))
 
     def hook(self, name: str) -> asyncio.Event:
         """Set once it was called; what the journal knows of counts."""

@@ -99,6 +99,12 @@ def tried(delivery: Delivery, now: int, error: str = "") -> None:
     delivery.tries += 1
 
 
+def due(delivery: Delivery, now: int) -> int:
+    """When it is sent next. One that is put off for longer than it ever was: the clock was set back."""
+    longest = WAITS[delivery.tries - 1] if delivery.tries else LOOKING_SECONDS
+    return delivery.next if delivery.next - now <= longest * 1000 else now
+
+
 _QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 

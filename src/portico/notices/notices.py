@@ -21,7 +21,7 @@ from portico.host.host import Host
 from portico.host.ownership import Access
 from portico.host.people import HOST_OWNER
 from portico.notices.address import NotSent
-from portico.notices.notice import LOOKING_SECONDS, Delivery, Notice, after_quiet, tried, wants
+from portico.notices.notice import LOOKING_SECONDS, Delivery, Notice, after_quiet, due, tried, wants
 from portico.notices.push import PREFIX, PushTarget
 from portico.notices.read import SETTLED, TOLD, read_notice, settled
 from portico.notices.send import Gone, PushSender, Sender, Target
@@ -341,13 +341,13 @@ class Notices(Component):
         """Returns when it is time; False: it is not needed any more."""
         while delivery.waits:
             target, now = self._targets.get(delivery.target), self.host.now()
-            due = delivery.next
+            first = due(delivery, now)
             if target is not None and not delivery.by_hand:
-                due = max(due, after_quiet(target, now))
-            if due <= now and self.host.members.held():
+                first = max(first, after_quiet(target, now))
+            if first <= now and self.host.members.held():
                 return True
             lane.changed = asyncio.get_running_loop().create_future()
-            wait = (due - now) / 1000 if due > now else 1.0
+            wait = (first - now) / 1000 if first > now else 1.0
             await self.host.clock.wait(lane.changed, min(wait, _NAP_SECONDS))
         return False
 
