@@ -123,6 +123,14 @@ def test_what_is_wrong_is_refused_with_its_place(schedule: dict[str, str], field
 
 
 @pytest.mark.parametrize(
+    ("zone", "hint"), [("europe/berlin", "'Europe/Berlin'"), ("Europe/Berln", "'Europe/Berlin'"), ("x" * 200, "IANA")]
+)
+def test_a_zone_that_is_nearly_right_is_named(zone: str, hint: str) -> None:
+    with pytest.raises(BadRequest, match=hint):
+        check_schedule(Schedule(cron="@daily", zone=zone), YEAR)
+
+
+@pytest.mark.parametrize(
     ("given", "first"),
     [
         ({"cron": "@daily"}, "2026-01-02T00:00:00+00:00"),
@@ -131,6 +139,10 @@ def test_what_is_wrong_is_refused_with_its_place(schedule: dict[str, str], field
         ({"at": "2026-06-01T09:00", "zone": "Asia/Tokyo"}, "2026-06-01T00:00:00+00:00"),
         ({"at": "2026-06-01T09:00+02:00"}, "2026-06-01T07:00:00+00:00"),
         ({"cron": "0 0 29 2 *"}, "2028-02-29T00:00:00+00:00"),
+        ({"at": "2026-03-29T02:30", "zone": "Europe/Berlin"}, "2026-03-29T01:30:00+00:00"),
+        ({"at": "2026-10-25T02:30", "zone": "Europe/Berlin"}, "2026-10-25T00:30:00+00:00"),
+        ({"at": "2026-03-08T02:30", "zone": "America/New_York"}, "2026-03-08T07:30:00+00:00"),
+        ({"at": "2026-10-04T02:10", "zone": "Australia/Lord_Howe"}, "2026-10-03T15:40:00+00:00"),
     ],
 )
 def test_the_first_time(given: dict[str, str], first: str) -> None:

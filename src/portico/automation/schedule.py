@@ -6,18 +6,19 @@ A claim is keyed by the UTC instant, so an hour that a clock change repeats cann
   twice it runs once, the first time.
 - With a star or a step in the minute or the hour (`*/15 * * * *`) it goes by the real time that passes: nothing in the
   gap (`*/15 2 * * *` has no run on that day), and every instant of the doubled hour.
+- A time for once (`at`) in the gap is as much later as the gap is long; in the doubled hour it is the first time.
 """
 
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
 from portico import limits
-from portico.errors import BadRequest
+from portico.errors import BadRequest, nearest
 from portico.events import Schedule
 
 _NAMES = {
@@ -71,8 +72,9 @@ def zone_of(name: str, field: str = "zone") -> ZoneInfo:
     try:
         return _zone(name)
     except (ValueError, OSError, KeyError):
-        words = f"{name!r} is no time zone; use an IANA name such as 'Europe/Berlin' or 'UTC'."
-        raise BadRequest(words, field=field) from None
+        near = nearest(name[:100].title(), sorted(available_timezones()), 0.8)
+        hint = f"Did you mean {near!r}?" if near else "Use an IANA name such as 'Europe/Berlin' or 'UTC'."
+        raise BadRequest(f"{name!r} is no time zone. {hint}", field=field) from None
 
 
 @lru_cache(maxsize=600)
