@@ -1,5 +1,6 @@
 """What the disk has damaged is one gap with a name; everything around it is read as ever."""
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -90,6 +91,32 @@ async def test_an_index_that_lies_shows_no_event_twice(tmp_path: Path, harm: tup
     assert [(each.channel, each.pos) for each in records] == [("a", number) for number in range(1, 6)]
     assert [each.pos for each in records if isinstance(each.event, Unreadable)] == lost
     assert all(each.event == fact(each.pos - 1) for each in records if each.pos not in lost)
+    await log.close()
+
+
+async def test_a_channel_whose_name_became_a_number_is_lost_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its row had no checksum any more either, and its events were told under that number."""
+    path = tmp_path / "log.db"
+    log = await SqliteLog.open(path)
+    await log.append("aaaa", fact(0))
+    await log.append("b", fact("other"))
+    await log.close()
+    schema = "PRAGMA writable_schema = ON", "UPDATE sqlite_schema SET sql = replace(sql, ?, ?) WHERE name = 'channels'"
+    kinds = "name TEXT NOT NULL UNIQUE, pos INTEGER NOT NULL", "name BLOB NOT NULL UNIQUE, pos BLOB NOT NULL"
+    for old, new in (kinds, kinds[::-1]):  # a column that takes anything, for a moment
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute(schema[0])
+            db.execute(schema[1], (old, new))
+            db.execute("UPDATE sqlite_schema SET sql = replace(sql, ' STRICT', '') WHERE name = 'channels'")
+        if new == kinds[1]:
+            damage(path, "UPDATE channels SET name = 40, sum = NULL WHERE name = 'aaaa'")
+    log = await SqliteLog.open(path)
+    assert "the log lost a channel" in caplog.text
+    found = [(each.channel, each.event) for each in await log.read_all()]
+    assert all(isinstance(event, Unreadable) for channel, event in found if channel != "b")
+    assert [event for channel, event in found if channel == "b"] == [fact("other")]
     await log.close()
 
 

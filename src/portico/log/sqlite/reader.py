@@ -52,6 +52,9 @@ class Reader:
         try:
             heads = {}
             for ident, name, pos, checksum in self._db.execute("SELECT id, name, pos, sum FROM channels").fetchall():
+                if not isinstance(name, str) or not isinstance(pos, int):
+                    logger.error("the log lost a channel: the row %d (%r) is damaged", ident, name)
+                    continue
                 known = self._head(ident, name, pos) if checksum not in (None, channel_sum(ident, name, pos)) else pos
                 if known is not None:
                     self._ids[name], self._names[ident] = ident, name
@@ -126,7 +129,7 @@ class Reader:
                     right = checksum == crc32(data, seed)
                 except TypeError:  # a damaged row may even have other types
                     raise sqlite3.DatabaseError("malformed row") from None
-                if right:
+                if right and channel in names:
                     records.append(Record(seq, names[channel], pos, time, data))
                 else:
                     records.append(self._record((seq, channel, pos, time, data, checksum)))
@@ -142,9 +145,10 @@ class Reader:
         seq, channel, pos, time, data, checksum = row
         if checksum is None:
             return self._unchecked(Record(seq, self._names.get(channel, _DAMAGED), pos, time, data))
-        if event_sum(self._salt, seq, channel, pos, time, data) != checksum:
-            return _gap(seq, self._names.get(channel, _DAMAGED), pos, _SUM, time)
-        return Record(seq, self._names[channel], pos, time, data)
+        name = self._names.get(channel, _DAMAGED)  # nobody knows who may see what has lost its channel
+        if name == _DAMAGED or event_sum(self._salt, seq, channel, pos, time, data) != checksum:
+            return _gap(seq, name, pos, _SUM, time)
+        return Record(seq, name, pos, time, data)
 
     def _unchecked(self, record: Record) -> Record:
         """Written by a version without checksums: what is no JSON cannot be right."""
