@@ -64,6 +64,9 @@ CALL_BYTES = 16 * MIB
 TERMINAL_BYTES = 8 * MIB
 """Output of a terminal on the disk before what it shows is written down whole and the pieces go: eight times what it
 shows."""
+CLOSED_TERMINALS = 100
+"""Closed terminals without a session whose last screen is kept: each has a megabyte at most, and nobody looks further
+back. Those of a session go with it."""
 SESSION_BYTES = 1024 * MIB
 """One session on the disk: a year of work. A longer one takes no messages; a fork goes on."""
 DISK_RESERVE_BYTES = 256 * MIB

@@ -6,6 +6,7 @@ that a crash left open get their end. What a terminal shows is kept in memory, b
 
 import asyncio
 import contextlib
+import json
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 OPEN = "terminal"
 """The note beside a channel that says: this one was running."""
+CLOSED = "terminal.closed"
+"""The note beside the channel of one that is gone and belonged to no session."""
+OF_SESSION = "terminals"
+"""The note beside a session's channel: the terminals that were opened from it, also those that are gone."""
 _AHEAD_BYTES = 1024 * 1024
 """Output that may be ahead of the disk before the program is held up: a fifth of a second at full speed."""
 
@@ -173,6 +178,9 @@ class Terminals(Component):
         self._elsewhere: dict[str, TerminalState] = {}
         """Those of other hosts, as their records tell."""
         self._running: dict[str, asyncio.Task[int]] = {}
+        self._closed: list[Channel] = []
+        """Those without a session whose last screen is kept, the oldest first."""
+        self._noting = asyncio.Lock()
         self._watchers = Listeners[[]]("terminal")
         self.paces: list[Pace] = []
         """A program that prints faster than any of its watchers reads is held up, as by a real terminal."""
@@ -184,6 +192,7 @@ class Terminals(Component):
         names = self.host.log.channels("terminal/")
         last = max([0, *(number_of(name) for name in names)]) + self.host.log.identity.lost
         self._next = self.host.members.number_after(last)
+        self._closed = sorted(filter(self.host.members.owns, await self.host.log.list_kv(CLOSED)), key=number_of)
         for channel in await self.host.log.list_kv(OPEN):
             if self.host.members.owns(channel):
                 await self._close_story(channel)
@@ -212,6 +221,17 @@ class Terminals(Component):
             shown = [e.TerminalShown(upto=head, text=text)] if text else []
             with contextlib.suppress(LogUnavailable):
                 await log.append(channel, *shown, e.TerminalExited(), e.TerminalRemoved(by="host"))
+                started = (await log.read(channel, 0, 1))[0].event
+                await self._remember(channel, started.session if isinstance(started, e.TerminalStarted) else None)
+
+    async def _remember(self, channel: Channel, session: str | None) -> None:
+        """What a terminal has shown goes with its session. Of those that have none, the last few are kept."""
+        if session is not None and self.host.find(session) is not None:
+            return
+        self.host.log.put_kv(channel, CLOSED, b"closed")
+        self._closed.append(channel)
+        while len(self._closed) > limits.CLOSED_TERMINALS:
+            await self.host.catalogue.erase(self._closed.pop(0))
 
     async def _shown(self, channel: Channel) -> str:
         """The last of what a terminal showed, from the log: as many events as one read has, however long it ran."""
@@ -287,6 +307,7 @@ class Terminals(Component):
             self.host.log.put_kv(terminal.channel, OPEN, b"open")
             audited = e.Audited(action="terminal.started", by=by, detail={"terminal": ident, "cwd": cwd})
             await self.host.log.append_all((terminal.channel, started), (HOST, audited))
+            await self._note(session, ident)
             await terminal.pty.start()
         except BaseException:  # also a cancel: what began gets its end
             del self._open[ident]
@@ -294,6 +315,17 @@ class Terminals(Component):
             raise
         self._running[ident] = self.host.own(terminal.pty.run(), terminal.channel)
         return terminal
+
+    async def _note(self, session: str | None, ident: str) -> None:
+        found = self.host.find(session) if session is not None else None
+        if found is not None:
+            async with self._noting:
+                known = await self._of_session(found)
+                self.host.log.put_kv(found.channel, OF_SESSION, json.dumps([*known, ident]).encode())
+
+    async def _of_session(self, session: Session) -> list[str]:
+        stored = await self.host.log.get_kv(session.channel, OF_SESSION)
+        return [str(each) for each in json.loads(stored)] if stored is not None else []
 
     def get(self, ident: str) -> TerminalState:
         found = self.find(ident)
@@ -340,16 +372,21 @@ class Terminals(Component):
         if terminal.stored > _PIECES_BYTES:
             await terminal.drop_pieces()
         self._open.pop(terminal.id, None)
+        await self._remember(terminal.channel, terminal.session)
         self.changed()
 
     async def forget(self, session: Session, by: str) -> None:
-        """A session goes, and the terminals opened from it go with it. One that is being closed ends by itself."""
+        """A session goes, and with it the terminals opened from it and all that they have shown. One that is being
+        closed ends by itself."""
         for terminal in [each for each in self._open.values() if each.session == session.id]:
             if terminal.id in self._running:
                 await self.dispose(terminal.id, by=by)
         for elsewhere in [each for each in self._elsewhere.values() if each.session == session.id]:
             with contextlib.suppress(PorticoError):  # its host is away: whoever takes over ends it
                 await self.host.do(c.CloseTerminal(terminal=elsewhere.id), c.Caller.inside(by))
+        for ident in await self._of_session(session):
+            if self.find(ident) is None:
+                await self.host.catalogue.erase(f"terminal/{ident}")
 
     async def _end(self, terminal: LiveTerminal, running: "asyncio.Task[int]") -> None:
         if not running.done():
