@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowHistory
+from temporalio.runtime import TelemetryFilter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from portico.host.host import Host
-from portico.jobs import Jobs
+from portico.jobs import Jobs, temporal_connect
 from portico.jobs import temporal_messages as messages
 from portico.jobs.temporal import TemporalJobs
 from portico.jobs.temporal_messages import CONVERTER
@@ -66,6 +67,23 @@ async def test_a_long_job_goes_on_in_a_new_history(host: Host, tmp_path: Path, m
     last = await history(jobs, job)
     assert last.events[0].workflow_execution_started_event_attributes.continued_execution_run_id
     assert len(last.events) < 60
+
+
+async def test_the_librarys_lines_are_in_the_hosts_and_not_on_stdout(
+    temporal: TemporalServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody reads there after the ready line: with the pipe full, its threads stood still, and all jobs with them."""
+    monkeypatch.setattr(temporal_connect, "LEVELS", TelemetryFilter(core_level="TRACE", other_level="TRACE"))
+    monkeypatch.setattr(temporal_connect, "_runtime", temporal_connect._runtime.__wrapped__)
+    with caplog.at_level(1, "portico.temporal"):
+        await temporal_connect.connect(JobSettings(engine="temporal", address=temporal.address))
+        async with asyncio.timeout(60):
+            while not any(each.name.startswith("portico.temporal") for each in caplog.records):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert capfd.readouterr().out == ""
 
 
 async def test_jobs_wait_for_a_server_that_is_away_and_sessions_do_not(host: Host, tmp_path: Path) -> None:

@@ -180,20 +180,23 @@ class _Host:
         )
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        self._tasks.append(asyncio.ensure_future(self._show(self._process.stderr)))
+        self._tasks += [asyncio.ensure_future(each) for each in (self._show(self._process.stderr), self._tell_end())]
         line = (await self._process.stdout.readline()).decode()
         if not line.startswith("READY:"):
             raise BadRequest(f"{self.name} did not start; its lines say why.")
         self.port = int(line.removeprefix("READY:"))
+        self._tasks.append(asyncio.ensure_future(self._show(self._process.stdout)))  # a full pipe would hold it up
 
     async def _show(self, lines: asyncio.StreamReader) -> None:
         before, after = (f"\x1b[{self._colour}m", "\x1b[0m") if self._colour else ("", "")
         while line := await lines.readline():
             text = line.decode("utf-8", "replace").rstrip()
             print(f"{before}{self.name}{after} {text}", file=sys.stderr, flush=True)
+
+    async def _tell_end(self) -> None:
         if self._process is not None and (code := await self._process.wait()):
             words = f"is gone (signal {-code})" if code < 0 else f"has ended (exit code {code})"
-            print(f"{before}{self.name}{after} {words}; the others take over within 10 seconds.", file=sys.stderr)
+            print(f"{self.name} {words}; the others take over within 10 seconds.", file=sys.stderr)
 
     async def stop(self) -> None:
         if self._process is not None:

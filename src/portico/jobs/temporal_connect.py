@@ -1,11 +1,14 @@
 """The way to a Temporal server, and what is wrong with it in words."""
 
 import asyncio
+import logging
 import re
+from functools import cache
 from pathlib import Path
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
+from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from portico.errors import BadRequest, PorticoError, Unreachable
@@ -13,6 +16,7 @@ from portico.jobs.temporal_messages import CONVERTER
 from portico.settings import JobSettings
 
 CONNECT_SECONDS = 5.0
+LEVELS = TelemetryFilter(core_level="WARN", other_level="ERROR")
 _REFUSED = (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED)
 
 
@@ -22,6 +26,14 @@ def check(settings: JobSettings) -> None:
         raise BadRequest(words, field="jobs.address")
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise BadRequest("jobs.tls_cert and jobs.tls_key belong together; one is missing.", field="jobs.tls_key")
+
+
+@cache
+def _runtime() -> Runtime:
+    """One for the process. By itself the library writes its lines to stdout: whoever had started a host, and read only
+    its ready line there, brought all its jobs to a stand when the pipe was full."""
+    forwarded = LogForwardingConfig(logging.getLogger("portico.temporal"))
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(LEVELS, forwarded)))
 
 
 async def connect(settings: JobSettings) -> Client:
@@ -35,6 +47,7 @@ async def connect(settings: JobSettings) -> Client:
                 api_key=settings.api_key or None,
                 tls=tls,
                 data_converter=CONVERTER,
+                runtime=_runtime(),
             )
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=settings.namespace))
     except RPCError as error:
