@@ -16,7 +16,7 @@ from portico import events as e
 from portico.agents.agent import Message
 from portico.budgets.budgets import Budgets
 from portico.errors import AgentError, BadRequest, NotFound
-from portico.events import Budget
+from portico.events import AutomationPlan, Budget
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.turn import Turn
@@ -484,6 +484,24 @@ async def test_a_job_tells_once_and_its_turns_do_not(desk: Desk, at: Receiver, t
     )
     found = await desk.until("delivered", "delivered")
     assert (found[1].notice.kind, found[1].notice.automation) == ("automation_done", "nightly")
+
+
+async def test_an_automation_that_has_failed_too_often_tells_that_it_stopped(desk: Desk, at: Receiver) -> None:
+    """The last failure alone said nothing of it, and nothing ran any more."""
+    await desk.open(settings({"url": at.url}))
+    created = e.AutomationCreated("a-1", "nightly", AutomationPlan(), "token:ada", [])
+    pauses = [
+        e.AutomationPaused(by="token:ada", reason="Paused by token:ada."),
+        e.AutomationPaused(by="host", reason="It has run 3 times (stop_after_runs)."),
+        e.AutomationPaused(by="host", reason="5 runs failed in a row (stop_after_failures).", failed=True),
+    ]
+    await desk.host.log.append("automation/a-1", created, *pauses)
+    (delivery,) = await desk.until("delivered")
+    assert (delivery.notice.kind, delivery.notice.text, delivery.notice.link) == (
+        "automation_failed",
+        "The automation 'nightly' has paused itself: 5 runs failed in a row (stop_after_failures).",
+        "https://box.example/app/automations/a-1",
+    )
 
 
 # -- commands --------------------------------------------------------------------------------------------------

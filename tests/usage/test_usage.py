@@ -123,3 +123,14 @@ def test_the_command_line_shows_it(tmp_path: Path) -> None:
         assert "demo" in shown.stdout
         wrong = inside(home, "usage", "--by", "agnt")
         assert (wrong.returncode, "Did you mean 'agent'" in wrong.stderr) == (64, True)
+
+
+async def test_a_broken_library_costs_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a run used is counted at its end: an error there left the run without one."""
+    monkeypatch.setattr(prices, "source", lambda: "genai-prices 9")
+
+    def broken() -> None:
+        raise ImportError("no pydantic")
+
+    monkeypatch.setattr(prices, "_library", broken)
+    assert await prices.dollars([prices.TokenUse("gpt-4o", 10, 10, 0)]) == [None]

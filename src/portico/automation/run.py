@@ -155,7 +155,8 @@ class Runs:
         if not state.enabled or outcome != "failed":
             return []
         reason = stop_reason(state, 0, 1)
-        return [(f"automation/{state.id}", e.AutomationPaused(by="host", reason=reason))] if reason else []
+        paused = e.AutomationPaused(by="host", reason=reason, failed=True)
+        return [(f"automation/{state.id}", paused)] if reason else []
 
     async def _ended(self, run: RunSummary, outcome: e.EndOutcome, error: str) -> e.RunEnded:
         rows = [row for session in await self._sessions(run) for row in await self._used(session)]

@@ -150,6 +150,8 @@ class AutomationPaused(Event, frozen=True, tag="automation.paused"):
     by: str
     """`host`: by itself."""
     reason: str = ""
+    failed: bool = False
+    """By itself, since too many runs failed."""
 
 
 class AutomationResumed(Event, frozen=True, tag="automation.resumed"):

@@ -12,7 +12,10 @@ from portico.notices.notice import Notice
 from portico.redaction import Redaction
 from portico.settings import NoticeKind
 
-TOLD = (e.ApprovalAsked, e.QuestionAsked, e.TurnEnded, e.JobWaiting, e.JobEnded, e.RunEnded, e.Audited)
+TOLD = (
+    *(e.ApprovalAsked, e.QuestionAsked, e.TurnEnded, e.JobWaiting, e.JobEnded),
+    *(e.RunEnded, e.AutomationPaused, e.Audited),
+)
 SETTLED = (e.ApprovalAnswered, e.QuestionAnswered, e.TurnEnded, e.JobResumed, e.JobEnded)
 """They end what was asked."""
 
@@ -28,6 +31,8 @@ async def read_notice(host: Host, record: Record, base: str) -> Notice | None:
         return await _of_job(host, record, base)
     if isinstance(event, e.RunEnded):
         return await _of_run(host, record, base)
+    if isinstance(event, e.AutomationPaused):
+        return await _of_pause(host, record, base)
     if isinstance(event, e.Audited) and event.action != WARNED:
         return None
     named = event.detail["session"] if isinstance(event, e.Audited) else record.channel.removeprefix("session/")
@@ -103,6 +108,17 @@ async def _of_run(host: Host, record: Record, base: str) -> Notice | None:
         run=claimed.run,
         link=f"{base}/app/automations/{claimed.automation}",
     )
+
+
+async def _of_pause(host: Host, record: Record, base: str) -> Notice | None:
+    """It has stopped itself after failures: nothing runs until somebody looks. At a date or a number it was to stop."""
+    event, created = record.event, await _first(host, record, e.AutomationCreated)
+    assert isinstance(event, e.AutomationPaused)
+    if created is None or event.by != "host" or not event.failed:
+        return None
+    text = f"The automation {created.name!r} has paused itself: {event.reason}"
+    link = f"{base}/app/automations/{created.automation}"
+    return Notice("automation_failed", _short(text), record.time, automation=created.name, link=link)
 
 
 _OUTCOME = {"failed": "failed", "interrupted": "was interrupted"}

@@ -6,12 +6,15 @@ never 0. The library takes a third of a second and 27 MB: it is imported when th
 
 import asyncio
 import contextlib
+import logging
 import re
 from collections.abc import Collection, Sequence
 from datetime import date
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
+
+logger = logging.getLogger("portico.usage")
 
 
 class TokenUse(NamedTuple):
@@ -100,13 +103,16 @@ _NO_MODELS = frozenset({"default", "auto"})
 
 
 def _priced(name: str, used: TokenUse) -> float | None:
-    calculate, usage = _library()
-    counted = usage(
-        input_tokens=max(used.input, used.cached), output_tokens=used.output, cache_read_tokens=used.cached or None
-    )
     try:
+        calculate, usage = _library()
+        counted = usage(
+            input_tokens=max(used.input, used.cached), output_tokens=used.output, cache_read_tokens=used.cached or None
+        )
         return float(calculate(counted, model_ref=name).total_price)
     except (LookupError, ValueError):
+        return None
+    except Exception:  # a broken or changed library costs an estimate, and neither the turn nor the end of a run
+        logger.exception("no list price for %r", name)
         return None
 
 
