@@ -68,6 +68,20 @@ def test_doctor_is_well_with_and_without_a_host(home: Path, tmp_path: Path) -> N
     assert "not running; start it with: portico serve" in alone.stdout
 
 
+def test_doctor_asks_the_database_of_several_hosts(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "settings.toml").write_text('[log]\nurl = "postgresql://portico:secret@127.0.0.1:1/portico"\n')
+    found = inside(home, "doctor", "--json")
+    log = {each["what"]: each for each in json.loads(found.stdout)}["log"]
+    assert (found.returncode, log["ok"], "cannot be reached" in log["detail"], "secret" in found.stdout) == (
+        1,
+        False,
+        True,
+        False,
+    )
+
+
 def test_doctor_says_who_is_signed_in() -> None:
     github = Resource("https://api.github.com", "GitHub Copilot", state="given")
     known = AgentInfo("copilot", "Copilot", models=[Model("a", "A")], resources=[github])

@@ -156,10 +156,21 @@ def _home(home: Home) -> Finding:
 
 
 async def _log(home: Home) -> Finding:
+    url = load(home.settings_path).settings.log.url
     try:
+        if url:
+            return Finding("log", True, await _database(url))
         return Finding("log", True, await asyncio.to_thread(examine, home.log_path, in_use=home.endpoint() is not None))
-    except LogUnavailable as error:
+    except PorticoError as error:
         return Finding("log", False, error.message)
+
+
+async def _database(url: str) -> str:
+    try:
+        from portico.log.postgres.examine import examine as examine_database
+    except ImportError as error:
+        raise LogUnavailable(f"PostgreSQL needs more packages: pip install 'portico[cluster]' ({error}).") from error
+    return await examine_database(url)
 
 
 async def _temporal(home: Home) -> list[Finding]:

@@ -16,6 +16,7 @@ from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST
 from portico.log.postgres import log as module
 from portico.log.postgres import schema, store
+from portico.log.postgres.examine import examine
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.trouble import check_url, translate
 from portico.testing.postgres import PostgresServer
@@ -53,6 +54,29 @@ async def test_no_rights(databases: Databases, hosts: Hosts) -> None:
         await hosts("a", url=empty.replace("portico@", "guest@"))
     log = await hosts("a", url=empty)
     await log.append("session/x", fact(1))
+
+
+async def test_what_doctor_finds(databases: Databases, hosts: Hosts) -> None:
+    """A wrong address was "none yet; the first start makes it"."""
+    empty = await databases.new(empty=True)
+    name = urlsplit(empty).path.strip("/")
+    assert (await examine(hosts.url)).endswith(": no host runs")
+    for host in "ab":
+        await hosts(host)
+    assert (await examine(hosts.url)).endswith(": 2 hosts (a, b)")
+    assert (await examine(empty)).endswith(": no log yet; the first host makes it")
+    await hosts.sql("DO $$ BEGIN CREATE ROLE guest LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    newer, read_only = "UPDATE meta SET value = '99' WHERE key = 'version'", "SET default_transaction_read_only"
+    for change, url, words in (
+        ("", empty.replace("portico@", "guest@"), "grant CREATE"),
+        ("", hosts.url.replace(f":{urlsplit(hosts.url).port}/", ":1/"), "cannot be reached"),
+        (f"ALTER DATABASE {name} {read_only} = on", empty, "is read-only"),
+        (newer, hosts.url, "version 99"),
+    ):
+        await hosts.sql(change or "SELECT 1")
+        with pytest.raises(LogUnavailable, match=words):
+            await examine(url)
+    await hosts.sql("UPDATE meta SET value = $1 WHERE key = 'version'", str(schema.VERSION))
 
 
 async def test_a_newer_schema_is_told_at_the_start_and_while_running(hosts: Hosts) -> None:

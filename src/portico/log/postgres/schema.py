@@ -129,12 +129,12 @@ STEPS: dict[int, str] = {1: TABLES_1 + CLAIM_AWAY}
 async def prepare(connection: Any) -> None:
     """Creates or migrates the tables. One host at a time; each version is one transaction, so a kill in the middle
     leaves the version before it whole."""
-    if await _version(connection) == VERSION:
+    if await version_of(connection) == VERSION:
         return  # the usual case needs no rights but those of using the tables
     await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION)
     try:
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-        for target in range(await _version(connection) + 1, VERSION + 1):
+        for target in range(await version_of(connection) + 1, VERSION + 1):
             async with connection.transaction():
                 await connection.execute(STEPS[target])
                 await connection.execute(
@@ -144,7 +144,8 @@ async def prepare(connection: Any) -> None:
         await connection.execute("SELECT pg_advisory_unlock($1)", MIGRATION)
 
 
-async def _version(connection: Any) -> int:
+async def version_of(connection: Any) -> int:
+    """0: there are no tables."""
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.meta") is None:
         return 0
     found = await connection.fetchval(f"SELECT value FROM {SCHEMA}.meta WHERE key = 'version'")

@@ -1,0 +1,39 @@
+"""Can a host run on this database, and who does? For `portico doctor`: nothing is written."""
+
+from typing import Any
+
+import asyncpg
+
+from portico.errors import LogUnavailable
+from portico.log.postgres.connect import connect
+from portico.log.postgres.schema import version_of
+from portico.log.postgres.trouble import check_url, translate
+
+_THEN = "then start the host"
+
+
+async def examine(url: str) -> str:
+    """What is there, in words. Raises `LogUnavailable` with what to do."""
+    address = check_url(url)
+    try:
+        connection = await connect(url, "doctor")
+        try:
+            return f"{address}: {await _found(connection, address)}"
+        finally:
+            connection.terminate()
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError, ValueError) as error:
+        raise translate(error, address, _THEN) from error
+
+
+async def _found(connection: Any, address: str) -> str:
+    if await connection.fetchval("SELECT current_setting('transaction_read_only')::bool"):
+        raise translate(asyncpg.ReadOnlySQLTransactionError("read-only"), address, _THEN)
+    if await version_of(connection) == 0:
+        if not await connection.fetchval("SELECT has_database_privilege(current_database(), 'CREATE')"):
+            raise LogUnavailable(
+                f"The database {address!r} has no log, and its user may make none: grant CREATE on it."
+            )
+        return "no log yet; the first host makes it"
+    rows = await connection.fetch("SELECT name FROM hosts WHERE expires > clock_timestamp() ORDER BY name")
+    names = [name for (name,) in rows]
+    return f"{len(names)} hosts ({', '.join(names)})" if names else "no host runs"
