@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from portico import limits
 from portico.events import ApprovalAsked
-from portico.host.state import Approval, CallPart, QuestionPart, SessionState, TextPart, TurnState
+from portico.host.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
 
 _RUNNING = {
     "execute": "Running",
@@ -49,7 +49,7 @@ def doing(state: SessionState) -> str:
     turn, waiting = state.active, waiting_of(state)
     if turn is None or waiting:
         return waiting[0].text if waiting else ""
-    calls = [part for part in turn.parts if isinstance(part, CallPart) and part.ready and _is_work(part)]
+    calls = [part for part in _open_parts(turn) if isinstance(part, CallPart) and part.ready and _is_work(part)]
     return _line(_running(calls[-1])) if calls else ""
 
 
@@ -57,12 +57,17 @@ def waiting_of(state: SessionState) -> list[Waiting]:
     """What waits for a person, oldest first."""
     turn = state.active
     found: list[Waiting] = []
-    for part in turn.parts if turn is not None else ():
-        if isinstance(part, CallPart) and (approval := part.approval) is not None and not part.done:
+    for part in _open_parts(turn) if turn is not None else ():
+        if isinstance(part, CallPart) and (approval := part.approval) is not None:
             found.append(Waiting(approval.id, "approval", wants(approval, part.tool, part.title)))
         elif isinstance(part, QuestionPart) and part.response is None:
             found.append(Waiting(part.id, "question", asks(part.text)))
     return found
+
+
+def _open_parts(turn: TurnState) -> list[Part]:
+    """A turn has thousands of parts and few that are open; a list asks with every event of it."""
+    return [part for part in turn.parts if not part.done]
 
 
 def asks(question: str) -> str:
@@ -79,18 +84,18 @@ def wants(approval: Approval | ApprovalAsked, tool: str, title: str = "") -> str
 
 
 def _working(turn: TurnState) -> str:
-    for part in reversed(turn.parts):
-        if isinstance(part, CallPart) and not part.done and (helper := _helper(part)):
+    for part in reversed(_open_parts(turn)):
+        if isinstance(part, CallPart) and (helper := _helper(part)):
             return _line(f"{helper} helps")
         if isinstance(part, CallPart) and _is_work(part):
             return _line(_running(part))
-        if isinstance(part, TextPart) and not part.done:
+        if isinstance(part, TextPart):
             return "Thinking" if part.kind == "reasoning" else "Writing"
     return "Waiting for the model"
 
 
 def _is_work(call: CallPart) -> bool:
-    return not call.done and call.kind != "think"  # a plan stays open all along
+    return call.kind != "think"  # a plan stays open all along
 
 
 def _helper(call: CallPart) -> str:
