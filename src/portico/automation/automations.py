@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from portico import commands as c
 from portico import events as e
 from portico import faults, limits
@@ -113,7 +115,7 @@ class Automations:
         run = self.store.new_run()
         if cause.kind in ("after", "files") and not cause.refused and not self.may_start(state):
             words = f"More than {limits.AUTOMATION_STARTS} runs in a minute: it goes on with the next one."
-            cause = Cause(cause.kind, cause.due, cause.by, depth=cause.depth, ref=cause.ref, refused=words)
+            cause = replace(cause, input=None, refused=words)
         before = sum(each.cause != "person" for each in self._claiming.get(state.id, {}).values())
         events = claim(state, self.open_runs(state.id), run, cause, before)
         skipped = any(isinstance(event, e.RunSkipped) for _, event in events)

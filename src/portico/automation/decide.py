@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from portico import events as e
 from portico import limits
@@ -39,8 +40,8 @@ def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: C
         reason = full
     job, prompt = state.plan.job, state.plan.prompt
     if cause.input is not None:
-        job = e.JobAction(job.job, job.cwd, cause.input) if job is not None else None
-        prompt = _with_text(prompt, cause.input) if prompt is not None else None
+        job = replace(job, input=cause.input) if job is not None else None
+        prompt = replace(prompt, text=cause.input) if prompt is not None else None
     own, channel = f"automation/{state.id}", f"run/{run}"
     claimed = e.RunClaimed(
         run=run,
@@ -66,12 +67,6 @@ def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: C
     elif cause.kind != "person" and most == count + 1:
         events.append((own, e.AutomationPaused(by="host", reason=full)))
     return events
-
-
-def _with_text(prompt: e.PromptAction, text: str) -> e.PromptAction:
-    return e.PromptAction(
-        text, prompt.agent, prompt.model, prompt.cwd, prompt.title, prompt.config, prompt.worktree, prompt.base
-    )
 
 
 def refusal(state: AutomationState, runs: Sequence[RunSummary], cause: Cause) -> str:

@@ -1,6 +1,7 @@
 """All automations and runs in memory, as the log has them: filled at the start, and from every commit after that."""
 
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,6 +14,8 @@ from portico.log.log import Log
 
 AUTOMATION, RUN = "automation", "run"
 """The notes beside their channels, too: a channel without one was deleted."""
+
+T = TypeVar("T", AutomationState, RunSummary)
 
 Listener = Callable[[str, e.Event], None]
 """Called with an automation's id and what happened to it or one of its runs, after the fold."""
@@ -33,53 +36,33 @@ class AutomationStore:
         self._next_run = 1 + lost + max(map(number_of, log.channels("run/")), default=0)
 
     async def open(self) -> None:
-        for channel, data in await self._notes(AUTOMATION):
-            state = msgspec.json.decode(data, type=AutomationState)
-            if not self._log.head(channel):
-                continue  # the disk said no to what it stands beside
-            if state.pos != self._log.head(channel):
-                state = await self._replay_automation(channel)
+        for state in await self._stored(AUTOMATION, AutomationState, begin, fold):
             if not state.deleted:
                 self.automations[state.id] = state
                 self._name(state)
-        for channel, data in await self._notes(RUN):
-            run = msgspec.json.decode(data, type=RunSummary)
-            if not self._log.head(channel):
-                continue
-            if run.pos != self._log.head(channel):
-                run = await self._replay_run(channel)
+        for run in await self._stored(RUN, RunSummary, begin_run, fold_run):
             self._add(run)
         self._log.on_commit(self._apply)
 
-    async def _notes(self, key: str) -> list[tuple[Channel, bytes]]:
-        found = await self._log.list_kv(key)
-        return sorted(found.items(), key=lambda each: number_of(each[0]))
-
-    async def _replay_automation(self, channel: Channel) -> AutomationState:
-        records = await self._records(channel)
-        first = records[0].event
-        assert isinstance(first, e.AutomationCreated)
-        state = begin(first, records[0].time)
-        for record in records[1:]:
-            fold(state, record.event, record.time)
-        state.pos = records[-1].pos
-        return state
-
-    async def _replay_run(self, channel: Channel) -> RunSummary:
-        records = await self._records(channel)
-        first = records[0].event
-        assert isinstance(first, e.RunClaimed)
-        run = begin_run(first, records[0].time)
-        for record in records[1:]:
-            fold_run(run, record.event, record.time)
-        run.pos = records[-1].pos
-        return run
-
-    async def _records(self, channel: Channel) -> list[Record]:
-        records: list[Record] = []
-        while more := await self._log.read(channel, records[-1].pos if records else 0, limits.READ_EVENTS):
-            records += more
-        return records
+    async def _stored(
+        self, key: str, kind: type[T], begin: Callable[[Any, int], T], fold: Callable[[T, e.Event, int], None]
+    ) -> list[T]:
+        """From the notes, with what was committed behind them."""
+        found: list[T] = []
+        for channel, data in sorted((await self._log.list_kv(key)).items(), key=lambda each: number_of(each[0])):
+            state = msgspec.json.decode(data, type=kind)
+            if not (head := self._log.head(channel)):
+                continue  # the disk said no to what it stands beside
+            after = state.pos if state.pos <= head else 0  # the log may have lost its end
+            while after < head and (records := await self._log.read(channel, after, limits.READ_EVENTS)):
+                for record in records:
+                    if record.pos == 1 and isinstance(record.event, e.AutomationCreated | e.RunClaimed):
+                        state = begin(record.event, record.time)
+                    else:
+                        fold(state, record.event, record.time)
+                    after = state.pos = record.pos
+            found.append(state)
+        return found
 
     # -- from every commit -------------------------------------------------------------------------------------
 
