@@ -15,7 +15,7 @@ import pytest
 from portico.client import Client
 from portico.doors.server import Server
 from portico.doors.sockets import listen_unix
-from portico.errors import BadRequest
+from portico.errors import BadRequest, Unreachable
 from portico.home import Home
 from tests.doors.standing import options, standing
 from tests.process import environment, needs_openssl, watchdog
@@ -63,6 +63,8 @@ async def test_tls_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
         assert here.server.certificate is not None
         cert.write_text("broken")
         assert not here.server.certificate.reload()
+        with pytest.raises(Unreachable, match="cannot be read"):  # the command line ended with a traceback
+            Client.local(here.home.path)
         assert await asyncio.to_thread(subject, here.server.port, cert) == "first.example"
         certificate(tmp_path, "second.example")
         while await asyncio.to_thread(subject, here.server.port, cert) != "second.example":  # noqa: ASYNC110 - a file

@@ -2,11 +2,17 @@
 
 import ssl
 
+from portico.errors import Unreachable
+
 
 def trusting(path: str) -> ssl.SSLContext:
     """For a client on the same machine: exactly this certificate, whatever name it has."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.load_verify_locations(path)
+    try:
+        context.load_verify_locations(path)
+    except OSError as error:  # ssl.SSLError too
+        words = f"The host's certificate {path!r} cannot be read: {error}. Put the file right, or use --url."
+        raise Unreachable(words) from error
     return context
