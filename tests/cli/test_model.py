@@ -49,6 +49,15 @@ def test_whoever_has_a_model_is_not_asked(home: Path) -> None:
     assert inside(home, "model", "offer").stderr == ""
 
 
+def test_the_toy_alone_says_what_it_is(home: Path) -> None:
+    """Once it was there, `make run` said nothing any more, and people took it for a model that works."""
+    for name in ("smollm2-135m.gguf", "offered"):
+        (home / "models" / name).write_bytes(b"GGUF")
+    said = inside(home, "model", "offer").stderr
+    assert said.count("\n") == 1
+    assert said.startswith("The only model here is a toy: it chats and does no work. For real work add an agent (`")
+
+
 def test_whoever_has_a_real_agent_is_not_asked(home: Path, tmp_path: Path) -> None:
     """A machine with opencode on it was offered a toy."""
     program = tmp_path / "bin" / "opencode"

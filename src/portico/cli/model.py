@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from msgspec import Struct
@@ -84,18 +84,20 @@ def offer(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Offer the toy model where there is no coding agent and no model at all.
+    """Offer the toy model where there is no coding agent and no model at all; where it is the only one, say what it is.
 
     Example: portico model offer
     """
     store, toy = _store(home), next(each for each in KNOWN if each.toy)
     asked = store.folder / _ASKED
-    if not yes and (asked.exists() or not asyncio.run(_has_nobody(Home.default(home)))):
+    advice = f"For real work add an agent (`{program()} agents add`), start Ollama, "
+    advice += "or set OPENAI_BASE_URL and OPENAI_API_KEY."
+    found = "nothing" if yes else asyncio.run(_found(Home.default(home)))
+    if found == "toy":
+        _say(f"The only model here is a toy: it chats and does no work. {advice}")
+    if found != "nothing" or (asked.exists() and not yes):
         return
-    _say(
-        f"No coding agent and no model was found. For real work add an agent (`{program()} agents add`), start Ollama, "
-        "or set OPENAI_BASE_URL and OPENAI_API_KEY."
-    )
+    _say(f"No coding agent and no model was found. {advice}")
     _say(f"To look around there is a toy that only chats: {toy.name}, {_facts(toy)}.")
     if not yes and not sys.stdin.isatty():
         _say(f"To get it: {program()} model offer --yes")
@@ -131,14 +133,14 @@ def _install() -> None:
         raise Unreachable(f"pip could not install 'portico[local]': {done.stderr.strip()[-400:]}")
 
 
-async def _has_nobody(home: Home) -> bool:
-    """No agent but the demo and a built-in one without a model."""
+async def _found(home: Home) -> Literal["agent", "model", "toy", "nothing"]:
+    """The best that there is: an agent beside the built-in one and the demo, or a model for the built-in one."""
     agents = discover(AgentContext(home.path, load(home.settings_path).settings.agents))
     try:
         if {agent.id for agent in agents} - {LOOP, "demo"}:
-            return False
-        infos = [await agent.describe() for agent in agents if agent.id == LOOP]
-        return all(info.missing is not None for info in infos)
+            return "agent"
+        ready = [info for agent in agents if (info := await agent.describe()).missing is None and agent.id == LOOP]
+        return "nothing" if not ready else "toy" if ready[0].label == "toy" else "model"
     finally:
         await asyncio.gather(*(agent.close() for agent in agents))
 
