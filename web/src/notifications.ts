@@ -5,13 +5,14 @@ const KEY = "portico.notifications";
 const possible = () => "Notification" in window;
 const wanted = () => possible() && Notification.permission === "granted" && localStorage.getItem(KEY) === "on";
 
-/** `tag`: a later notification takes the place of an earlier one with the same. */
-export function notify(title: string, body: string, tag: string): void {
+/** `tag`: a later notification takes the place of an earlier one with the same. `open`: where a click on it leads. */
+export function notify(title: string, body: string, tag: string, open?: () => void): void {
   if (!wanted() || !document.hidden) return;
   const shown = new Notification(title, { body, tag });
   shown.addEventListener("click", () => {
     window.focus();
     shown.close();
+    open?.();
   });
 }
 

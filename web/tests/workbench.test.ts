@@ -1,12 +1,14 @@
 /** The pure parts of the workbench: what stands in the list, times, addresses, changes, comments, jobs, usage, entries. */
 
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { awayNotices } from "../src/app/awayNotices";
 import { type Comment, hasMoved, messageOf } from "../src/app/comments";
-import { type Entry, entryOfJob, entryOfSession, fits, groupOf, grouped, type JobRow, type Row } from "../src/app/entries";
+import { type Entry, entryOfJob, entryOfSession, fits, groupOf, grouped, type JobRow, lastName, type Row } from "../src/app/entries";
 import { splitHtml } from "../src/conversation/diffColours";
 import { JobHistory, lanesOf, type Run, said, stepsOf, treeOf, type TreeNode, type WorkTree } from "../src/app/jobModel";
 import { offersAt, placeIn } from "../src/app/jsonPlace";
-import { markWords } from "../src/app/list";
+import { Feed } from "../src/app/feed";
+import { ListView, markWords } from "../src/app/list";
 import { pathOf, type Place, placeOf } from "../src/app/router";
 import { nowOf } from "../src/app/sessionView";
 import { wordAt } from "../src/app/suggestions";
@@ -37,6 +39,15 @@ describe("the list", () => {
     ["is empty", row({ turns: 0 }), { line: "Nothing said yet" }],
   ])("a session that %s", (_, given, wanted) => expect(entryOfSession(given)).toMatchObject(wanted));
 
+  test.each([
+    ["/home/me/api", "api"],
+    ["/home/me/api/", "api"],
+    ["C:\\work\\api", "api"],
+    ["/home/me/api.worktrees/session-7", "api"],
+    ["/home/me/api.worktrees/session-7/src", "api"],
+    ["/", "/"],
+  ])("the folder %s is called %s", (path, name) => expect(lastName(path)).toBe(name));
+
   test("a session whose helper waits for a person waits, too, unless it asks something itself", () => {
     const asking = row({ id: "h1", status: "waiting" }, { activity: "Wants to run make", since: 7, waiting: [{ id: "a", kind: "approval", text: "" }] });
     expect(entryOfSession(row({ status: "running" }, { activity: "Reviewer helps", since: 1 }), asking)).toMatchObject({ id: "s1", state: "need", line: "Wants to run make", since: 7 });
@@ -60,6 +71,35 @@ describe("the list", () => {
     expect(groups).toEqual({ need: "ba", work: "", stopped: "f", pinned: "", today: "dc", yesterday: "", older: "e" });
     expect(["a", "d", "e", "f"].map((key) => groupOf(all.find((each) => each.key === key)!, NOON, new Set(["a", "d", "f"])))).toEqual(["need", "pinned", "older", "pinned"]);
     expect(groupOf(entry("g", "done", NOON - 86_400_000), NOON)).toBe("yesterday");
+  });
+
+  test("of 10,000 rows a screen is built, and the chosen one", () => {
+    const feed = new Feed();
+    feed.live = true;
+    for (let n = 0; n < 10_000; n++) feed.rows.set(`s${n}`, row({ id: `s${n}`, modified: n < 5_000 ? Date.now() - n : NOON - n, title: `Session ${n}` }));
+    Element.prototype.scrollIntoView = () => undefined; // jsdom has none
+    const list = new ListView(feed, () => undefined);
+    list.show();
+    expect([list.element.querySelectorAll(".entry").length, list.element.querySelectorAll("*").length < 2_000]).toEqual([30, true]); // older ones are folded
+    expect([...list.element.querySelectorAll(".group-count")].map((count) => count.textContent)).toEqual(["5000", "5000"]);
+    list.select("s/s80");
+    list.show();
+    expect(list.element.querySelector("[aria-current]")?.textContent).toContain("Session 80");
+    list.element.querySelector<HTMLElement>(".more-rows")?.click();
+    expect(list.element.querySelectorAll(".entry").length).toBe(81 + 30);
+  });
+
+  test("who looked away is told once what waits, by folder, and what is done", () => {
+    const entry = (key: string, state: Entry["state"], folder = "api"): Entry => ({ ...entryOfSession(row({ title: key })), key, state, folder, line: `${key} asks` });
+    const was = new Map<string, Entry["state"]>([["a", "work"], ["b", "need"], ["c", "work"], ["d", "work"], ["e", "done"]]);
+    const now = [entry("a", "need"), entry("b", "need"), entry("c", "done", "web"), entry("d", "failed", "web"), entry("e", "done"), entry("f", "done"), entry("g", "ask", "docs")];
+    expect(awayNotices(was, now).map(({ title, body, tag, entry: one }) => [title, body, tag, one?.key])).toEqual([
+      ["2 things wait in api", "a, b", "need/api", undefined],
+      ["g", "g asks", "need/docs", "g"],
+      ["c", "Done.", "c", "c"],
+      ["d", "d asks", "d", "d"],
+    ]);
+    expect(awayNotices(new Map(now.map(({ key, state }) => [key, state])), now)).toEqual([]);
   });
 
   test("a filter wants all of its words", () => {
@@ -148,6 +188,29 @@ describe("calls", () => {
   ])("%j says %s: an exit code is data, never words", (given, word) => {
     const row = new CallRow(call({ kind: "execute", done: true, ...given }), acts).build();
     expect(row.querySelector(".call-word")?.textContent).toBe(word);
+  });
+
+  test("the open output of a running command is followed, until its reader goes up; a change leads to the panel", () => {
+    const height = vi.spyOn(Element.prototype, "scrollHeight", "get").mockReturnValue(500);
+    const running = call({ kind: "execute", output: "one\n" });
+    const row = new CallRow(running, acts);
+    const element = row.build();
+    element.querySelector<HTMLDetailsElement>("details.call")!.open = true;
+    row.update();
+    const box = () => element.querySelector<HTMLElement>(".output .box")!;
+    expect(box().scrollTop).toBe(500);
+    box().scrollTop = 10;
+    running.output += "two\n";
+    row.update();
+    expect([box().textContent, box().scrollTop]).toEqual(["one\ntwo\n", 10]);
+    height.mockRestore();
+    const wholeChange = vi.fn();
+    const change = new CallRow(call({ kind: "edit", done: true, ok: true, content: [{ type: "diff", path: "/w/a.py", old: "x\n", new: "y\n" }] }), { ...acts, wholeChange });
+    const view = change.build();
+    view.querySelector<HTMLDetailsElement>("details.call")!.open = true;
+    change.update();
+    [...view.querySelectorAll("button")].find(({ textContent }) => textContent === "Show it in the changes")!.click();
+    expect(wholeChange).toHaveBeenCalledWith("/w/a.py");
   });
 
   test.each([

@@ -84,7 +84,12 @@ export function ownerOf({ owner, by = "" }: Row["session"]): string {
   return owner || (kind === "token" ? name : by) || "somebody";
 }
 
-export const lastName = (path: string) => path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
+/** What people call a folder: its last name, and of an own copy (`FOLDER.worktrees/SESSION`) that of the folder it is a copy of. */
+export function lastName(path: string): string {
+  const names = path.split(/[\\/]/).filter(Boolean);
+  const copied = names.findLast((name) => name.endsWith(".worktrees"));
+  return copied?.replace(/\.worktrees$/, "") ?? names.at(-1) ?? path;
+}
 export const ofTask = ({ session }: Row) => (session.by ?? "").startsWith("task:");
 
 /** `helper`: one that it sent out and that waits for a person; then so does the session. */

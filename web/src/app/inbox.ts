@@ -298,7 +298,7 @@ function titleOf({ approval, call: part, question: asked, cwd }: Asked): (string
 /** What became of it, and who said so, with a sign; a limit that passed is nobody's no. */
 function outcome({ by, allowed, question: asked, text }: Answer): [Icon, HTMLElement, string] {
   const what = text.replace(/^(Wants to|Asks:) /, "");
-  if (by === "timeout") return ["clock", make("b", "", "Nobody answered in time"), ` ${what}`];
-  const verb = asked ? (allowed ? "answered" : "declined") : allowed ? "allowed to" : "did not allow to";
+  if (by === "timeout") return ["clock", make("b", "", "Nobody answered in time:"), ` ${what}`];
+  const verb = asked ? (allowed ? "answered" : "declined") : allowed ? "let it" : "did not let it";
   return [allowed ? "done" : "close", make("b", "", `${who(by)} ${verb}`), ` ${what || "a question"}`];
 }

@@ -23,8 +23,10 @@ const OFFERS: Record<string, string> = { "is:needs": "needs you", "is:working": 
 const FOLDERS = 3;
 /** Folders and agents among them. */
 const OFFERED = 4;
-/** Rows of a group that are built; more on request. */
-const PAGE = 100;
+/** Rows of a group that are built, about a screen; more as somebody scrolls there. */
+const PAGE = 30;
+/** The chosen row is built as well, unless it is further down than this. */
+const FAR = 300;
 /** Rows never move under the pointer: the order follows so long after it left. */
 const LEFT_MS = 500;
 const SEARCH_MS = 250;
@@ -236,25 +238,36 @@ export class ListView {
     (found.head.lastElementChild as HTMLElement).textContent = String(total);
     found.body.hidden = folded;
     if (folded) return found.element;
-    const most = this.shownOf.get(group) ?? PAGE;
+    const chosen = list.findIndex(({ key }) => key === this.current);
+    const most = Math.max(this.shownOf.get(group) ?? PAGE, chosen < FAR ? chosen + 1 : 0);
     const rows: HTMLElement[] = list.slice(0, most).map((entry) => {
       seen.add(entry.key);
       this.order.push(entry.key);
       return this.row(entry).element;
     });
     const left = total - Math.min(list.length, most);
-    if (left > 0) rows.push(this.more(group, left));
+    if (left > 0) rows.push(this.more(group, left, most));
     place(found.body, rows);
     return found.element;
   }
 
-  private more(group: Group, left: number): HTMLElement {
-    return makeButton("more-rows", `Show more (${left})`, () => {
-      this.shownOf.set(group, (this.shownOf.get(group) ?? PAGE) + PAGE);
+  private more(group: Group, left: number, most: number): HTMLElement {
+    const show = () => {
+      this.shownOf.set(group, most + PAGE);
       this.busy = false;
       if (group === "older" && this.feed.older > 0) void this.feed.loadOlder();
       else this.show();
-    });
+    };
+    const button = makeButton("more-rows", `Show more (${left})`, show);
+    // Who scrolls there gets more without a click.
+    if (typeof IntersectionObserver === "undefined") return button;
+    const near = new IntersectionObserver((entries) => {
+      if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+      near.disconnect();
+      show();
+    }, { root: this.element, rootMargin: "200px 0px" });
+    near.observe(button);
+    return button;
   }
 
   private row(entry: Entry): RowView {

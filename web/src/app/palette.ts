@@ -97,7 +97,7 @@ export function openPalette(shell: Shell, text = ""): void {
 }
 
 function row(item: Item, index: number, query: string, run: () => void): HTMLElement {
-  const found = make("div");
+  const found = make("div", item.icon);
   found.id = `palette-${index}`;
   found.setAttribute("role", "option");
   const text = make("span");
@@ -123,7 +123,7 @@ function local(shell: Shell, query: string): Item[] {
   if (sign) return [];
   const open = (entry: Entry, group: string): Item => ({ group, icon: entry.state === "work" ? "work" : entry.state === "done" ? "done" : entry.state, text: entry.title, about: `${entry.line} · ${entry.folder}`, run: () => shell.open(entry) });
   const entries = shell.feed.entries().filter((entry) => has(`${entry.words} ${entry.line}`, words)).sort((one, other) => other.time - one.time);
-  const needed = entries.filter(({ state }) => state === "need" || state === "ask");
+  const needed = entries.filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
   const others = entries.filter(({ state }) => state !== "need" && state !== "ask");
   return [...needed.slice(0, MOST).map((entry) => open(entry, "Needs you")), ...others.slice(0, MOST).map((entry) => open(entry, "Sessions and jobs")), ...commands.slice(0, words.length ? MOST : 6)];
 }

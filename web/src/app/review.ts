@@ -223,7 +223,7 @@ export class Review {
     this.showModes();
     const added = this.files.reduce((sum, file) => sum + file.added, 0);
     const removed = this.files.reduce((sum, file) => sum + file.removed, 0);
-    this.total.replaceChildren(...(this.files.length ? [counted(added, removed)] : []));
+    this.total.replaceChildren(...(added || removed ? [counted(added, removed)] : []));
     if (!this.files.some((file) => file.path === this.current)) this.current = this.files[0]?.path ?? "";
     const many = this.files.length > TREE_FILES;
     this.names.replaceChildren(...(many ? fileTree(this.files, (file) => this.name(file)) : this.files.map((file) => this.name(file))));

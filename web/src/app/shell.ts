@@ -1,7 +1,6 @@
 /** The frame: the list on the left, the place in the middle, the panel on the right; on a phone one of them at a time. */
 
 import { root } from "../root";
-import { notify } from "../notifications";
 import { byId, make, makeButton } from "../page";
 import { v1 } from "../v1";
 import { badge } from "./badge";
@@ -155,20 +154,13 @@ export class Shell {
     this.showConnection();
   }
 
-  private told: Map<string, string> | undefined;
+  private told: Map<string, Entry["state"]> | undefined;
 
-  /** Whoever looked away is told what waits for them, and what is done: once, and nothing of what was there before. */
   private tellAway(): void {
     if (!this.feed.live) return;
-    const before = this.told;
-    this.told = new Map(this.feed.entries().map(({ key, state }) => [key, state]));
-    if (!before) return;
-    for (const entry of this.feed.entries()) {
-      const was = before.get(entry.key);
-      if (was === entry.state || (was === undefined && entry.state === "done")) continue;
-      if (entry.state === "need" || entry.state === "ask") notify(entry.title, entry.line || "Waits for you.", entry.key);
-      else if (was === "work") notify(entry.title, entry.state === "done" ? "Done." : entry.line, entry.key);
-    }
+    const [before, entries] = [this.told, this.feed.entries()];
+    this.told = new Map(entries.map(({ key, state }) => [key, state]));
+    if (before && document.hidden) void import("./awayNotices").then((module) => module.tellAway(before, entries, (entry) => (entry ? this.open(entry) : this.go({ at: "inbox" }))));
   }
 
   private showConnection(): void {

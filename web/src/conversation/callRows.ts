@@ -168,13 +168,18 @@ export class CallRow implements Row {
     if (call.detail) pieces.push(make("p", "soft", plain(call.detail)));
     if (call.rule) pieces.push(make("p", "soft", `${call.denied ? "Denied" : "Allowed"} by a rule: ${call.rule}`));
     if (call.input) pieces.push(section(`Input of ${call.tool}`, box(pretty(call.input))));
-    pieces.push(...changesOf(call).map(({ path, diff }) => section("Change", diffView(exact(diff), undefined, path))));
+    pieces.push(...changesOf(call).map(({ path, diff }) => this.change(path, diff)));
     if (!call.done) pieces.push(...terminalsOf(call).map((id) => link(terminalAddress(id), "Watch it in its terminal")));
     if (call.output) pieces.push(this.output(call.output));
     if (call.blob) pieces.push(link(blobAddress(call.blob), "The whole output"));
     if (call.error) pieces.push(make("p", "bad", plain(call.error.message)));
     if (pieces.length === 0) pieces.push(make("p", "soft", "Nothing yet."));
+    const before = this.details.querySelector(".output .box");
+    const place = before && { top: before.scrollTop, end: atEnd(before) };
     this.details.lastElementChild?.replaceChildren(...pieces);
+    const now = this.details.querySelector(".output .box");
+    // What still comes is followed, unless its reader has gone up.
+    if (now) now.scrollTop = place && !place.end ? place.top : call.done && !place ? 0 : now.scrollHeight;
   }
 
   private output(text: string): HTMLElement {
@@ -183,9 +188,20 @@ export class CallRow implements Row {
     tools.append(copyButton(() => this.call.output ?? "", "Copy the output"));
     if (this.acts.terminal && kindOf(this.call) === "command") tools.append(makeButton("quiet", "Open a terminal here", () => this.acts.terminal?.()));
     found.append(tools);
+    found.classList.add("output");
+    return found;
+  }
+
+  private change(path: string, diff: string): HTMLElement {
+    const found = section("Change", diffView(exact(diff), undefined, path));
+    const tools = make("div", "output-tools");
+    if (this.acts.wholeChange) tools.append(makeButton("quiet", "Show it in the changes", () => this.acts.wholeChange?.(path)));
+    found.append(tools);
     return found;
   }
 }
+
+const atEnd = ({ scrollTop, scrollHeight, clientHeight }: Element) => scrollHeight - scrollTop - clientHeight < 24;
 
 /** What it is, once it is done; before that, and where it went wrong, how it goes. */
 function signOf(kind: CallKind, state: CallState): HTMLElement {

@@ -1,0 +1,33 @@
+/** What somebody who looked away is told: what waits for them, by folder, and what is done. Once, and nothing of what was there before. */
+
+import { notify } from "../notifications";
+import type { Entry } from "./entries";
+
+interface Away {
+  title: string;
+  body: string;
+  /** A later one takes the place of an earlier one with the same. */
+  tag: string;
+  /** Where it leads; several lead to the inbox. */
+  entry?: Entry;
+}
+
+const asks = ({ state }: Entry) => state === "need" || state === "ask";
+
+export function tellAway(before: ReadonlyMap<string, Entry["state"]>, entries: Entry[], open: (entry?: Entry) => void): void {
+  for (const { title, body, tag, entry } of awayNotices(before, entries)) notify(title, body, tag, () => open(entry));
+}
+
+/** `before`: the state of each entry when this was last asked. */
+export function awayNotices(before: ReadonlyMap<string, Entry["state"]>, entries: Entry[]): Away[] {
+  const moved = entries.filter(({ key, state }) => before.get(key) !== state && !(before.get(key) === undefined && state === "done"));
+  const folders = new Set(moved.filter(asks).map(({ folder }) => folder));
+  const waiting = [...folders].map((folder): Away => {
+    const [first, ...others] = entries.filter((entry) => entry.folder === folder && asks(entry));
+    const tag = `need/${folder}`;
+    if (first && others.length === 0) return { title: first.title, body: first.line || "Waits for you.", tag, entry: first };
+    return { title: `${others.length + 1} things wait in ${folder}`, body: [first, ...others].map((entry) => entry?.title).join(", "), tag };
+  });
+  const ended = moved.filter((entry) => !asks(entry) && entry.state !== "work" && before.get(entry.key) === "work");
+  return [...waiting, ...ended.map((entry): Away => ({ title: entry.title, body: entry.state === "done" ? "Done." : entry.line, tag: entry.key, entry }))];
+}
