@@ -4,9 +4,9 @@ import pytest
 
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import MissedTimes, RunSummary
-from portico.cli.automations import _is, _missed_row, _used
+from portico.cli.automations import _due, _is, _missed_row, _used
 from portico.cli.output import when
-from portico.events import AutomationPlan
+from portico.events import AutomationPlan, Schedule
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,18 @@ def test_an_unknown_cost_is_said(tokens: int, cost: float | None, estimated: boo
 )
 def test_due_times_without_a_run_are_in_the_history(missed: MissedTimes, due: str, ended: str) -> None:
     assert _missed_row(missed, "x") == ["", "x", due, "schedule", ended, "", "", "why"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (Schedule(cron="0 7 * * *", zone="Europe/Berlin"), "2027-01-15 09:00 Europe/Berlin"),
+        (Schedule(at="2027-01-15T08:00"), "2027-01-15 08:00 UTC"),
+        (Schedule(every="2h"), when(1_800_000_000_000)),
+        (None, when(1_800_000_000_000)),
+    ],
+)
+def test_a_due_time_is_told_in_the_zone_of_its_schedule(schedule: Schedule | None, words: str) -> None:
+    """Who had written 7 in Berlin was told 06:00."""
+    info = AutomationInfo("a-1", "x", AutomationPlan(schedule=schedule), "schedule", True, "me", "door", 0, 0)
+    assert _due(info, 1_800_000_000_000) == words

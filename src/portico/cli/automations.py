@@ -1,7 +1,9 @@
 """`portico automations`: what starts by itself."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import typer
@@ -67,7 +69,7 @@ def show(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None)
             print_json(found)
             return
         lines = [f"{found.name} ({found.id}): {'on' if found.enabled else 'paused'} {found.reason}".rstrip()]
-        lines += [f"starts: {found.when}", f"next: {', '.join(map(when, found.next)) or 'never by itself'}"]
+        lines += [f"starts: {found.when}", f"next: {_dues(found) or 'never by itself'}"]
         lines += [f"last: {_last(found) or 'no run yet'}", f"written by {found.by} ({found.source})"]
         lines.append(msgspec.json.format(msgspec.json.encode(found.plan), indent=2).decode())
         print(plain("\n".join(lines)))
@@ -148,7 +150,7 @@ def add(
             return
         print(plain(f"{name} ({made['automation']}): {found.when}"))
         if found.next:
-            print(f"next: {', '.join(map(when, found.next))}")
+            print(f"next: {_dues(found)}")
         if "secret" in made:
             print(f"address: {client.url}/hooks/{name}\nsecret, shown this once: {made['secret']}")
 
@@ -196,7 +198,12 @@ def edit(
             body: Json = {"plan": whole, **({"name": rename} if rename else {})}
             await client.call("PATCH", f"/v1/automations/{segment(name)}", body)
             found = await _get(client, rename or name)
-        print_json(found) if as_json else print(plain(f"{found.name}: {found.when}"))
+        if as_json:
+            print_json(found)
+            return
+        print(plain(f"{found.name}: {found.when}"))
+        if found.next:
+            print(f"next: {_dues(found)}")
 
     run(work())
 
@@ -425,7 +432,19 @@ def _is(each: AutomationInfo) -> str:
 
 
 def _next(each: AutomationInfo) -> str:
-    return when(each.next[0]) if each.next else ""
+    return _due(each, each.next[0]) if each.next else ""
+
+
+def _dues(each: AutomationInfo) -> str:
+    return ", ".join(_due(each, time) for time in each.next)
+
+
+def _due(each: AutomationInfo, time: int) -> str:
+    """In the zone in which it was written: who wrote 7 in Berlin finds 7."""
+    schedule = each.plan.schedule
+    if schedule is None or schedule.every:
+        return when(time)
+    return f"{datetime.fromtimestamp(time / 1000, ZoneInfo(schedule.zone)):%Y-%m-%d %H:%M} {schedule.zone}"
 
 
 def _last(each: AutomationInfo) -> str:
