@@ -1,12 +1,16 @@
 """What `portico automations list` and `history` say: why one does not run, why a run failed, what it cost."""
 
+import copy
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import MissedTimes, RunSummary
-from portico.cli.automations import _due, _is, _missed_row, _used
+from portico.cli.automations import _action, _due, _is, _missed_row, _trigger, _used
 from portico.cli.output import when
-from portico.events import AutomationPlan, Schedule
+from portico.events import AutomationPlan, Json, Schedule
 
 
 @pytest.mark.parametrize(
@@ -65,3 +69,44 @@ def test_a_due_time_is_told_in_the_zone_of_its_schedule(schedule: Schedule | Non
     """Who had written 7 in Berlin was told 06:00."""
     info = AutomationInfo("a-1", "x", AutomationPlan(schedule=schedule), "schedule", True, "me", "door", 0, 0)
     assert _due(info, 1_800_000_000_000) == words
+
+
+PROMPT = {"text": "look", "agent": "demo", "worktree": True}
+TOKYO = {"cron": "@daily", "zone": "Asia/Tokyo"}
+HOOK = {"filter": [{"pointer": "/ref", "equals": "main"}], "per_minute": 7}
+FILES = {"folder": "/a", "globs": ["*.csv"], "quiet": 60.0}
+AFTER = {"automation": "x", "outcomes": ["failed"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "after"),
+    [
+        ({"prompt": PROMPT}, {"prompt": "new"}, {"prompt": {**PROMPT, "text": "new"}}),
+        ({"prompt": PROMPT}, {"agent": "loop"}, {"prompt": {**PROMPT, "agent": "loop"}}),
+        ({"prompt": PROMPT}, {"job": "main"}, {"job": {"job": "main"}}),
+        (
+            {"job": {"job": "a", "cwd": "/w", "input": "i"}},
+            {"job": "b"},
+            {"job": {"job": "b", "cwd": "/w", "input": "i"}},
+        ),
+        ({"hook": HOOK}, {"hook": True}, {"hook": HOOK}),
+        ({"hook": HOOK}, {"every": "1h"}, {"schedule": {"every": "1h", "zone": "UTC"}}),
+        (
+            {"schedule": {"cron": "@daily", "zone": "Asia/Tokyo"}},
+            {"cron": "@weekly"},
+            {"schedule": {"cron": "@weekly", "zone": "Asia/Tokyo"}},
+        ),
+        ({"files": FILES}, {"files": Path("/b")}, {"files": {**FILES, "folder": "/b"}}),
+        ({"after": AFTER}, {"after": "y"}, {"after": {**AFTER, "automation": "y"}}),
+        ({"after": AFTER}, {"after_job": "j"}, {"after": {"job": "j", "outcomes": ["failed"]}}),
+    ],
+)
+def test_what_an_edit_does_not_name_stays(before: Json, said: Json, after: Json) -> None:
+    """`edit --prompt` took the agent, the folder and the model away, and `--hook` the filter."""
+    plan = copy.deepcopy(before)
+    options = ["cron", "every", "at", "zone", "hook", "files", "glob", "after", "after_job", "outcome"]
+    trigger: list[Any] = [said.get(name) for name in options]
+    action: list[Any] = [said.get(name) for name in ("job", "input", "prompt", "agent", "model", "cwd", "worktree")]
+    _trigger(plan, *trigger)
+    _action(plan, *action)
+    assert plan == after

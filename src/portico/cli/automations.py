@@ -358,14 +358,13 @@ def _trigger(
     given = {key: value for key, value in when.items() if value}
     chosen = [bool(given), hook, files is not None, bool(after or after_job)]
     if any(chosen):
-        before = plan.get("schedule", {}).get("zone", "UTC")
-        for name in ("schedule", "hook", "files", "after"):
-            plan.pop(name, None)
-        plan |= {"schedule": {**given, "zone": before}} if given else {}
-        plan |= {"hook": {}} if hook else {}
-        plan |= {"files": {"folder": str(files.absolute())}} if files is not None else {}
+        before = {name: plan.pop(name, {}) for name in ("schedule", "hook", "files", "after")}
+        plan |= {"schedule": {**given, "zone": before["schedule"].get("zone", "UTC")}} if given else {}
+        plan |= {"hook": before["hook"]} if hook else {}
+        plan |= {"files": {**before["files"], "folder": str(files.absolute())}} if files is not None else {}
         named = {"automation": after} if after else {"job": after_job}
-        plan |= {"after": named} if after or after_job else {}
+        kept = {key: value for key, value in before["after"].items() if key == "outcomes"}
+        plan |= {"after": {**kept, **named}} if after or after_job else {}
     for part, key, value in (("schedule", "zone", zone), ("files", "globs", globs), ("after", "outcomes", outcomes)):
         if value:
             if part not in plan:
@@ -385,10 +384,10 @@ def _action(
 ) -> None:
     if job is not None:
         plan.pop("prompt", None)
-        plan["job"] = {"job": job}
+        plan["job"] = {**plan.get("job", {}), "job": job}
     if prompt is not None:
         plan.pop("job", None)
-        plan["prompt"] = {"text": prompt}
+        plan["prompt"] = {**plan.get("prompt", {}), "text": prompt}
     folder = str(cwd.absolute()) if cwd is not None else None
     for part, values in (
         ("job", {"input": input}),
