@@ -1,9 +1,10 @@
 """What does Portico cost beside the agent's own server, on one long answer?
 
 goose: `goose serve` with a client on its WebSocket, against `portico serve` with goose behind it and a client on its
-event stream. Codex: its ACP adapter with a client that only counts, against Portico with it. Copilot: the bare SDK that
-counts its events, against Portico with the SDK. The same 10,000 deltas of the scripted model server, in turns;
-processor time is that of everything but the model and the client. With the real programs only (tests/live/install.sh).
+event stream; and `goose acp`, which is what Portico runs, with a client that only counts. Codex: its ACP adapter with
+such a client, against Portico with it. Copilot: the bare SDK that counts its events, against Portico with the SDK. The
+same 10,000 deltas of the scripted model server, in turns; processor time is that of everything but the model and the
+client. With the real programs only (tests/live/install.sh).
 """
 
 import asyncio
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +45,8 @@ WARM = json.dumps([{"say": "Hello."}])
 class Cost(NamedTuple):
     seconds: float
     cpu: float
+    host: float = 0.0
+    """Of the processor time, what Portico's own process took."""
 
 
 def measure() -> list[Row]:
@@ -55,12 +59,15 @@ async def _measure() -> list[Row]:
         async with _model(folder) as model, _portico(folder, model) as ours:
             async with _goose(folder, model) as own:
                 goose = await _alternate(own, lambda: ours("acp:goose"), 5)
-            async with _codex(folder, model) as adapter:
+            async with _adapter("goose", folder, model) as adapter:
+                goose_acp = await _alternate(adapter, lambda: ours("acp:goose"), 5)
+            async with _adapter("codex", folder, model) as adapter:
                 codex = await _alternate(adapter, lambda: ours("acp:codex"), 5)
             async with _sdk(folder, model) as bare:
                 copilot = await _alternate(bare, lambda: ours("copilot"), 3)
     return [
         _row("goose", "goose serve", goose, 1.4, 0.85),
+        _row("goose (ACP)", "goose acp alone", goose_acp, 1.4, 0.85),
         _row("Codex", "its adapter alone", codex, 1.4, 0.85),
         _row("Copilot", "SDK alone", copilot, 1.3, None),
     ]
@@ -81,7 +88,7 @@ def _row(name: str, baseline: str, costs: tuple[list[Cost], list[Cost]], most: f
     bar = f"CPU {most:g}x" + (f", rate {least:g}x" if least is not None else "")
     return Row(
         f"{DELTAS:,} deltas of {name}",
-        f"{ours.cpu:.2f} s CPU, {DELTAS / ours.seconds:,.0f}/s",
+        f"{ours.cpu:.2f} s CPU (host {ours.host:.2f}), {DELTAS / ours.seconds:,.0f}/s",
         f"{baseline}: {own.cpu:.2f} s CPU, {DELTAS / own.seconds:,.0f}/s",
         f"CPU {cpu:.2f}x, rate {rate:.2f}x",
         verdict(bar, held),
@@ -91,8 +98,8 @@ def _row(name: str, baseline: str, costs: tuple[list[Cost], list[Cost]], most: f
 # -- processes -------------------------------------------------------------------------------------------------
 
 
-def cpu_of(leaders: Sequence[int]) -> float:
-    """Seconds of these processes with all that they started, as far as it lives."""
+def cpu_of(leaders: Sequence[int], *, alone: bool = False) -> float:
+    """Seconds of these processes, with all that they started (as far as it lives) unless `alone`."""
     ticks, parents = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -104,7 +111,7 @@ def cpu_of(leaders: Sequence[int]) -> float:
             ticks[int(entry.name)] = int(fields[11]) + int(fields[12])
 
     def ours(pid: int) -> bool:
-        return pid in leaders or (pid in parents and ours(parents[pid]))
+        return pid in leaders or (not alone and pid in parents and ours(parents[pid]))
 
     return sum(spent for pid, spent in ticks.items() if ours(pid)) / os.sysconf("SC_CLK_TCK")
 
@@ -158,19 +165,20 @@ async def _portico(folder: Path, model: str) -> AsyncIterator[Callable[[str], Aw
         add_table(home / "settings.toml", ("agents", "acp", name), _live(name, folder / "ours", model))
     add_table(home / "settings.toml", ("agents", "copilot"), copilot)
     async with _running(serve(str(home))) as process, Client.local(home) as client:
+        used = partial(cpu_of, [process.pid])
 
         async def play(agent: str) -> Cost:
             session = await client.start(agent=agent, cwd=str(work))
             async for _ in session.send(WARM):
                 pass
-            before, began, deltas, text = cpu_of([process.pid]), time.perf_counter(), 0, ""
+            before, host, began, deltas, text = used(), used(alone=True), time.perf_counter(), 0, ""
             async for record in session.send(SCRIPT):
                 if isinstance(record.event, PartDelta):
                     deltas += len(record.event.text)
                 elif isinstance(record.event, PartEnded):
                     text = record.event.text or text
             assert max(deltas, len(text)) >= len("word ") * DELTAS - 1, f"{agent} said {deltas} characters"
-            return Cost(time.perf_counter() - began, cpu_of([process.pid]) - before)
+            return Cost(time.perf_counter() - began, used() - before, used(alone=True) - host)
 
         yield play
 
@@ -205,11 +213,12 @@ async def _open_port(port: int) -> str:
 
 
 @asynccontextmanager
-async def _codex(folder: Path, model: str) -> AsyncIterator[Play]:
-    table = _live("codex", folder / "own", model)
-    pipe = asyncio.subprocess.PIPE
+async def _adapter(name: str, folder: Path, model: str) -> AsyncIterator[Play]:
+    """The program that Portico runs, with nothing but a client on its pipe."""
+    table, pipe = _live(name, folder / "own", model), asyncio.subprocess.PIPE
+    env = {**os.environ, **table["env"], "GOOSE_MODE": "approve"}
     process = await asyncio.create_subprocess_exec(
-        *table["command"], stdin=pipe, stdout=pipe, env={**os.environ, **table["env"]}, limit=LINE_BYTES
+        *table["command"], stdin=pipe, stdout=pipe, env=env, limit=LINE_BYTES
     )
     try:
         yield await _client(_pipe_wire(process), process.pid, str(folder / "work"))

@@ -30,7 +30,7 @@ async def test_one_that_is_ready_tells_its_version_and_models(tmp_path: Path) ->
 async def test_one_that_nobody_is_signed_in_to(tmp_path: Path) -> None:
     found = await checked(tmp_path, FAKE_LOCKED="1")
     assert found.status == "not_signed_in"
-    assert "Sign in with its own command line or name a method in the settings: auth = one of ['key']" in found.detail
+    assert "Sign in with its own command line, or name a method in the settings: auth = one of ['key']" in found.detail
     assert (await checked(tmp_path, {"auth": "key"}, FAKE_LOCKED="1")).status == "ready"
 
 

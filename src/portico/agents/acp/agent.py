@@ -184,7 +184,7 @@ class AcpAgent:
     def sign_in_words(self, link: "AgentLink") -> str:
         methods = link.about.get("authMethods")
         known = [str(each.get("id")) for each in methods if isinstance(each, dict)] if isinstance(methods, list) else []
-        hint = f" or name a method in the settings: auth = one of {known}" if known else ""
+        hint = f", or name a method in the settings: auth = one of {known}" if known else ""
         return f"{self.program.name or self.name} is not signed in. {self._how_to_sign_in}{hint}."
 
     @property
