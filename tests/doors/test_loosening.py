@@ -52,6 +52,29 @@ async def test_rest(tmp_path: Path) -> None:
         assert found == {"session": session, "settings": ["config.mode = 'yolo' (scripted asks nobody)"]}
 
 
+async def test_commands_and_mcp(tmp_path: Path) -> None:
+    """The same commands by their names, and as tools for agents."""
+    async with served(tmp_path) as here:
+        session = await here.start(config={"mode": "plan"})
+        async with here.client(new_token(here.home, "driver", ["read", "drive"])) as driver:
+            for config in LOOSE:
+                changed = {"session": session, "values": config}
+                body = {"command": "session.configure", "arguments": changed}
+                answer = await driver.post("/v1/commands", json=body)
+                problem(answer, 403, "forbidden", f"config.{next(iter(config))}")
+                for tool, arguments in (
+                    ("start_session", {"agent": "scripted", "config": config}),
+                    ("configure_session", changed),
+                ):
+                    call = {"name": tool, "arguments": arguments}
+                    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+                    result = (await driver.post("/mcp", json=asked)).json()["result"]
+                    assert (result["isError"], "'approve'" in result["content"][0]["text"]) == (True, True), result
+        listed = (await here.http.get("/v1/sessions")).json()["sessions"]
+        assert [each["id"] for each in listed] == [session]
+        assert (await here.http.get(f"/v1/sessions/{session}")).json()["config"] == {"mode": "plan"}
+
+
 @pytest.mark.parametrize("version", ["1", "0.9.0"])
 async def test_ahp(tmp_path: Path, version: str) -> None:
     session = "scripted:/s1"
