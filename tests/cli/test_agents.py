@@ -1,20 +1,24 @@
 """`portico agents`: list, add, test and choose."""
 
+import asyncio
 import json
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent
+from portico.cli.matrix import CHECKS, MatrixRow, markdown
 from portico.cli.trial import try_agent
 from portico.testing.model import Error, ModelServer, Rule, Script, Step
 from tests.agents.acp_agent import FAKE
 from tests.agents.loop.conftest import acts, ends
-from tests.process import HostProcess, inside
+from tests.process import HostProcess, inside, portico
 
 COMMAND = [sys.executable, "-S", "-E", str(FAKE)]
 
@@ -144,6 +148,20 @@ async def test_a_turn_with_a_tool_call(
         found = await try_agent(LoopAgent(AgentContext(home, {}), environ))
     assert (found.ok, found.agent) == (not problem, "loop"), found
     assert problem in found.problem
+
+
+async def test_everything_that_an_agent_can_do_is_a_table(home: Path) -> None:
+    """Also for an agent that could not be tried; the guide's table is made of the same rows."""
+    inside(home, "agents", "add", "gone", "--unchecked", "--", "no-such-program")
+    async with ModelServer() as server:
+        environ = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}
+        command = partial(portico, home, "agents", "test", "--all", "--scripted", "--json", timeout=120, **environ)
+        done = await asyncio.to_thread(command)
+    assert (done.returncode, "Trying loop (2 of 2) ..." in done.stderr) == (0, True), done.stderr
+    gone, loop = msgspec.json.decode(done.stdout, type=list[MatrixRow])
+    assert (gone.agent, "'no-such-program'" in gone.problem) == ("acp:gone", True)
+    assert {name: cell.answer for name, cell in loop.checks.items()} == dict.fromkeys(CHECKS, "yes"), loop
+    assert markdown([loop]).splitlines()[2] == f"| `loop` | built in | {' | '.join(['yes'] * len(CHECKS))} |"
 
 
 def test_an_agent_that_is_not_ready_or_not_there_is_not_tested(home: Path) -> None:

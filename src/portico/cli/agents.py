@@ -249,7 +249,8 @@ async def _try_everything(place: Home, name: str | None, model: str | None, scri
         idents = [agent.id for agent in wanted if agent.id != "demo"]
     context = AgentContext(place.path, load(place.settings_path).settings.agents)
     rows: list[MatrixRow] = []
-    for ident in idents:
+    for number, ident in enumerate(idents, 1):
+        print(f"Trying {ident} ({number} of {len(idents)}) ...", file=sys.stderr, flush=True)
         rows.append(await try_all(partial(_made, context, ident), scripted=scripted, model=model))
     return rows
 
