@@ -46,6 +46,44 @@ async def test_an_uninvited_cancel_fails_the_turn_and_the_next_gets_a_new_conver
     assert session.state.vendor not in (before, "", None)
 
 
+@pytest.mark.parametrize(
+    ("reason", "turn_ends", "call_ends", "error"),
+    [
+        ("end_turn", "completed", ("completed", True), None),
+        ("cancelled", "failed", ("cancelled", False), "The agent stopped (cancelled)."),
+        ("max_tokens", "completed", ("cancelled", False), "The agent stopped (max_tokens)."),
+        ("max_turn_requests", "completed", ("cancelled", False), "The agent stopped (max_turn_requests)."),
+        ("refusal", "failed", ("cancelled", False), "The agent stopped (refusal)."),
+    ],
+)
+async def test_a_call_that_was_left_open_went_well_only_if_the_agent_came_to_its_end(
+    open_host: HostOpener, tmp_path: Path, reason: str, turn_ends: str, call_ends: tuple[str, bool], error: str | None
+) -> None:
+    """A call that an agent began, and gave up with the whole turn, was recorded as ok."""
+    session = await start(open_host, tmp_path)
+    call = {"toolCallId": "c", "title": "Build", "kind": "execute", "status": "pending"}
+    turn = await turn_of(session, ["update", "tool_call", call], ["reply", {"stopReason": reason}])
+    (found,) = calls(turn)
+    assert (turn.outcome, (found.outcome, found.ok)) == (turn_ends, call_ends)
+    assert (found.error and found.error.message) == error
+
+
+async def test_a_command_of_a_turn_that_the_agent_gave_up_ends(open_host: HostOpener, tmp_path: Path) -> None:
+    """Its session is let go: nobody would ever have asked for that command again."""
+    session = await start(open_host, tmp_path)
+    run = ["ask", "terminal/create", {"command": "sh", "args": ["-c", "echo $$ > pid; exec sleep 1000"]}]
+    given_up = [["silent permission", {}], ["reply", {"stopReason": "cancelled"}]]
+    turn = await session.send(Message(steps(run, *given_up)), by="test")
+    async with asyncio.timeout(60):
+        await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+        (pid,) = await pids_in(tmp_path / "pid", 1)
+        await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+        ended = await session.wait(turn)
+    assert ended.outcome == "failed"
+    await gone(pid)
+    assert [(call.tool, call.ok) for call in calls(ended)][1:] == [("edit", False)]
+
+
 async def test_a_cancel_that_a_person_wants_is_a_cancel(open_host: HostOpener, tmp_path: Path) -> None:
     session = await start(open_host, tmp_path)
     turn = await session.send(Message(steps(["text", "I wait"], ["sleep", 30])), by="test")

@@ -52,7 +52,7 @@ def test_no_update_breaks_a_turn(tmp_path: Path) -> None:
         heard = Updates(turn, OwnTools(()), TerminalCommands())
         for update in sent:
             await heard.apply(update)
-        await heard.finish()
+        await heard.finish("end_turn")
 
     opener = HostOpener(tmp_path)
     with asyncio.Runner() as runner:
@@ -112,7 +112,7 @@ async def test_an_exit_code_that_the_agent_tells(
         heard = Updates(turn, OwnTools(()), TerminalCommands())
         for update in (begun, told):
             await heard.apply(update)
-        await heard.finish()
+        await heard.finish("end_turn")
 
     host = await open_host(PlayAgent(play))
     session = await host.start(by="test", cwd=str(tmp_path))

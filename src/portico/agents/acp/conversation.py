@@ -226,19 +226,23 @@ class AcpConversation:
         return "embedded" if self._agent.program.embeds else "words"
 
     async def _finish(self, reply: Json, turn: Turn) -> None:
+        reason, words = reply.get("stopReason"), self._updates.last_words if self._updates is not None else ""
+        uninvited = reason == "cancelled" and turn.cancelled_by is None and not self._stopping
+        given_up = uninvited and bool(words or not self._service.refused)
+        if given_up:
+            await self._service.commands.stop()  # nobody is left to ask for them
         if self._updates is not None:
             self._updates.report_usage(reply)
-            await self._updates.finish()
+            await self._updates.finish(reason)
         await self._service.finish()
-        reason, words = reply.get("stopReason"), self._updates.last_words if self._updates is not None else ""
         name = self._agent.program.name or self._agent.name
-        if reason == "cancelled" and turn.cancelled_by is None and not self._stopping:
-            if words or not self._service.refused:
-                self._abandon()
-                raise AgentError(
-                    f"{name} ended the turn by itself, as if it were cancelled. "
-                    "The next message gets a new conversation with it, which is told what was said."
-                )
+        if given_up:
+            self._abandon()
+            raise AgentError(
+                f"{name} ended the turn by itself, as if it were cancelled. "
+                "The next message gets a new conversation with it, which is told what was said."
+            )
+        if uninvited:
             turn.notice("The agent stopped because a call was refused.")
         if reason == "end_turn" and (failed := failure(kind_of(self._agent.program), name, words)) is not None:
             raise failed

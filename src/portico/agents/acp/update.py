@@ -104,7 +104,8 @@ class Track:
         if content := [*self.diffs, *(each.shown for each in self.commands)]:
             self.call.content(content)
 
-    async def end(self, ok: bool) -> None:
+    async def end(self, ok: bool, stopped: ErrorInfo | None = None) -> None:
+        """`stopped`: the agent has not said how it ended, and this is why."""
         output = None
         if not self.shown:  # a terminal goes when the agent releases it; what it showed stays here
             output = "".join(each.output for each in self.commands) or _output(self.raw_output)
@@ -113,6 +114,8 @@ class Track:
         code = self._exit_code()
         if self.call.turn.cancelled_by is not None:  # whatever the agent makes of it
             await self.call.end(ok=False, output=output, error=CANCELLED, outcome="cancelled", exit_code=code)
+        elif stopped is not None and not self.refused:
+            await self.call.end(ok=False, output=output, error=stopped, outcome="cancelled", exit_code=code)
         elif ok:
             await self.call.end(output=output, exit_code=code)
         elif self.refused:
@@ -237,12 +240,13 @@ class Updates:
         elif counted := _quota(reply.get("_meta")):
             self._turn.usage(input=_count(counted, "input_tokens"), output=_count(counted, "output_tokens"))
 
-    async def finish(self) -> None:
-        """The turn is over: what the agent left open has ended with it."""
+    async def finish(self, reason: object) -> None:
+        """The turn is over: what the agent left open has ended with it; well only where it came to its own end."""
+        stopped = None if reason in (None, "end_turn") else ErrorInfo("cancelled", f"The agent stopped ({reason}).")
         if self._plan is not None:
             await self._plan.end(output="")
         for track in self._tracks.values():
-            await track.end(not track.refused)
+            await track.end(not track.refused, stopped)
 
 
 def _is_bridge(update: Json) -> bool:
