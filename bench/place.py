@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from portico import heap
+from portico import memory
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
 from portico.compose import build_host
@@ -28,7 +28,7 @@ async def a_log() -> AsyncIterator[tuple[SqliteLog, Path]]:
 async def a_host() -> AsyncIterator[tuple[Host, Path]]:
     async with a_log() as (log, folder):
         host = await build_host(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
-        heap.settle()  # as `portico serve` does
+        memory.settle()  # as `portico serve` does
         try:
             yield host, folder
         finally:

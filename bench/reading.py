@@ -15,7 +15,7 @@ import uvloop
 
 from bench.row import Row, ms, verdict
 from portico import events as e
-from portico import heap
+from portico import memory
 from portico.doors.serve_options import ServeOptions
 from portico.doors.server import Server
 from portico.events import Message
@@ -44,7 +44,7 @@ async def _measure() -> list[Row]:
         home = Path(name)
         await _fill(home)
         async with Server(ServeOptions(home=Home(home), flags={"server.port": 0}, agents=("scripted",))) as server:
-            heap.settle()  # as `portico serve` does
+            memory.settle()  # as `portico serve` does
             return [await _row(server, what, *READS[what]) for what in READS]
 
 

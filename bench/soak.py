@@ -37,7 +37,7 @@ KEPT = 20
 class Soak:
     def __init__(self, url: str, token: str, pid: int, home: Path, pause: float) -> None:
         self.pid, self.home, self.pause = pid, home, pause
-        self.client = Client(url, token, patience=5)
+        self.client = Client(url, token, reconnect_timeout=5)
         self.http = httpx.AsyncClient(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False
         )

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 
 from portico.approvals.policy import WorkspacePolicy
 from portico.budgets.budgets import Budgets
-from portico.changes.room import FolderChanges
-from portico.files.room import WorkspaceFiles
+from portico.changes.component import FolderChanges
+from portico.files.component import WorkspaceFiles
 from portico.host.agent import Agent
 from portico.host.clock import Clock
 from portico.host.component import Component
@@ -15,7 +15,7 @@ from portico.notices.notices import Notices
 from portico.people.quotas import Quotas
 from portico.people.retention import Retention
 from portico.terminals.handlers import open_terminals
-from portico.transcripts.room import Transcripts
+from portico.transcripts.component import Transcripts
 
 ROOMS: tuple[Callable[[Host], Component], ...] = (
     WorkspacePolicy,

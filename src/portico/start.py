@@ -3,12 +3,12 @@
 import os
 import signal
 
-from portico import heap
+from portico import memory
 
 
 def main() -> None:
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # `output.run` and `serve` take over when the work begins
-    heap.begin()
+    memory.begin()
     from portico.cli import main as command
 
     command()

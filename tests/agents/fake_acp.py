@@ -182,7 +182,7 @@ class Fake:
         return {}
 
     def tell(self, count: int) -> None:
-        """A late teller tells a piece between two requests, and the rest before it obeys a prompt."""
+        """A late agent tells a piece between two requests, and the rest before it obeys a prompt."""
         for line in self.untold[:count]:
             self.update("user_message_chunk", content=text(line))
             self.update("agent_message_chunk", content=text("replayed"))

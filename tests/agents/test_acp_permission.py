@@ -29,14 +29,14 @@ async def session(open_host: HostOpener, tmp_path: Path) -> Session:
     return await host.start(by="test", cwd=str(tmp_path / "work"))
 
 
-@pytest.mark.parametrize("deed", ["write", "command"])
-async def test_a_permission_to_read_is_none_to_write_or_to_run(session: Session, deed: str) -> None:
+@pytest.mark.parametrize("action", ["write", "command"])
+async def test_a_permission_to_read_is_none_to_write_or_to_run(session: Session, action: str) -> None:
     """It was: reads in the folder pass without a question, and whatever the agent named beside them passed with it."""
     path = str(Path(session.state.cwd) / "a.txt")
     asking = {"kind": "read", "locations": [{"path": path}], "rawInput": {"command": f"touch {path}"}}
     write = ["ask", "fs/write_text_file", {"path": path, "content": "new"}]
     turn_id = await session.send(
-        Message(steps(["permission", asking], write if deed == "write" else ["terminal", "touch", path])), by="test"
+        Message(steps(["permission", asking], write if action == "write" else ["terminal", "touch", path])), by="test"
     )
     state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
     assert state.active is not None, "nobody was asked"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.agents.acp.spoken import failure
+from portico.agents.acp.error_text import failure
 from portico.errors import AgentError
 
 RETRY = "Please retry if you think this is a transient or recoverable error."

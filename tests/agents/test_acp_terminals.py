@@ -218,8 +218,8 @@ async def test_an_editor_sees_the_command_and_whose_it_is(tmp_path: Path, versio
             assert found["claim"]["session"] == f"acp-fake:/{ident}"
             await client.subscribe(name)
             await client.wait(lambda: any("ready" in part["value"] for part in client.states[name]["content"]))
-            deeds: dict[str, Json] = {"input": {"data": "x"}, "cleared": {}, "resized": {"cols": 9, "rows": 9}}
-            for kind, fields in deeds.items():
+            actions: dict[str, Json] = {"input": {"data": "x"}, "cleared": {}, "resized": {"cols": 9, "rows": 9}}
+            for kind, fields in actions.items():
                 echo = await client.act(name, f"terminal/{kind}", **fields)
                 assert "An agent runs a command" in echo["rejectionReason"]
             talk = f"acp-fake:/{ident}" if client.seed else default_chat(f"acp-fake:/{ident}")

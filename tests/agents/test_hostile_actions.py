@@ -176,7 +176,7 @@ def _write(content: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("deeds", "asked"),
+    ("actions", "asked"),
     [
         ([_edit(None, "new"), _write("new")], 1),
         ([_edit(None, "new"), _write("new\n")], 1),
@@ -194,10 +194,10 @@ def _write(content: str) -> list[Any]:
         ),
     ],
 )
-async def test_a_yes_is_for_one_deed_and_for_what_was_shown(session: Session, deeds: list[Any], asked: int) -> None:
+async def test_a_yes_is_for_one_action_and_for_what_was_shown(session: Session, actions: list[Any], asked: int) -> None:
     """A yes to a diff let the agent write anything into that file for the rest of the turn."""
     (Path(session.state.cwd) / ".env").write_text("a\nb")
-    told = json.loads(json.dumps(deeds).replace("{cwd}", session.state.cwd))
+    told = json.loads(json.dumps(actions).replace("{cwd}", session.state.cwd))
     turn = await session.send(Message(steps(*told)), by="test")
     found = 0
     async with asyncio.timeout(30):

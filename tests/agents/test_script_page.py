@@ -74,8 +74,8 @@ def test_no_other_step_is_described() -> None:
 
 def test_providers_and_rules_are_described() -> None:
     assert fields(section("### Providers")) == names(s.Provider)
-    assert fields(section("### Rules")) == names(s.Rule)
-    for kind in (s.Permission, s.SeedSession, s.SeedTurn):
+    assert fields(section("### Rules")) == names(s.ScriptRule)
+    for kind in (s.ScriptedPermission, s.SeedSession, s.SeedTurn):
         assert all(f"`{name}`" in PAGE for name in names(kind))
     for model in s.DEFAULT_MODELS:
         assert model.id in PAGE

@@ -428,8 +428,8 @@ def test_a_wrong_script_says_where(text: str) -> None:
 def test_scripts_are_json_or_yaml(tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text('{\n\t"rules": [\n\t\t{"match": "x", "steps": [{"do": "say", "text": "y"}]}\n\t]\n}')
-    assert s.load(path).rules == [s.Rule("x", [s.Say(text="y")])]
-    assert s.parse("", "empty") == s.Script()
+    assert s.load(path).rules == [s.ScriptRule("x", [s.Say(text="y")])]
+    assert s.parse("", "empty") == s.AgentScript()
     with pytest.raises(BadRequest, match="cannot be read"):
         s.load(tmp_path / "nowhere")
     path.write_bytes(b"\xff\xfe")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.agents.acp.owntool import OwnTools
+from portico.agents.acp.own_tools import OwnTools
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.servers import mcp_servers, session_server

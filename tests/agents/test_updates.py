@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from portico.agents.acp.choice import choices
 from portico.agents.acp.command import TerminalCommands
-from portico.agents.acp.owntool import OwnTools
+from portico.agents.acp.own_tools import OwnTools
 from portico.agents.acp.prompt import text_of
 from portico.agents.acp.service import choose
 from portico.agents.acp.update import Updates

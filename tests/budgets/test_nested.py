@@ -12,7 +12,7 @@ from portico import events as e
 from portico.agents.agent import Message
 from portico.automation.automations import Automations
 from portico.budgets.budgets import Budgets
-from portico.budgets.held import rules_of
+from portico.budgets.ledger import rules_of
 from portico.errors import Forbidden
 from portico.events import Budget
 from portico.host.host import Host
@@ -22,7 +22,7 @@ from portico.jobs import Jobs, load_entry
 from portico.settings import BudgetSettings, PersonBudget
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from portico.usage.book import UsageBook
+from portico.usage.usage_index import UsageIndex
 from tests.automation import playing as automation
 from tests.jobs.playing import until_ended
 
@@ -152,7 +152,7 @@ async def test_a_run_of_an_automation_has_its_budget(desk: Desk, with_job: bool)
         await desk.answer("The budget of this run of nightly is spent: 100 of 100 tokens.", "stop")
     run = await automation.until_over(automations, named.run)
     assert (run.status, desk.calls) == (("failed", 1) if with_job else ("succeeded", 1))
-    rows = await UsageBook(desk.host).rows(1)
+    rows = await UsageIndex(desk.host).rows(1)
     assert {(row.automation, row.job, row.person) for row in rows} == {("nightly", run.job, "token:ada")}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from portico import limits
 from portico.changes.captures import in_work_tree
-from portico.changes.room import FolderChanges
+from portico.changes.component import FolderChanges
 from portico.errors import NotFound
 from portico.events import Message
 from portico.host.host import Host

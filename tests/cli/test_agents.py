@@ -15,7 +15,7 @@ from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent
 from portico.cli.matrix import CHECKS, MatrixRow, markdown
 from portico.cli.trial import try_agent
-from portico.testing.model import Error, ModelServer, Rule, Script, Step
+from portico.testing.model import Error, ModelRule, ModelServer, Script, Step
 from tests.agents.acp_agent import FAKE
 from tests.agents.loop.conftest import acts, ends
 from tests.process import HostProcess, inside, portico
@@ -143,7 +143,7 @@ async def test_a_turn_with_a_tool_call(
     home: Path, monkeypatch: pytest.MonkeyPatch, steps: list[Step], problem: str
 ) -> None:
     monkeypatch.setattr("portico.cli.trial.secrets.token_hex", lambda _: "00ff00ff")
-    async with ModelServer(Script(rules=[Rule(steps=steps)], models=["alpha"])) as server:
+    async with ModelServer(Script(rules=[ModelRule(steps=steps)], models=["alpha"])) as server:
         environ = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}
         found = await try_agent(LoopAgent(AgentContext(home, {}), environ))
     assert (found.ok, found.agent) == (not problem, "loop"), found

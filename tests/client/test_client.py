@@ -181,7 +181,7 @@ async def test_a_quiet_time_is_no_outage(patience: float, failures: int, told: i
             raise httpx.ConnectError("nobody there")
         return httpx.Response(200, content=b'data: {"seq":8,"channel":"host","pos":8,"time":1,"event":{}}\n\n')
 
-    client = Client("http://host.test", patience=patience)
+    client = Client("http://host.test", reconnect_timeout=patience)
     client.on_trouble = lost.append
     client._http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url=client.url)
     async with client, aclosing(client.follow("/v1/events", 7)) as records:
@@ -206,7 +206,7 @@ async def test_a_host_that_cannot_write_says_so_once() -> None:
 async def test_patience_ends(tmp_path: Path) -> None:
     async with standing(tmp_path) as here:
         ident = await here.start()
-        client = Client(here.url, here.home.token(), patience=0.1)
+        client = Client(here.url, here.home.token(), reconnect_timeout=0.1)
         reading = asyncio.ensure_future(_collect(client, ident, []))
         await asyncio.sleep(0)
     with pytest.raises(Unreachable, match="does not come back"):

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from portico import commands as c
-from portico.cluster.roster import SCHEDULER
+from portico.cluster.host_tables import SCHEDULER
 from portico.errors import Conflict, NotFound, PlaceAway, PorticoError, Unreachable
 from portico.events import Message
 from portico.host.session import Session

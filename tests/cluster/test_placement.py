@@ -3,8 +3,8 @@
 import pytest
 
 from portico import commands as c
+from portico.cluster.host_tables import Info, Peer
 from portico.cluster.placement import choose
-from portico.cluster.roster import Info, Peer
 from portico.errors import NotFound, PlaceAway, PorticoError
 from tests.cluster.conftest import Nodes
 from tests.cluster.test_cluster import ADA

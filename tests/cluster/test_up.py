@@ -96,7 +96,7 @@ async def _use(up: dict[str, Any], folder: Path) -> Counter[str]:
     token = (Path(other["home"]) / "token").read_text("ascii").strip()
     slow = task("[[delay:4000]] [[say:slow]]")
     entry = make({"slow": slow}, seq(par(*[ref("slow")] * 4), ref("slow")))
-    async with Client(up["url"], token, patience=120) as client:
+    async with Client(up["url"], token, reconnect_timeout=120) as client:
         job = (await client.run_job("main", str(folder), entry=msgspec.to_builtins(entry))).job
         log = await connect(up["log"], "test")
         sql = "SELECT data FROM events e JOIN channels c ON c.id = e.channel WHERE c.name = $1 ORDER BY e.pos"

@@ -29,7 +29,7 @@ from portico.home import Home, HostEndpoint
 from portico.host.catalogue import Catalogue
 from portico.host.host import Host
 from portico.log import sqlite
-from portico.log.sqlite import SqliteLog, trouble
+from portico.log.sqlite import SqliteLog, error_text
 from portico.people.identity import new_token, revoke_token
 from tests.doors import sharing
 from tests.doors.ahp.wire_client import WireClient, opened
@@ -90,7 +90,7 @@ async def test_a_client_that_listens_sees_how_its_turn_ends_when_the_host_stops(
 
     async def listen_on(here: Standing, session: str) -> None:
         async with (
-            Client(here.url, here.home.token(), patience=0) as client,
+            Client(here.url, here.home.token(), reconnect_timeout=0) as client,
             contextlib.aclosing(client.session(session).follow()) as records,
         ):
             async for record in records:
@@ -442,7 +442,7 @@ async def test_a_start_on_a_full_disk_does_not_promise_to_go_on(
     """It said that it would go on by itself, and exited."""
 
     async def append(self: SqliteLog, channel: str, *events: Event) -> int:
-        raise trouble.translate(sqlite3.OperationalError("database or disk is full"), tmp_path / "log.db")
+        raise error_text.translate(sqlite3.OperationalError("database or disk is full"), tmp_path / "log.db")
 
     monkeypatch.setattr(SqliteLog, "append", append)
     with pytest.raises(LogUnavailable, match="Free some space; then start the host again"):

@@ -126,8 +126,8 @@ def test_one_name_for_two_tasks_is_refused() -> None:
 def test_wrong_values_are_refused_as_in_a_file() -> None:
     work = par(task("a", "x", model="coding"), concurrency=0)
     with pytest.raises(EntryError) as caught:
-        entry(models=MODELS, jobs={"j": work}, code_path="house.py:")
-    assert str(caught.value) == 'house.py:entry.jobs["j"].work.concurrency: Should be at least 1 but is 0.'
+        entry(models=MODELS, jobs={"j": work}, code_path="tasks.py:")
+    assert str(caught.value) == 'tasks.py:entry.jobs["j"].work.concurrency: Should be at least 1 but is 0.'
     with pytest.raises(EntryError, match=r"entry.models.driving: Should exist."):
         entry(models={}, jobs={})
 

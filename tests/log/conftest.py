@@ -8,7 +8,7 @@ import pytest
 
 from portico.log.postgres.log import PostgresLog, PostgresOpening
 from portico.log.sqlite import SqliteLog
-from portico.log.stored import StoredLog
+from portico.log.stored_log import StoredLog
 from tests.postgres import Databases
 
 Kind = Literal["sqlite", "postgres"]

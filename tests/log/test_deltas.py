@@ -6,7 +6,7 @@ import pytest
 
 from portico import limits
 from portico.events import Event, ToolInput
-from portico.log.stored import StoredLog
+from portico.log.stored_log import StoredLog
 from tests.log.events import CHANNEL, delta, ended, output, started
 
 
@@ -87,7 +87,7 @@ async def test_the_first_delta_behind_an_append_waits_for_no_cadence(
     monkeypatch.setattr(limits, "COMMIT_CADENCE", 60.0)
     await log.append(CHANNEL, started())
     log.post(CHANNEL, delta("a"))
-    log.post(CHANNEL, delta("b"))  # in the same breath: the same event
+    log.post(CHANNEL, delta("b"))  # in the same tick: the same event
     async for batch in log.follow(CHANNEL, after=1):
         assert [r.event for r in batch] == [delta("ab")]
         break

@@ -17,7 +17,7 @@ from portico import limits
 from portico.errors import LogDamaged, LogUnavailable
 from portico.events import Audited, Unreadable
 from portico.log import group_commit
-from portico.log.sqlite import SqliteLog, trouble
+from portico.log.sqlite import SqliteLog, error_text
 from portico.log.sqlite.database import Batch, Database, EventRow
 from portico.log.sqlite.worker import Workers
 from tests.log.events import fact
@@ -323,8 +323,8 @@ def test_what_sqlite_says_becomes_what_to_do(
 ) -> None:
     """On a full disk SQLite speaks of an I/O error when its shared memory finds no room, and a person looks for a
     broken disk."""
-    monkeypatch.setattr(trouble, "has_room", lambda path: room)
-    error = trouble.translate(sqlite3.OperationalError(words), tmp_path / "log.db", "then start again")
+    monkeypatch.setattr(error_text, "has_room", lambda path: room)
+    error = error_text.translate(sqlite3.OperationalError(words), tmp_path / "log.db", "then start again")
     assert said in error.message
 
 

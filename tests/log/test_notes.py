@@ -15,7 +15,7 @@ from portico.events import HistoryCopied, ToolEnded
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.log.sqlite import SqliteLog, journal
-from portico.log.stored import StoredLog
+from portico.log.stored_log import StoredLog
 from tests.log.conftest import LogOpener
 from tests.log.events import fact
 

@@ -12,7 +12,7 @@ from portico.events import HOST, Record
 from portico.log.postgres.connect import connect
 from portico.log.postgres.log import PostgresLog, PostgresOpening
 from portico.log.sqlite import SqliteLog
-from portico.log.stored import StoredLog
+from portico.log.stored_log import StoredLog
 from portico.maintenance import copy as module
 from portico.maintenance.copy import CopyReport, copy, opened
 from tests.log.events import delta, ended, fact

@@ -9,7 +9,7 @@ import yaml
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from portico.testing.model import Call, Error, First, ModelServer, Rule, Script, Step, Usage
+from portico.testing.model import Error, First, ModelRule, ModelServer, Script, ScriptedCall, ScriptedUsage, Step
 from portico.testing.model.script import find
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/model-server.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def test_a_file_is_a_script(example: str) -> None:
     assert msgspec.convert(yaml.safe_load(example), Script).rules
 
 
-@pytest.mark.parametrize("struct", [Step, Call, Error, First, Usage, Rule, Script])
+@pytest.mark.parametrize("struct", [Step, ScriptedCall, Error, First, ScriptedUsage, ModelRule, Script])
 def test_every_field_is_described(struct: type[msgspec.Struct]) -> None:
     for field in msgspec.structs.fields(struct):
         assert re.search(rf"\b{field.encode_name}\b", PAGE), f"{struct.__name__}.{field.encode_name}"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.errors import BadRequest
-from portico.testing.model import Call, Error, Rule, Script, Step, load
+from portico.testing.model import Error, ModelRule, Script, ScriptedCall, Step, load
 from portico.testing.model.script import find
 
 STEPS = '[{"say": "a ] [ {"}, {"error": 429}]'
@@ -64,7 +64,9 @@ def test_a_step_says_what_fails() -> None:
 
 def test_load_reads_yaml_and_json(tmp_path: Path) -> None:
     script = Script(
-        rules=[Rule(match="build", tools=True, steps=[Step(calls=[Call(kind="execute")]), Step(say="built")])]
+        rules=[
+            ModelRule(match="build", tools=True, steps=[Step(calls=[ScriptedCall(kind="execute")]), Step(say="built")])
+        ]
     )
     text = """
     rules:
@@ -99,14 +101,14 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "fits"),
     [
-        (Rule(steps=[Step()]), True),
-        (Rule(steps=[Step()], match="^do"), True),
-        (Rule(steps=[Step()], match="^undo"), False),
-        (Rule(steps=[Step()], model="gpt-.*"), True),
-        (Rule(steps=[Step()], model="gpt"), False),
-        (Rule(steps=[Step()], tools=True), True),
-        (Rule(steps=[Step()], tools=False), False),
+        (ModelRule(steps=[Step()]), True),
+        (ModelRule(steps=[Step()], match="^do"), True),
+        (ModelRule(steps=[Step()], match="^undo"), False),
+        (ModelRule(steps=[Step()], model="gpt-.*"), True),
+        (ModelRule(steps=[Step()], model="gpt"), False),
+        (ModelRule(steps=[Step()], tools=True), True),
+        (ModelRule(steps=[Step()], tools=False), False),
     ],
 )
-def test_a_rule_fits_what_it_names(rule: Rule, fits: bool) -> None:
+def test_a_rule_fits_what_it_names(rule: ModelRule, fits: bool) -> None:
     assert rule.fits("do it", "gpt-5", has_tools=True) is fits

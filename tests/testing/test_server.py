@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portico.errors import BadRequest, NotFound
-from portico.testing.model import Error, First, ModelServer, Rule, Script, Step
+from portico.testing.model import Error, First, ModelRule, ModelServer, Script, Step
 from tests.testing.wire import WIRES, Wire, events
 
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
@@ -128,7 +128,10 @@ async def test_the_first_times_are_different() -> None:
 
 async def test_rules_come_before_the_prompt_and_the_default_after() -> None:
     script = Script(
-        rules=[Rule(tools=False, steps=[Step(say="A title")]), Rule(match="(?i)deploy", steps=[Step(error=500)])],
+        rules=[
+            ModelRule(tools=False, steps=[Step(say="A title")]),
+            ModelRule(match="(?i)deploy", steps=[Step(error=500)]),
+        ],
         default=[Step(say="default")],
     )
 

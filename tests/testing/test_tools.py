@@ -5,15 +5,15 @@ from typing import Any
 import jsonschema
 import pytest
 
-from portico.testing.model import Call
-from portico.testing.model.request import Tool
-from portico.testing.model.tools import Choice, choose, example
+from portico.testing.model import ScriptedCall
+from portico.testing.model.request import RequestTool
+from portico.testing.model.tools import ToolChoice, choose, example
 
 TEXT = {"type": "string"}
 
 
-def tool(name: str, *required: str, **properties: Any) -> Tool:
-    return Tool(name=name, parameters={"type": "object", "properties": properties, "required": list(required)})
+def tool(name: str, *required: str, **properties: Any) -> RequestTool:
+    return RequestTool(name=name, parameters={"type": "object", "properties": properties, "required": list(required)})
 
 
 @pytest.mark.parametrize(
@@ -28,62 +28,65 @@ def tool(name: str, *required: str, **properties: Any) -> Tool:
         (tool("shell", "command", command={"type": "array"}), {"command": ["bash", "-lc", "ls"]}),
         (tool("developer__shell", "command", command=TEXT), {"command": "ls"}),
     ],
-    ids=lambda value: value.name if isinstance(value, Tool) else "",
+    ids=lambda value: value.name if isinstance(value, RequestTool) else "",
 )  # fmt: skip
-def test_a_command_reaches_every_agents_shell(declared: Tool, expected: dict[str, Any]) -> None:
-    call = Call(kind="execute", args={"command": "ls"})
+def test_a_command_reaches_every_agents_shell(declared: RequestTool, expected: dict[str, Any]) -> None:
+    call = ScriptedCall(kind="execute", args={"command": "ls"})
 
-    assert choose(call, [tool("other"), declared]) == Choice(declared.name, expected)
+    assert choose(call, [tool("other"), declared]) == ToolChoice(declared.name, expected)
 
 
 @pytest.mark.parametrize("name", ["path", "file_path", "filePath", "absolute_path"])
 def test_a_path_is_passed_under_the_tools_own_name(name: str) -> None:
-    call = Call(kind="write", args={"path": "/a", "content": "hi"})
+    call = ScriptedCall(kind="write", args={"path": "/a", "content": "hi"})
 
     choice = choose(call, [tool("write_file", **{name: TEXT, "content": TEXT})])
 
-    assert choice == Choice("write_file", {name: "/a", "content": "hi"})
+    assert choice == ToolChoice("write_file", {name: "/a", "content": "hi"})
 
 
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (Call(kind="write", args={"path": "/a", "content": "one\ntwo\n"}), "*** Add File: /a\n+one\n+two"),
-        (Call(kind="edit", args={"path": "/a", "old": "x", "new": "y\nz"}), "*** Update File: /a\n@@\n-x\n+y\n+z"),
+        (ScriptedCall(kind="write", args={"path": "/a", "content": "one\ntwo\n"}), "*** Add File: /a\n+one\n+two"),
+        (
+            ScriptedCall(kind="edit", args={"path": "/a", "old": "x", "new": "y\nz"}),
+            "*** Update File: /a\n@@\n-x\n+y\n+z",
+        ),
     ],
     ids=["write", "edit"],
 )
-def test_files_are_written_by_a_patch_where_that_is_the_way(call: Call, expected: str) -> None:
-    tools = [tool("exec_command"), Tool(name="apply_patch", freeform=True)]
+def test_files_are_written_by_a_patch_where_that_is_the_way(call: ScriptedCall, expected: str) -> None:
+    tools = [tool("exec_command"), RequestTool(name="apply_patch", freeform=True)]
 
-    assert choose(call, tools) == Choice("apply_patch", f"*** Begin Patch\n{expected}\n*** End Patch\n", True)
-    assert choose(call, [*tools, tool("write"), tool("edit")]) == Choice(str(call.kind), call.args)
+    assert choose(call, tools) == ToolChoice("apply_patch", f"*** Begin Patch\n{expected}\n*** End Patch\n", True)
+    assert choose(call, [*tools, tool("write"), tool("edit")]) == ToolChoice(str(call.kind), call.args)
 
 
 def test_without_a_tool_that_reads_the_shell_does() -> None:
-    call = Call(kind="read", args={"path": "/a b"})
+    call = ScriptedCall(kind="read", args={"path": "/a b"})
     shell = tool("exec_command", "cmd", cmd=TEXT)
 
-    assert choose(call, [shell]) == Choice("exec_command", {"cmd": "cat '/a b'"})
-    assert choose(call, [shell, tool("read", path=TEXT)]) == Choice("read", {"path": "/a b"})
+    assert choose(call, [shell]) == ToolChoice("exec_command", {"cmd": "cat '/a b'"})
+    assert choose(call, [shell, tool("read", path=TEXT)]) == ToolChoice("read", {"path": "/a b"})
     assert choose(call, [tool("other")]) is None
 
 
 def test_the_first_alternative_that_is_declared_wins() -> None:
-    call = Call(
+    call = ScriptedCall(
         name=["Bash", "bash"],
         args={"command": "ls"},
-        alternatives=[Call(name="exec_command", args={"cmd": "ls"}), Call(match=".*shell.*")],
+        alternatives=[ScriptedCall(name="exec_command", args={"cmd": "ls"}), ScriptedCall(match=".*shell.*")],
     )
 
-    assert choose(call, [tool("exec_command"), tool("bash")]) == Choice("bash", {"command": "ls"})
-    assert choose(call, [tool("my_shell"), tool("exec_command")]) == Choice("exec_command", {"cmd": "ls"})
-    assert choose(call, [tool("my_shell")]) == Choice("my_shell", {"command": "ls"})
+    assert choose(call, [tool("exec_command"), tool("bash")]) == ToolChoice("bash", {"command": "ls"})
+    assert choose(call, [tool("my_shell"), tool("exec_command")]) == ToolChoice("exec_command", {"cmd": "ls"})
+    assert choose(call, [tool("my_shell")]) == ToolChoice("my_shell", {"command": "ls"})
 
 
 def test_a_tool_nobody_declares() -> None:
-    assert choose(Call(name="nope", args={"a": 1}), [tool("bash")]) == Choice("nope", {"a": 1})
-    assert choose(Call(match="nope"), [tool("bash")]) is None
+    assert choose(ScriptedCall(name="nope", args={"a": 1}), [tool("bash")]) == ToolChoice("nope", {"a": 1})
+    assert choose(ScriptedCall(match="nope"), [tool("bash")]) is None
 
 
 @pytest.mark.parametrize(

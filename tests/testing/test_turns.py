@@ -5,25 +5,25 @@ from typing import Any
 import httpx
 import pytest
 
-from portico.testing.model import Message, ModelRequest
+from portico.testing.model import ModelRequest, RequestMessage
 from tests.testing.wire import WIRES, Wire
 
 SCRIPT = '[{"say": "one", "calls": [{"name": "bash"}]}, {"calls": [{"name": "bash"}]}, {"say": "It was {{result}}"}]'
 
 
-def turn(*messages: Message) -> ModelRequest:
+def turn(*messages: RequestMessage) -> ModelRequest:
     return ModelRequest(format="test", model="m", messages=messages)
 
 
-def user(text: str) -> Message:
-    return Message(role="user", text=text)
+def user(text: str) -> RequestMessage:
+    return RequestMessage(role="user", text=text)
 
 
-def assistant(*calls: str) -> Message:
-    return Message(role="assistant", text="x", calls=calls)
+def assistant(*calls: str) -> RequestMessage:
+    return RequestMessage(role="assistant", text="x", calls=calls)
 
 
-TOOL = Message(role="tool", text="ok")
+TOOL = RequestMessage(role="tool", text="ok")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ TOOL = Message(role="tool", text="ok")
         "a prompt of tags only",
     ],
 )
-def test_position(messages: list[Message], position: int) -> None:
+def test_position(messages: list[RequestMessage], position: int) -> None:
     assert turn(*messages).position == position
 
 

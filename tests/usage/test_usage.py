@@ -12,10 +12,10 @@ from portico.errors import BadRequest
 from portico.events import Message
 from portico.host.state import SessionState, TurnState, Usage
 from portico.usage import prices
-from portico.usage.book import priced
 from portico.usage.prices import TokenUse, price
 from portico.usage.rollup import read_keys, roll_up
 from portico.usage.shapes import UsageRow
+from portico.usage.usage_index import priced
 from tests.process import HostProcess, inside
 
 

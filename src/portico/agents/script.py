@@ -16,11 +16,11 @@ from portico.events import Json
 from portico.host.agent import Model
 
 
-class Step(Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class AgentStep(Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     pass
 
 
-class Say(Step, tag="say"):
+class Say(AgentStep, tag="say"):
     text: str = ""
     deltas: int = 1
     """The text is cut into this many pieces."""
@@ -28,17 +28,17 @@ class Say(Step, tag="say"):
     """Milliseconds between them."""
 
 
-class Reason(Step, tag="reason"):
+class Reason(AgentStep, tag="reason"):
     text: str
     deltas: int = 1
     gap: float = 0
 
 
-class Notice(Step, tag="notice"):
+class NoticeStep(AgentStep, tag="notice"):
     text: str
 
 
-class Permission(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptedPermission(Struct, forbid_unknown_fields=True, omit_defaults=True):
     kind: str = "other"
     path: str | None = None
     command: str | None = None
@@ -48,7 +48,7 @@ class Permission(Struct, forbid_unknown_fields=True, omit_defaults=True):
     timeout: float | None = None
 
 
-class ToolStep(Step, tag="tool"):
+class ToolStep(AgentStep, tag="tool"):
     """A tool of the session when it has one of that name, else one of the agent's own with this output."""
 
     name: str
@@ -59,7 +59,7 @@ class ToolStep(Step, tag="tool"):
     partial: list[str] = []
     title: str = ""
     kind: str = "other"
-    permission: Permission | None = None
+    permission: ScriptedPermission | None = None
     confirm_result: bool = False
     fail: str | None = None
     exit_code: int | None = None
@@ -70,13 +70,13 @@ class ToolStep(Step, tag="tool"):
     denied: str = "The call was refused."
 
 
-class Read(Step, tag="read"):
+class Read(AgentStep, tag="read"):
     """Really reads a file below the working directory and shows it as a tool call."""
 
     path: str
 
 
-class Write(Step, tag="write"):
+class Write(AgentStep, tag="write"):
     """Really writes a file below the working directory, after an approval that shows the diff."""
 
     path: str
@@ -85,13 +85,13 @@ class Write(Step, tag="write"):
     ask: bool = True
 
 
-class Ask(Step, tag="ask"):
+class AskStep(AgentStep, tag="ask"):
     text: str
     fields: list[Json] = []
     echo: bool = True
 
 
-class UsageStep(Step, tag="usage"):
+class UsageStep(AgentStep, tag="usage"):
     input: int = 0
     output: int = 0
     cached: int = 0
@@ -99,37 +99,37 @@ class UsageStep(Step, tag="usage"):
     model: str = ""
 
 
-class Title(Step, tag="title"):
+class Title(AgentStep, tag="title"):
     text: str
 
 
-class Fail(Step, tag="fail"):
+class Fail(AgentStep, tag="fail"):
     """The turn fails with this message."""
 
     message: str = "stub crash"
 
 
-class Crash(Step, tag="crash"):
+class Crash(AgentStep, tag="crash"):
     """The turn ends with the error `stub crash`, as `[[crash]]` does."""
 
 
-class Die(Step, tag="die"):
+class Die(AgentStep, tag="die"):
     """The agent's process ends in mid-turn."""
 
 
-class Hang(Step, tag="hang"):
+class Hang(AgentStep, tag="hang"):
     """Never becomes idle; a cancel ends it."""
 
 
-class SignOut(Step, tag="sign_out"):
+class SignOut(AgentStep, tag="sign_out"):
     """The provider's token has expired: the turn fails, and a client has to sign in again."""
 
 
-class Delay(Step, tag="delay"):
+class Delay(AgentStep, tag="delay"):
     ms: float
 
 
-class Spawn(Step, tag="spawn"):
+class Spawn(AgentStep, tag="spawn"):
     """A sub-agent with its own session, playing its own steps."""
 
     prompt: str
@@ -142,11 +142,11 @@ class Spawn(Step, tag="spawn"):
 AnyStep = (
     Say
     | Reason
-    | Notice
+    | NoticeStep
     | ToolStep
     | Read
     | Write
-    | Ask
+    | AskStep
     | UsageStep
     | Title
     | Fail
@@ -174,7 +174,7 @@ class SeedSession(Struct, forbid_unknown_fields=True, omit_defaults=True):
     model: str | None = None
 
 
-class SignIn(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptedSignIn(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The provider wants a token first, as a vendor's agent does that nobody has signed in."""
 
     resource: str
@@ -196,21 +196,21 @@ class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True):
     completions: dict[str, list[Json]] = {}
     sessions: list[SeedSession] = []
     steer: bool = False
-    sign_in: SignIn | None = None
+    sign_in: ScriptedSignIn | None = None
     customizations: list[Json] = []
     autonomy: dict[str, dict[str, Literal["asks", "asks-less", "asks-nobody", "unknown"]]] = {}
     """What values of its options do to approvals; those that are not here ask."""
 
 
-class Rule(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptRule(Struct, forbid_unknown_fields=True, omit_defaults=True):
     match: str
     steps: list[AnyStep]
     provider: str | None = None
 
 
-class Script(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class AgentScript(Struct, forbid_unknown_fields=True, omit_defaults=True):
     providers: list[Provider] = []
-    rules: list[Rule] = []
+    rules: list[ScriptRule] = []
 
 
 DEFAULT_MODELS = [
@@ -226,7 +226,7 @@ DEFAULT_MODELS = [
 ]
 
 
-def load(path: Path) -> Script:
+def load(path: Path) -> AgentScript:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -234,9 +234,9 @@ def load(path: Path) -> Script:
     return parse(text, str(path))
 
 
-def parse(text: str, name: str) -> Script:
+def parse(text: str, name: str) -> AgentScript:
     try:
-        script = msgspec.convert(_decode(text, name) or {}, Script)
+        script = msgspec.convert(_decode(text, name) or {}, AgentScript)
     except msgspec.ValidationError as error:
         raise _invalid(name, error) from error
     for index, rule in enumerate(script.rules):

@@ -45,7 +45,7 @@ _READ_CHARS = 20_000
 
 
 def scripted(context: AgentContext) -> Iterable[Agent]:
-    script = s.load(context.script) if context.script else s.Script()
+    script = s.load(context.script) if context.script else s.AgentScript()
     providers = script.providers or [s.Provider("scripted", "Scripted", "Plays a script; no model behind it.")]
     return [ScriptedAgent(provider, script.rules, context.script_delay) for provider in providers]
 
@@ -82,7 +82,7 @@ def _seeded(index: int, turn: s.SeedTurn, now: int) -> TurnState:
 
 
 class ScriptedAgent:
-    def __init__(self, provider: s.Provider, rules: list[s.Rule] | None = None, delay: float = 0.0) -> None:
+    def __init__(self, provider: s.Provider, rules: list[s.ScriptRule] | None = None, delay: float = 0.0) -> None:
         self.provider = provider
         self.rules = [rule for rule in rules or [] if rule.provider in (None, provider.id)]
         self.delay = delay
@@ -120,7 +120,7 @@ class ScriptedAgent:
             return None
         return f"{self.provider.name} is not signed in to {wanted.name or wanted.resource}."
 
-    def _resource(self, wanted: s.SignIn) -> Resource:
+    def _resource(self, wanted: s.ScriptedSignIn) -> Resource:
         name = wanted.name or self.provider.name
         return Resource(wanted.resource, name, wanted.servers, wanted.scopes, required=wanted.required)
 
@@ -222,7 +222,7 @@ class ScriptedConversation:
 
     @staticmethod
     async def _tick(wanted: s.Directives, turn: Turn) -> None:
-        """Between deltas: the gap, or at least a breath for everybody else."""
+        """Between deltas: the gap, or at least one tick of the loop for everybody else."""
         await asyncio.sleep(wanted.gap)
         await turn.drained()
 
@@ -277,7 +277,7 @@ class Player:
                 await self._stream(step.text, step.deltas, step.gap, turn.text)
             case s.Reason():
                 await self._stream(step.text, step.deltas, step.gap, turn.reasoning)
-            case s.Notice():
+            case s.NoticeStep():
                 turn.notice(self._text(step.text))
             case s.ToolStep():
                 await self._tool(step)
@@ -285,7 +285,7 @@ class Player:
                 await self._read(step)
             case s.Write():
                 await self._write(step)
-            case s.Ask():
+            case s.AskStep():
                 await self._ask(step)
             case s.UsageStep():
                 turn.usage(input=step.input, output=step.output, cached=step.cached, cost=step.cost, model=step.model)
@@ -360,7 +360,7 @@ class Player:
             await asyncio.sleep(0)
         call.ready(arguments)
 
-    async def _allowed(self, call: Call, permission: s.Permission) -> bool:
+    async def _allowed(self, call: Call, permission: s.ScriptedPermission) -> bool:
         decision = await call.approve(
             permission.kind,
             title=self._text(permission.title),
@@ -418,7 +418,7 @@ class Player:
         edit: Json = {"type": "diff", "path": str(path), "old": before if existed else None, "new": after}
         await call.end(output=f"Wrote {path.name} ({len(after)} characters).", content=[edit])
 
-    async def _ask(self, step: s.Ask) -> None:
+    async def _ask(self, step: s.AskStep) -> None:
         answer = await self._turn.ask(self._text(step.text), step.fields)
         self._values["answer"] = answer.text if answer.response == "accept" else f"({answer.response})"
         if step.echo:

@@ -27,7 +27,7 @@ _NAMED = 100
 class FileWatch:
     def __init__(self, automations: "Automations") -> None:
         self._all = automations
-        self._tasks: dict[str, tuple[e.Files, asyncio.Task[None]]] = {}
+        self._tasks: dict[str, tuple[e.FilesTrigger, asyncio.Task[None]]] = {}
         self._ready: dict[str, asyncio.Event] = {}
 
     def look_at(self, automation: str, state: AutomationState | None) -> None:
@@ -52,7 +52,7 @@ class FileWatch:
         """Returns when no change is missed any more."""
         await self._ready.setdefault(self._all.store.get(name).id, asyncio.Event()).wait()
 
-    async def _watch(self, automation: str, files: e.Files) -> None:
+    async def _watch(self, automation: str, files: e.FilesTrigger) -> None:
         while True:
             try:
                 await self._follow(automation, files)
@@ -60,7 +60,7 @@ class FileWatch:
                 self._all.host.logger.warning("%s cannot watch %r: %s", automation, files.folder, error)
                 await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _follow(self, automation: str, files: e.Files) -> None:
+    async def _follow(self, automation: str, files: e.FilesTrigger) -> None:
         jail = Jail([folder_of(files.folder)])
         changed: dict[str, None] = {}
         during: list[str] = []

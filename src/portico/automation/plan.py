@@ -8,7 +8,7 @@ from portico import commands as c
 from portico import limits
 from portico.automation.schedule import check_schedule, moment
 from portico.errors import BadRequest, Forbidden, NotFound
-from portico.events import AutomationPlan, Files, Hook, JobAction, PromptAction
+from portico.events import AutomationPlan, FilesTrigger, Hook, JobAction, PromptAction
 from portico.host import fallback
 from portico.host.autonomy import Answering, loosened
 from portico.host.config import check as check_config
@@ -88,7 +88,7 @@ def _check_hook(hook: Hook) -> None:
             raise BadRequest(f"{each.matches!r} is no regular expression: {error}.", field=f"{where}.matches") from None
 
 
-def _check_files(files: Files) -> None:
+def _check_files(files: FilesTrigger) -> None:
     check_folder(folder_of(files.folder), "files.folder")
     if not 0.05 <= files.quiet <= 3600:
         raise BadRequest("quiet is 0.05 to 3600 seconds.", field="files.quiet")

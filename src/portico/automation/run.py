@@ -16,9 +16,9 @@ from portico.host.session import Session
 from portico.host.state import Summary
 from portico.jobs.failure import failure
 from portico.log.log import NotOwner
-from portico.usage.book import priced
 from portico.usage.lineage import Lineage, Lineages
 from portico.usage.shapes import UsageRow
+from portico.usage.usage_index import priced
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations

@@ -63,7 +63,7 @@ def _shape(path: str) -> type[msgspec.Struct] | None:
         "": AutomationPlan,
         "schedule": e.Schedule,
         "hook": e.Hook,
-        "files": e.Files,
+        "files": e.FilesTrigger,
         "after": e.After,
         "job": e.JobAction,
         "prompt": e.PromptAction,

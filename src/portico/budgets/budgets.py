@@ -14,7 +14,7 @@ import msgspec
 from portico import commands as c
 from portico import events as e
 from portico.budgets.budget import WARN_AT, Use, most_used, raised
-from portico.budgets.held import SHARED, Held, Ledger, read_budget
+from portico.budgets.ledger import SHARED, AppliedBudget, Ledger, read_budget
 from portico.errors import BudgetSpent
 from portico.events import HOST, Budget, Json, Record
 from portico.host.autonomy import BUDGET
@@ -154,7 +154,7 @@ class Budgets(Component):
             if not await self._hold(held, turn):
                 return
 
-    async def _hold(self, held: Held, turn: Turn) -> bool:
+    async def _hold(self, held: AppliedBudget, turn: Turn) -> bool:
         """Whether the next budget is to be looked at."""
         lock = self._locks.setdefault(held.key, asyncio.Lock())
         if held.key in self._asked_in:
@@ -166,7 +166,7 @@ class Budgets(Component):
         finally:
             turn.waiting -= 1
 
-    async def _settle(self, held: Held, turn: Turn) -> bool:
+    async def _settle(self, held: AppliedBudget, turn: Turn) -> bool:
         while turn.live and not turn.withdrawn:
             said = await self._said(held.key)
             if said.get(FINISH):
@@ -182,7 +182,7 @@ class Budgets(Component):
                 return bool(held.whole)
         return False
 
-    async def _use(self, held: Held, said: dict[str, float], turn: Turn) -> Use | None:
+    async def _use(self, held: AppliedBudget, said: dict[str, float], turn: Turn) -> Use | None:
         spent = await held.spent()
         budget = raised(held.budget, said)
         if spent.unpriced and budget.dollars is not None:
@@ -192,14 +192,14 @@ class Budgets(Component):
 
     # -- people --------------------------------------------------------------------------------------------------
 
-    async def _warn(self, held: Held, use: Use, turn: Turn) -> None:
+    async def _warn(self, held: AppliedBudget, use: Use, turn: Turn) -> None:
         """In the conversation, and in the log, from which people are told who do not look."""
         words = f"{use.share:.0%} of the budget of {held.about} is spent: {use.words}."
         if self._tell(held, use.bound, turn, words):
             detail = {"budget": held.key, "session": turn.session.id, "words": words}
             await self.host.audit(WARNED, "host", **detail)
 
-    def _tell(self, held: Held, what: str, turn: Turn, words: str) -> bool:
+    def _tell(self, held: AppliedBudget, what: str, turn: Turn, words: str) -> bool:
         """Whether it was new."""
         if (held.key, what) in self._warned:
             return False
@@ -207,7 +207,7 @@ class Budgets(Component):
         turn.remark(words)
         return True
 
-    async def _ask(self, held: Held, use: Use, turn: Turn) -> bool:
+    async def _ask(self, held: AppliedBudget, use: Use, turn: Turn) -> bool:
         """Whether to look again. BudgetSpent: no."""
         size = getattr(held.budget, use.bound)
         text = f"The budget of {held.about} is spent: {use.words}. The agent waits."
@@ -270,7 +270,7 @@ def _key(session: str, turn: str) -> str:
     return f"{session}/{turn}"
 
 
-def _choices(bound: str, size: float, held: Held) -> list[Json]:
+def _choices(bound: str, size: float, held: AppliedBudget) -> list[Json]:
     amount = f"${size:.2f}" if bound == "dollars" else f"{size:,g} {'tool calls' if bound == 'calls' else bound}"
     options = [
         {"id": RAISE, "label": f"Raise it by {amount}"},

@@ -12,6 +12,7 @@ from portico import commands as c
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import MissedTimes, RunSummary
 from portico.cli.output import HomeOption, JsonFlag, dollars, plain, print_json, print_table, run, when
+from portico.cli.verb import connected
 from portico.client.client import Client, segment
 from portico.errors import BadRequest, PorticoError
 from portico.events import AutomationPlan, Json
@@ -33,48 +34,38 @@ class _History(msgspec.Struct):
 
 
 @app.command("list")
-def list_automations(as_json: JsonFlag = False, home: HomeOption = None) -> None:
+@connected
+async def list_automations(client: Client, as_json: JsonFlag = False) -> None:
     """All automations: when they start, when next, and how the last run ended.
 
     Example: portico automations list
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            found = msgspec.json.decode(await client.call("GET", "/v1/automations"), type=_Listing)
-        if as_json:
-            print_json(found)
-            return
-        if found.file_error:
-            print(plain(f"automations.toml: {found.file_error}"))
-        rows = [[each.name, _is(each), plain(each.when), _next(each), _last(each)] for each in found.automations]
-        print_table(
-            ["name", "is", "starts", "next", "last run"], rows, "No automations. Try: portico automations add -h"
-        )
-
-    run(work())
+    found = msgspec.json.decode(await client.call("GET", "/v1/automations"), type=_Listing)
+    if as_json:
+        print_json(found)
+        return
+    if found.file_error:
+        print(plain(f"automations.toml: {found.file_error}"))
+    rows = [[each.name, _is(each), plain(each.when), _next(each), _last(each)] for each in found.automations]
+    print_table(["name", "is", "starts", "next", "last run"], rows, "No automations. Try: portico automations add -h")
 
 
 @app.command()
-def show(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+@connected
+async def show(client: Client, name: NameArgument, as_json: JsonFlag = False) -> None:
     """One automation with its plan.
 
     Example: portico automations show morning-review
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            found = await _get(client, name)
-        if as_json:
-            print_json(found)
-            return
-        lines = [f"{found.name} ({found.id}): {'on' if found.enabled else 'paused'} {found.reason}".rstrip()]
-        lines += [f"starts: {found.when}", f"next: {_dues(found) or 'never by itself'}"]
-        lines += [f"last: {_last(found) or 'no run yet'}", f"written by {found.by} ({found.source})"]
-        lines.append(msgspec.json.format(msgspec.json.encode(found.plan), indent=2).decode())
-        print(plain("\n".join(lines)))
-
-    run(work())
+    found = await _get(client, name)
+    if as_json:
+        print_json(found)
+        return
+    lines = [f"{found.name} ({found.id}): {'on' if found.enabled else 'paused'} {found.reason}".rstrip()]
+    lines += [f"starts: {found.when}", f"next: {_dues(found) or 'never by itself'}"]
+    lines += [f"last: {_last(found) or 'no run yet'}", f"written by {found.by} ({found.source})"]
+    lines.append(msgspec.json.format(msgspec.json.encode(found.plan), indent=2).decode())
+    print(plain("\n".join(lines)))
 
 
 Schedule = Annotated[str | None, typer.Option("--cron", help="Five fields or @daily, in the zone.")]
@@ -107,7 +98,9 @@ PlanOption = Annotated[
 
 
 @app.command()
-def add(
+@connected
+async def add(
+    client: Client,
     name: Annotated[str, typer.Argument(help="Lower case letters, digits and hyphens.")],
     cron: Schedule = None,
     every: Every = None,
@@ -130,7 +123,6 @@ def add(
     rules: SetOption = None,
     plan: PlanOption = None,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """Make an automation. A hook's secret is shown this once.
 
@@ -140,25 +132,22 @@ def add(
     _trigger(whole, cron, every, at, zone, hook, files, glob, after, after_job, outcome)
     _action(whole, job, input, prompt, agent, model, cwd, worktree)
     _rules(whole, budget, rules)
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            made = msgspec.json.decode(await client.call("POST", "/v1/automations", {"name": name, "plan": whole}))
-            found = await _get(client, name)
-        if as_json:
-            print_json(made)
-            return
-        print(plain(f"{name} ({made['automation']}): {found.when}"))
-        if found.next:
-            print(f"next: {_dues(found)}")
-        if "secret" in made:
-            print(f"address: {client.url}/hooks/{name}\nsecret, shown this once: {made['secret']}")
-
-    run(work())
+    made = msgspec.json.decode(await client.call("POST", "/v1/automations", {"name": name, "plan": whole}))
+    found = await _get(client, name)
+    if as_json:
+        print_json(made)
+        return
+    print(plain(f"{name} ({made['automation']}): {found.when}"))
+    if found.next:
+        print(f"next: {_dues(found)}")
+    if "secret" in made:
+        print(f"address: {client.url}/hooks/{name}\nsecret, shown this once: {made['secret']}")
 
 
 @app.command()
-def edit(
+@connected
+async def edit(
+    client: Client,
     name: NameArgument,
     rename: Annotated[str | None, typer.Option("--rename", help="Another name.")] = None,
     cron: Schedule = None,
@@ -182,30 +171,19 @@ def edit(
     rules: SetOption = None,
     plan: PlanOption = None,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """Change an automation; what is not named stays.
 
     Example: portico automations edit morning --cron "30 6 * * 1-5"
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            whole = _read_plan(plan) or msgspec.to_builtins((await _get(client, name)).plan)
-            _trigger(whole, cron, every, at, zone, hook, files, glob, after, after_job, outcome)
-            _action(whole, job, input, prompt, agent, model, cwd, worktree)
-            _rules(whole, budget, rules)
-            body: Json = {"plan": whole, **({"name": rename} if rename else {})}
-            await client.call("PATCH", f"/v1/automations/{segment(name)}", body)
-            found = await _get(client, rename or name)
-        if as_json:
-            print_json(found)
-            return
-        print(plain(f"{found.name}: {found.when}"))
-        if found.next:
-            print(f"next: {_dues(found)}")
-
-    run(work())
+    whole = _read_plan(plan) or msgspec.to_builtins((await _get(client, name)).plan)
+    _trigger(whole, cron, every, at, zone, hook, files, glob, after, after_job, outcome)
+    _action(whole, job, input, prompt, agent, model, cwd, worktree)
+    _rules(whole, budget, rules)
+    body: Json = {"plan": whole, **({"name": rename} if rename else {})}
+    await client.call("PATCH", f"/v1/automations/{segment(name)}", body)
+    found = await _get(client, rename or name)
+    print_json(found) if as_json else print(plain(f"{found.name}: {found.when}"))
 
 
 @app.command()
@@ -270,32 +248,26 @@ def delete(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = Non
 
 
 @app.command()
-def history(
+@connected
+async def history(
+    client: Client,
     name: Annotated[str | None, typer.Argument(help="Of one automation; of all, when none is named.")] = None,
     limit: Annotated[int, typer.Option("--limit", help="How many at most.")] = 20,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """Runs, newest first: when they were due, how they ended or why they were skipped, and what they cost.
 
     Example: portico automations history morning
     """
-
-    async def work() -> None:
-        path = f"/v1/automations/{segment(name)}/runs" if name else "/v1/runs"
-        async with Client.local(home) as client:
-            found = msgspec.json.decode(await client.call("GET", path, limit=limit), type=_History)
-        if as_json:
-            print_json(found)
-            return
-        rows = [(each.due, _run_row(each)) for each in found.runs]
-        rows += [(each.first, _missed_row(each, name or "")) for each in found.missed]
-        rows.sort(key=lambda row: row[0], reverse=True)
-        print_table(
-            ["run", "of", "due", "by", "ended", "started", "used", "why"], [row for _, row in rows], "No runs yet."
-        )
-
-    run(work())
+    path = f"/v1/automations/{segment(name)}/runs" if name else "/v1/runs"
+    found = msgspec.json.decode(await client.call("GET", path, limit=limit), type=_History)
+    if as_json:
+        print_json(found)
+        return
+    rows = [(each.due, _run_row(each)) for each in found.runs]
+    rows += [(each.first, _missed_row(each, name or "")) for each in found.missed]
+    rows.sort(key=lambda row: row[0], reverse=True)
+    print_table(["run", "of", "due", "by", "ended", "started", "used", "why"], [row for _, row in rows], "No runs yet.")
 
 
 @app.command()

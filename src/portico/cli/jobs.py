@@ -8,6 +8,7 @@ import typer
 from portico import commands as c
 from portico.cli.follow_job import EXIT, follow_job, view_of
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
+from portico.cli.verb import connected
 from portico.client import Client
 from portico.jobs.state import JobSummary
 
@@ -19,63 +20,51 @@ class _Listing(msgspec.Struct):
 
 
 @app.command("list")
-def list_jobs(as_json: JsonFlag = False, home: HomeOption = None) -> None:
+@connected
+async def list_jobs(client: Client, as_json: JsonFlag = False) -> None:
     """All jobs, newest first.
 
     Example: portico jobs list
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            found = msgspec.json.decode(await client.call("GET", "/v1/jobs"), type=_Listing).jobs[::-1]
-        if as_json:
-            print_json(found)
-            return
-        rows = [[job.id, plain(job.name), job.status, when(job.started), _took(job), plain(job.cwd)] for job in found]
-        print_table(["id", "job", "status", "started", "took", "in"], rows, "No jobs yet. Try: portico run hello")
-
-    run(work())
+    found = msgspec.json.decode(await client.call("GET", "/v1/jobs"), type=_Listing).jobs[::-1]
+    if as_json:
+        print_json(found)
+        return
+    rows = [[job.id, plain(job.name), job.status, when(job.started), _took(job), plain(job.cwd)] for job in found]
+    print_table(["id", "job", "status", "started", "took", "in"], rows, "No jobs yet. Try: portico run hello")
 
 
 @app.command()
-def show(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+@connected
+async def show(client: Client, job: str, as_json: JsonFlag = False) -> None:
     """A job with its works.
 
     Example: portico jobs show job-1
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            view = await view_of(client, job)
-            if as_json:
-                print_json(view)
-                return
-            failed = [each.task for each in view.summary.works if each.status == "failed"]
-            reasons = {task: await _decisions(client, task) for task in failed}
-        summary = view.summary
-        lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)}", f"in {summary.cwd}"]
-        lines += [f"from {summary.origin}"] if summary.origin else []
-        lines += [each for each in (summary.reason, summary.error) if each]
-        for each in summary.works:
-            lines.append(f"  [{each.work}] {each.name}: {each.status} ({each.task})")
-            lines += [textwrap.indent(reason, " " * 6) for reason in reasons.get(each.task, [])]
-        print(plain("\n".join(lines)))
-
-    run(work())
+    view = await view_of(client, job)
+    if as_json:
+        print_json(view)
+        return
+    failed = [each.task for each in view.summary.works if each.status == "failed"]
+    reasons = {task: await _decisions(client, task) for task in failed}
+    summary = view.summary
+    lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)}", f"in {summary.cwd}"]
+    lines += [f"from {summary.origin}"] if summary.origin else []
+    lines += [each for each in (summary.reason, summary.error) if each]
+    for each in summary.works:
+        lines.append(f"  [{each.work}] {each.name}: {each.status} ({each.task})")
+        lines += [textwrap.indent(reason, " " * 6) for reason in reasons.get(each.task, [])]
+    print(plain("\n".join(lines)))
 
 
 @app.command()
-def tail(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+@connected
+async def tail(client: Client, job: str, as_json: JsonFlag = False) -> None:
     """Follow a job from its beginning to its end. Ctrl-C leaves it running.
 
     Example: portico jobs tail job-1
     """
-
-    async def work() -> int:
-        async with Client.local(home) as client:
-            return EXIT[await follow_job(client, job, as_json)]
-
-    raise typer.Exit(run(work()))
+    raise typer.Exit(EXIT[await follow_job(client, job, as_json)])
 
 
 @app.command()

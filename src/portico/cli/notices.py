@@ -5,7 +5,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
+from portico.cli.output import JsonFlag, plain, print_json, print_table, when
+from portico.cli.verb import connected
 from portico.client import Client
 from portico.notices.notice import Delivery
 
@@ -17,70 +18,56 @@ class _Listing(msgspec.Struct):
 
 
 @app.command("list")
-def list_notices(
+@connected
+async def list_notices(
+    client: Client,
     state: Annotated[
         str | None, typer.Option("--state", help="Only waiting, delivered, failed or unneeded ones.")
     ] = None,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """Notices, newest first: for whom, whether they arrived, and why not.
 
     Example: portico notices list --state failed
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            asked = {"state": state} if state is not None else {}
-            found = msgspec.json.decode(await client.call("GET", "/v1/notices", **asked), type=_Listing)
-        if as_json:
-            print_json(found)
-            return
-        rows = [
-            [each.id, when(each.notice.time), each.notice.kind, each.target, each.state, _next(each), _why(each)]
-            for each in found.notices
-        ]
-        print_table(["notice", "of", "kind", "for", "is", "next", "about"], rows, "No notices.")
-
-    run(work())
+    asked = {"state": state} if state is not None else {}
+    found = msgspec.json.decode(await client.call("GET", "/v1/notices", **asked), type=_Listing)
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        [each.id, when(each.notice.time), each.notice.kind, each.target, each.state, _next(each), _why(each)]
+        for each in found.notices
+    ]
+    print_table(["notice", "of", "kind", "for", "is", "next", "about"], rows, "No notices.")
 
 
 @app.command("send-again")
-def send_again(
-    notice: Annotated[str, typer.Argument(help="Its id in the list.")],
-    as_json: JsonFlag = False,
-    home: HomeOption = None,
+@connected
+async def send_again(
+    client: Client, notice: Annotated[str, typer.Argument(help="Its id in the list.")], as_json: JsonFlag = False
 ) -> None:
     """Send a notice again, now, whether it was given up, waits or arrived.
 
     Example: portico notices send-again notice-120-phone
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            named = await client.redeliver_notice(notice)
-        print_json(named) if as_json else print(f"{named.notice} is sent again; see: portico notices list")
-
-    run(work())
+    named = await client.redeliver_notice(notice)
+    print_json(named) if as_json else print(f"{named.notice} is sent again; see: portico notices list")
 
 
 @app.command("test")
-def try_target(
+@connected
+async def try_target(
+    client: Client,
     target: Annotated[str, typer.Argument(help="The webhook or command of the settings, by its name.")],
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """Send a test notice.
 
     Example: portico notices test phone
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            named = await client.test_notice(target)
-        print_json(named) if as_json else print(f"{named.notice} is sent; see: portico notices list")
-
-    run(work())
+    named = await client.test_notice(target)
+    print_json(named) if as_json else print(f"{named.notice} is sent; see: portico notices list")
 
 
 def _next(delivery: Delivery) -> str:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from portico import heap
+from portico import memory
 from portico.cli.output import HomeOption, print_json, program
 from portico.correlation import current
 from portico.errors import BadRequest
@@ -107,7 +107,7 @@ def serve(
     )
 
     def ready(server: Server) -> None:
-        heap.settle()
+        memory.settle()
         if print_ready:
             print(f"READY:{server.port}", flush=True)
         if as_json:

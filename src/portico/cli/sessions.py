@@ -1,6 +1,7 @@
 """`portico sessions`: what is stored, and what happens in it."""
 
 import asyncio
+import os
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -13,6 +14,7 @@ from msgspec import UNSET
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, trouble, when
 from portico.cli.send import answering, watch
 from portico.cli.show import Printer
+from portico.cli.verb import connected
 from portico.client import Client
 from portico.errors import BadRequest
 from portico.events import Right
@@ -23,129 +25,108 @@ app = typer.Typer(help="List, show, follow, resume, export, import and delete se
 
 
 @app.command("list")
-def list_sessions(
+@connected
+async def list_sessions(
+    client: Client,
     archived: Annotated[bool, typer.Option("--archived", help="Only archived ones.")] = False,
     limit: Annotated[int, typer.Option(help="At most so many.")] = 50,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """All sessions, newest first.
 
     Example: portico sessions list --limit 10
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            found = await client.sessions(archived=archived, limit=limit)
-        if as_json:
-            print_json(found)
-            return
-        rows = [
-            [s.id, status_of(s.status, s.interrupted), s.agent, s.model, when(s.modified), plain(s.title)]
-            for s in found
-        ]
-        print_table(
-            ["id", "status", "agent", "model", "changed", "title"], rows, "No sessions yet. Try: portico send hello"
-        )
-
-    run(work())
+    found = await client.sessions(archived=archived, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        [s.id, status_of(s.status, s.interrupted), s.agent, s.model, when(s.modified), plain(s.title)] for s in found
+    ]
+    print_table(
+        ["id", "status", "agent", "model", "changed", "title"], rows, "No sessions yet. Try: portico send hello"
+    )
 
 
 @app.command()
-def show(session: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+@connected
+async def show(client: Client, session: str, as_json: JsonFlag = False) -> None:
     """A session with all its turns.
 
     Example: portico sessions show session-1
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            state = await client.session(session).state()
-        print_json(state) if as_json else print(_text(state))
-
-    run(work())
+    state = await client.session(session).state()
+    print_json(state) if as_json else print(_text(state))
 
 
 @app.command()
-def tail(
+@connected
+async def tail(
+    client: Client,
     session: str,
     after: Annotated[int, typer.Option(help="Only events behind this position.")] = 0,
     follow: Annotated[bool, typer.Option("--follow/--no-follow", "-f", help="Go on with new events.")] = True,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """Follow a session from any position; comes back by itself when the host restarts.
 
     Example: portico sessions tail session-1 --after 100
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            remote = client.session(session)
-            head = await remote.head()
-            client.on_trouble = trouble
-            printer = Printer(as_json)
-            if not follow and after >= head:
-                return
-            async with aclosing(remote.follow(after)) as records:
-                async for record in records:
-                    printer.show(record)
-                    if not follow and record.pos >= head:
-                        break
-            printer.done()
-
-    run(work())
+    remote = client.session(session)
+    head = await remote.head()
+    client.on_trouble = trouble
+    printer = Printer(as_json)
+    if not follow and after >= head:
+        return
+    async with aclosing(remote.follow(after)) as records:
+        async for record in records:
+            printer.show(record)
+            if not follow and record.pos >= head:
+                break
+    printer.done()
 
 
 @app.command()
-def resume(
+@connected
+async def resume(
+    client: Client,
     session: str,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Allow every approval of this turn.")] = False,
     no: Annotated[bool, typer.Option("--no", help="Deny every approval of this turn.")] = False,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """Go on with the last turn, if it failed or was interrupted, and watch it. Ctrl-C cancels it.
 
     Example: portico sessions resume session-1
     """
     policy = answering(yes, no)
-
-    async def work() -> int:
-        async with Client.local(home) as client:
-            remote = client.session(session)
-            return await watch(client, remote, remote.resumed(), policy, as_json)
-
-    raise typer.Exit(run(work()))
+    remote = client.session(session)
+    raise typer.Exit(await watch(client, remote, remote.resumed(), policy, as_json))
 
 
 @app.command()
-def changes(
+@connected
+async def changes(
+    client: Client,
     session: str,
     turn: Annotated[str | None, typer.Option(help="Only what this turn changed.")] = None,
     diff: Annotated[bool, typer.Option("--diff", help="The lines as well.")] = False,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """The files that a session's turns changed in its folder. Needs git there.
 
     Example: portico sessions changes session-1 --diff
     """
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            remote = client.session(session)
-            found = await remote.changes(turn)
-            text = await remote.diff(turn=turn) if diff and found.files else ""
-        if as_json:
-            print_json({**msgspec.to_builtins(found), **({"diff": text} if diff else {})})
-            return
-        rows = [[each.status, f"+{each.added} -{each.removed}", _paths(each)] for each in found.files]
-        print_table(["status", "lines", "path"], rows, _nothing(found))
-        if text:
-            print(plain(text), end="")
-
-    run(work())
+    remote = client.session(session)
+    found = await remote.changes(turn)
+    text = await remote.diff(turn=turn) if diff and found.files else ""
+    if as_json:
+        print_json({**msgspec.to_builtins(found), **({"diff": text} if diff else {})})
+        return
+    rows = [[each.status, f"+{each.added} -{each.removed}", _paths(each)] for each in found.files]
+    print_table(["status", "lines", "path"], rows, _nothing(found))
+    if text:
+        print(plain(text), end="")
 
 
 def _paths(of: FileChange) -> str:
@@ -210,32 +191,30 @@ async def _document(client: Client, session: str, form: str, redact: bool, hide:
 
 
 @app.command("import")
-def import_session(
+@connected
+async def import_session(
+    client: Client,
     file: Annotated[Path, typer.Argument(help="A file of `portico sessions export --format archive`.")],
     agent: Annotated[str | None, typer.Option("--agent", "-a", help="Who goes on with it. [as it was]")] = None,
     cwd: Annotated[str | None, typer.Option(help="The working directory. [the host's first workspace]")] = None,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """Take in a session of another host, with its history and blobs, under a new id.
 
     Example: portico sessions import session.portico --cwd ~/code/project
     """
+    folder = os.path.join(os.getcwd(), cwd) if cwd is not None else None
+    ident = await client.import_session(_read_archive(file), agent=agent, cwd=folder)
+    print_json({"session": ident}) if as_json else print(ident)
+
+
+def _read_archive(file: Path) -> dict[str, Any]:
     try:
-        archive = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
     except OSError as error:
         raise BadRequest(f"{str(file)!r} cannot be read: {error.strerror}.", field="file") from error
     except msgspec.DecodeError as error:
         raise BadRequest(f"{str(file)!r} is no archive of a session: {error}.", field="file") from error
-
-    folder = str(Path(cwd).absolute()) if cwd is not None else None
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            ident = await client.import_session(archive, agent=agent, cwd=folder)
-        print_json({"session": ident}) if as_json else print(ident)
-
-    run(work())
 
 
 @app.command()
@@ -269,13 +248,14 @@ def delete(
 
 
 @app.command()
-def share(
+@connected
+async def share(
+    client: Client,
     session: str,
     person: Annotated[str, typer.Argument(help="A name, or '*' for everybody.")],
     right: Annotated[list[str] | None, typer.Option(help="read, drive or approve; repeatable. [read]")] = None,
     off: Annotated[bool, typer.Option("--off", help="Take back what they were allowed.")] = False,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """Let another person read, drive or approve in a session of yours.
 
@@ -283,20 +263,15 @@ def share(
     """
     for wrong in set(right or ()) - set(get_args(Right)):
         raise BadRequest(f"There is no right {wrong!r}; choose from {', '.join(get_args(Right))}.", field="right")
-
-    async def work() -> None:
-        body: dict[str, Any] = {"person": person} | ({} if off else {"rights": right or ["read"]})
-        async with Client.local(home) as client:
-            path = f"{client.session(session).path}/{'unshare' if off else 'share'}"
-            summary = msgspec.json.decode(await client.call("POST", path, body))
-        shares: dict[str, list[str]] = summary.get("shares", {})
-        if as_json:
-            print_json({"session": session, "shares": shares})
-            return
-        words = "; ".join(f"{name}: {', '.join(rights)}" for name, rights in shares.items())
-        print(f"{session} is shared with {plain(words) or 'nobody'}", file=sys.stderr)
-
-    run(work())
+    body: dict[str, Any] = {"person": person} | ({} if off else {"rights": right or ["read"]})
+    path = f"{client.session(session).path}/{'unshare' if off else 'share'}"
+    summary = msgspec.json.decode(await client.call("POST", path, body))
+    shares: dict[str, list[str]] = summary.get("shares", {})
+    if as_json:
+        print_json({"session": session, "shares": shares})
+        return
+    words = "; ".join(f"{name}: {', '.join(rights)}" for name, rights in shares.items())
+    print(f"{session} is shared with {plain(words) or 'nobody'}", file=sys.stderr)
 
 
 def _text(state: SessionState) -> str:

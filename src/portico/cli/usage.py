@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run
+from portico.cli.output import JsonFlag, plain, print_json, print_table
+from portico.cli.verb import connected
 from portico.client import Client
 from portico.usage.rollup import read_keys
 from portico.usage.shapes import KEYS, UsageSum
@@ -14,33 +15,29 @@ from portico.usage.shapes import KEYS, UsageSum
 _EAST = 14 * 60
 
 
-def usage(
+@connected
+async def usage(
+    client: Client,
     by: Annotated[str, typer.Option(help=f"Added up by some of: {', '.join(KEYS)}.")] = "day,agent,model",
     days: Annotated[int, typer.Option(min=1, help="How many days back.")] = 30,
     as_json: JsonFlag = False,
-    home: HomeOption = None,
 ) -> None:
     """What was used and what it cost. A cost that nobody told is estimated by list prices, or unknown.
 
     Example: portico usage --by agent,model --days 7
     """
     keys = read_keys(by) or ["day"]
-
-    async def work() -> None:
-        async with Client.local(home) as client:
-            found = await client.usage(keys, days, _EAST + time.localtime().tm_gmtoff // 60)
-        if as_json:
-            dated = {"prices": found.prices, "prices_date": found.prices_date, "priced_as": found.priced_as}
-            print_json({**dated, "sums": found.sums})
-            return
-        rows = [_row(each, keys) for each in found.sums]
-        print_table([*keys, "turns", "read", "cached", "written", "cost"], rows, f"Nothing was used in {days} days.")
-        if any(each.estimated for each in found.sums):
-            print(f"~: estimated by the list prices of {found.prices} ({found.prices_date}).", file=sys.stderr)
-            for model, entry in found.priced_as.items():
-                print(plain(f"   {model} is priced as {entry}."), file=sys.stderr)
-
-    run(work())
+    found = await client.usage(keys, days, _EAST + time.localtime().tm_gmtoff // 60)
+    if as_json:
+        dated = {"prices": found.prices, "prices_date": found.prices_date, "priced_as": found.priced_as}
+        print_json({**dated, "sums": found.sums})
+        return
+    rows = [_row(each, keys) for each in found.sums]
+    print_table([*keys, "turns", "read", "cached", "written", "cost"], rows, f"Nothing was used in {days} days.")
+    if any(each.estimated for each in found.sums):
+        print(f"~: estimated by the list prices of {found.prices} ({found.prices_date}).", file=sys.stderr)
+        for model, entry in found.priced_as.items():
+            print(plain(f"   {model} is priced as {entry}."), file=sys.stderr)
 
 
 def _row(each: UsageSum, keys: list[str]) -> list[str]:

@@ -45,8 +45,8 @@ class RemoteError(PorticoError):
 class _Outage:
     """How long a host has not been there."""
 
-    def __init__(self, patience: float) -> None:
-        self._patience = patience
+    def __init__(self, reconnect_timeout: float) -> None:
+        self._timeout = reconnect_timeout
         self._began = 0.0
         self.tries = 0
 
@@ -59,7 +59,7 @@ class _Outage:
         if self.tries == 0:
             self._began = now
         self.tries += 1
-        return now - self._began <= self._patience
+        return now - self._began <= self._timeout
 
     @property
     def wait(self) -> float:
@@ -74,13 +74,13 @@ class Client(Methods):
         url: str,
         token: str | None = None,
         *,
-        patience: float = 30.0,
+        reconnect_timeout: float = 30.0,
         socket: str | None = None,
         certificate: str | None = None,
     ) -> None:
         """`socket`: a Unix socket to connect to; `certificate`: a file with the only certificate to trust."""
         self.url = url
-        self.patience = patience
+        self.reconnect_timeout = reconnect_timeout
         self.on_trouble: Callable[[str], None] = lambda words: None
         """Called with the reason when a stream stands still: its host is gone or cannot write. It goes on by itself."""
         self._home: Home | None = None
@@ -232,9 +232,9 @@ class Client(Methods):
         self, path: str, after: int = 0, by_seq: bool = False, **query: Any
     ) -> AsyncGenerator[RemoteRecord, None]:
         """Events behind the cursor, for ever. A dropped connection or a restarted host is waited out, up to
-        `patience` seconds; however long nothing happened before counts for nothing. `cursor_lost` (410): the host has
-        another log now; read the state again."""
-        outage = _Outage(self.patience)
+        `reconnect_timeout` seconds; however long nothing happened before counts for nothing. `cursor_lost` (410): the
+        host has another log now; read the state again."""
+        outage = _Outage(self.reconnect_timeout)
         cursor = str(after)
         while True:
             try:

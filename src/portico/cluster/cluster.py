@@ -16,9 +16,9 @@ import msgspec
 from portico import __version__
 from portico import commands as c
 from portico.cluster.forward import Forwarding, away
+from portico.cluster.host_tables import SCHEDULER, HostTables, Info, Peer
 from portico.cluster.link import NOT_OWNER, HostLink, Inside, Told, refusal
 from portico.cluster.placement import choose, has_folder
-from portico.cluster.roster import SCHEDULER, Info, Peer, Roster
 from portico.cluster.tls import link_tls
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
 from portico.events import Channel
@@ -50,7 +50,7 @@ class Cluster(Component, Members):
         self._host = host
         self._settings = settings
         self.log = log
-        self.roster = Roster(log)
+        self.roster = HostTables(log)
         self.name, self.place = log.opening.host, log.opening.place
         self.url = ""
         """Where clients reach this host; known when it listens."""

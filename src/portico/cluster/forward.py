@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from portico import commands as c
+from portico.cluster.host_tables import SCHEDULER, Peer
 from portico.cluster.link import NOT_OWNER, Told, raised
-from portico.cluster.roster import SCHEDULER, Peer
 from portico.errors import PlaceAway, Unreachable
 from portico.events import Channel, Grant
 from portico.host.state import Summary

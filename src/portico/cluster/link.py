@@ -39,7 +39,7 @@ class Asked(Struct):
     channel: str
 
 
-class Wanted(Struct):
+class LinkRequest(Struct):
     """What is read at another host: an address below its own, and for whom."""
 
     address: str
@@ -131,7 +131,7 @@ class HostLink:
     async def _serve(self, request: Request) -> Response:
         if not self._knows(request):
             return Response(status_code=401)
-        asked = msgspec.json.decode(await request.body(), type=Wanted)
+        asked = msgspec.json.decode(await request.body(), type=LinkRequest)
         if self.inside is None:  # it does not listen yet
             return Response(status_code=503)
         try:
@@ -141,7 +141,7 @@ class HostLink:
         return Response(body, status, headers)
 
     async def fetch(self, url: str, address: str, caller: c.Caller) -> Fetched:
-        answer = await self._post(f"{url}/fetch", msgspec.json.encode(Wanted(address, caller)))
+        answer = await self._post(f"{url}/fetch", msgspec.json.encode(LinkRequest(address, caller)))
         if answer.status_code == REFUSED:
             raise raised(msgspec.json.decode(answer.content, type=Told))
         if answer.status_code in (401, 503):

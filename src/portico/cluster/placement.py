@@ -4,7 +4,7 @@ folder is, else here; and of several the one with the most room. Pure."""
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from portico.cluster.roster import Peer
+from portico.cluster.host_tables import Peer
 from portico.errors import NotFound, PlaceAway
 
 

@@ -20,13 +20,13 @@ from portico import limits
 from portico.correlation import REQUEST, begin_request
 from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
-from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
-from portico.doors.head import HEAD, PAGE_KEY, Head, Heads, RawHeaders
 from portico.doors.origin import check_host, check_origin, is_editor_origin
 from portico.doors.proxy import PROXY_LOGIN
 from portico.doors.rate import WrongTokens
+from portico.doors.request_head import HEAD, PAGE_KEY, RawHeaders, RequestHead, RequestHeads
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.doors.router import Router, RouterEntry
+from portico.doors.stream_end import POLICY_VIOLATION, SERVICE_RESTART, StreamEnd
 from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated
 from portico.host.rate import Bucket
 from portico.people.identity import Tokens
@@ -94,7 +94,7 @@ class Gate:
         """Several hosts: a token that another one has made before is known here when it returns, and ours there."""
         self._audit = audit
         self._router = Router()
-        self.heads = Heads(cookie)
+        self.heads = RequestHeads(cookie)
         self._wrong = WrongTokens()
         self._buckets: dict[str, Bucket] = {}
         self._open: defaultdict[str, dict[asyncio.Task[None], Caller]] = defaultdict(dict)
@@ -171,14 +171,14 @@ class Gate:
         else:
             await _run(entry.app, scope, receive, answer.send, answer)
 
-    def _check_host(self, head: Head) -> None:
+    def _check_host(self, head: RequestHead) -> None:
         names = (self.hosts, self.origins)
         if head.checked_for != names:
             check_host(head.host, self.hosts)
             head.extra = [*SECURITY_HEADERS, *answer_headers(head.get(b"origin"), self.origins)]
             head.checked_for = names
 
-    def _check_origin(self, scope: Scope, head: Head, entry: RouterEntry) -> None:
+    def _check_origin(self, scope: Scope, head: RequestHead, entry: RouterEntry) -> None:
         origin = head.get(b"origin")
         if entry.socket and is_editor_origin(origin) and (head.bearer or _query(scope, "tkn")):
             return
@@ -187,7 +187,7 @@ class Gate:
 
     # -- who it is ---------------------------------------------------------------------------------------------
 
-    async def _identify(self, scope: Scope, head: Head, entry: RouterEntry) -> Caller:
+    async def _identify(self, scope: Scope, head: RequestHead, entry: RouterEntry) -> Caller:
         found, token = head.identify(self.tokens), head.bearer
         if self.share is not None and found.token is found.cookie is None and _claims(scope, head):
             await self.share()
@@ -249,7 +249,7 @@ class Gate:
         task = asyncio.current_task()
         assert task is not None
         self._open[caller.id][task] = caller
-        ending = Ending(scope, send)
+        ending = StreamEnd(scope, send)
         try:
             if answer is None:
                 await entry.app(scope, receive, ending.send)
@@ -297,7 +297,7 @@ class Gate:
         extra = [*SECURITY_HEADERS, *answer_headers(origin, self.origins)]
         await error_response(error)(scope, receive, _Answer(send, extra, self.requests).send)
 
-    async def _answer_preflight(self, head: Head, send: Send) -> None:
+    async def _answer_preflight(self, head: RequestHead, send: Send) -> None:
         send = _Answer(send, head.extra, self.requests).send
         await send({"type": "http.response.start", "status": 204, "headers": preflight_headers()})
         await send({"type": "http.response.body", "body": b""})
@@ -351,7 +351,7 @@ async def _refuse_socket(scope: Scope, receive: Receive, send: Send, error: Port
         await send({"type": "websocket.close", "code": 1008, "reason": error.message[:120]})
 
 
-def _bounded(head: Head, receive: Receive, limit: int) -> Receive:
+def _bounded(head: RequestHead, receive: Receive, limit: int) -> Receive:
     announced = head.length or "0"
     if not announced.isdecimal() or int(announced) > limit:
         raise too_large(limit)
@@ -369,7 +369,7 @@ def _bounded(head: Head, receive: Receive, limit: int) -> Receive:
     return bounded
 
 
-def _claims(scope: Scope, head: Head) -> bool:
+def _claims(scope: Scope, head: RequestHead) -> bool:
     """Whether somebody says who they are."""
     return head.bearer is not None or b"cookie" in head or _query(scope, "tkn") is not None
 

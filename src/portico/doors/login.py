@@ -24,7 +24,7 @@ from starlette.responses import RedirectResponse, Response
 from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.landing import UNKEPT, landing, log_in, root
+from portico.doors.login_redirect import UNKEPT, landing, log_in, root
 from portico.doors.oidc import Begun, OidcProvider, new_secret
 from portico.doors.route import Caller, Route, Table
 from portico.errors import BadRequest, NotFound, PorticoError, Unreachable

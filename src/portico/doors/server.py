@@ -31,16 +31,16 @@ from portico.approvals.policy import WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
 from portico.budgets.budgets import Budgets
-from portico.budgets.held import rules_of
-from portico.changes.room import FolderChanges
+from portico.budgets.ledger import rules_of
+from portico.changes.component import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.near import answer_inside
 from portico.doors.notify import Notify
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback
 from portico.doors.protocol import BoundedHttp
 from portico.doors.proxy import BehindProxy, Proxies, check_root_path
+from portico.doors.read_forward import answer_inside
 from portico.doors.registry import Doors
 from portico.doors.serve_options import (
     ServeOptions,
@@ -61,7 +61,7 @@ from portico.jobs import Jobs
 from portico.jobs.source import EntrySource
 from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
-from portico.log.sqlite.trouble import AGAIN, GOES_ON
+from portico.log.sqlite.error_text import AGAIN, GOES_ON
 from portico.notices.notices import Notices
 from portico.people.commands import PeopleCommands
 from portico.people.identity import Tokens

@@ -22,10 +22,10 @@ from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.door import Door
 from portico.doors.gate import VISITOR, Gate
-from portico.doors.head import HEAD, Head
-from portico.doors.landing import UNKEPT, WORKBENCH, landing, log_in, root
 from portico.doors.login import login_routes
+from portico.doors.login_redirect import UNKEPT, WORKBENCH, landing, log_in, root
 from portico.doors.origin import host_name, is_loopback
+from portico.doors.request_head import HEAD, RequestHead
 from portico.doors.route import Caller, Param, Route, Table, caller
 from portico.errors import BadRequest, NotFound
 from portico.home import stamp
@@ -178,7 +178,7 @@ class WebDoor(Door):
 
 def _routes(gate: Gate, pages: Pages) -> Table:
     def send(request: Request, name: str, base: str | None = None) -> Response:
-        head: Head = request.scope[HEAD]
+        head: RequestHead = request.scope[HEAD]
         answer = pages.answer(name, head.get(b"accept-encoding") or "", head.get(b"if-none-match"), base)
         # Elsewhere browsers ignore it, and complain on the console.
         if request.scope["scheme"] == "https" or _is_local(head.host or ""):

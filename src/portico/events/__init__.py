@@ -14,6 +14,6 @@ from portico.events.host import *
 from portico.events.job import *
 from portico.events.record import *
 from portico.events.session import *
+from portico.events.shapes import *
 from portico.events.terminal import *
 from portico.events.turn import *
-from portico.events.words import *

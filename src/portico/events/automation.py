@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.events.words import Budget, Event, Json
+from portico.events.shapes import Budget, Event, Json
 
 Missed = Literal["skip", "last", "all"]
 Overlap = Literal["skip", "queue", "cancel", "parallel"]
@@ -45,7 +45,7 @@ class Hook(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Deliveries that are accepted in a minute; the others are told to come again."""
 
 
-class Files(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class FilesTrigger(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Files in a folder change."""
 
     folder: str
@@ -97,7 +97,7 @@ class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     title: str = ""
     schedule: Schedule | None = None
     hook: Hook | None = None
-    files: Files | None = None
+    files: FilesTrigger | None = None
     after: After | None = None
     job: JobAction | None = None
     prompt: PromptAction | None = None

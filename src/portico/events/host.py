@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.events.words import Event, Json
+from portico.events.shapes import Event, Json
 
 
 class HostStarted(Event, frozen=True, tag="host.started"):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from portico.events.words import Event, Json
+from portico.events.shapes import Event, Json
 
 TaskOutcome = Literal["succeeded", "failed", "stopped", "interrupted"]
 WorkOutcome = Literal["succeeded", "failed", "crashed", "stopped", "interrupted"]

@@ -9,9 +9,9 @@ from portico.events.automation import AutomationEvent
 from portico.events.host import HostEvent
 from portico.events.job import JobEvent
 from portico.events.session import SessionEvent
+from portico.events.shapes import Channel, Event, Json
 from portico.events.terminal import TerminalEvent
 from portico.events.turn import TurnEvent
-from portico.events.words import Channel, Event, Json
 
 
 class Unreadable(Event, frozen=True, tag="unreadable"):

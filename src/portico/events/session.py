@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from portico.events.words import ErrorInfo, Event, Json, Message, Origin, PendingKind, ToolSpec
+from portico.events.shapes import ErrorInfo, Event, Json, Message, Origin, PendingKind, ToolSpec
 
 
 class SessionStarted(Event, frozen=True, tag="session.started"):

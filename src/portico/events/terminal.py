@@ -1,6 +1,6 @@
 """What happens in a terminal."""
 
-from portico.events.words import Delta, Event, Json
+from portico.events.shapes import Delta, Event, Json
 
 
 class TerminalStarted(Event, frozen=True, tag="terminal.started"):

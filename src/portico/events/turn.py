@@ -1,6 +1,6 @@
 """What happens in a turn: its parts, its tool calls, and what people are asked."""
 
-from portico.events.words import (
+from portico.events.shapes import (
     Delta,
     ErrorInfo,
     Event,

@@ -49,7 +49,7 @@ class Call:
     def ready(self, input: str | None = None, title: str = "") -> None:
         """The input is complete (JSON text). A second time: the call has changed and needs a new answer.
 
-        It is said a breath later: an `approve` that follows at once goes into the same commit, and no reader takes
+        It is said one tick later: an `approve` that follows at once goes into the same commit, and no reader takes
         the call for running in between."""
         if input is not None:
             self._input = [input]

@@ -25,9 +25,9 @@ from portico.host.clients import check_client
 from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Outcome
 from portico.host.follow_up import follow_up
+from portico.host.preconditions import ask
 from portico.host.rate import Bucket
 from portico.host.state import Summary
-from portico.host.world import ask
 from portico.log.log import NotOwner
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from portico.host.members import Members
 from portico.host.ownership import Ownership
 from portico.host.readiness import Readiness
 from portico.host.session import Session
-from portico.host.shared import Shared
+from portico.host.shared_state import SharedState
 from portico.host.state import SessionState, Summary
 from portico.host.tool import Tool
 from portico.host.turn import Turn
@@ -81,7 +81,7 @@ class Host:
         self.captures: Callable[[Session], FolderCaptures] = NoCaptures
         self.worktrees: Worktrees = NoWorktrees()
         self.spending: Spending = NoBudgets()
-        self.shared = Shared(self)
+        self.shared = SharedState(self)
         self.grants = self.shared.grants
         self.approval_timeout: float | None = None
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS

@@ -8,7 +8,7 @@ from portico.events import Json
 from portico.host.host import Host
 from portico.host.question import Asking
 from portico.jobs.entry import ANSWER, Ask, Task, Wait
-from portico.jobs.opinion import value_of
+from portico.jobs.judge_check import value_of
 from portico.jobs.task import TaskPlan, TaskRun
 
 UNTIL = "until"

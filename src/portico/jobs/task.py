@@ -25,8 +25,8 @@ from portico.jobs.entry import (
     SchemaCheck,
     Task,
 )
+from portico.jobs.judge_check import JudgeChecks
 from portico.jobs.load import CHECKS_FAILED
-from portico.jobs.opinion import Opinions
 from portico.jobs.prompt import expand_prompt_dynamic
 from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.jobs.tools import Report
@@ -286,7 +286,7 @@ class TaskRun:
             return await check_files(check.files, cwd, await self._sessions_of_task.changes())
         if check.schema is not None:
             return await check_schema(check.schema, cwd, report.answer)
-        opinions = Opinions(self._sessions_of_task, self.plan.name)
+        opinions = JudgeChecks(self._sessions_of_task, self.plan.name)
         if check.model is not None:
             return await opinions.judges(
                 check.model, self.plan.judges(check.model), self._expand(check.model.condition)

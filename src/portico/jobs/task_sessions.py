@@ -55,7 +55,7 @@ class TurnCancelled(TaskCrash):
 
 
 def detailed(name: str, message: str) -> str:
-    """An error as clients of tasks and jobs know it. `stack` is only its first line: no traceback leaves the house."""
+    """An error as clients of tasks and jobs know it. `stack` is only its first line: no traceback leaves the host."""
     return msgspec.json.encode({"name": name, "message": message, "stack": f"{name}: {message}"}).decode()
 
 

@@ -2,7 +2,7 @@
 
     write = task("write", "Write about $user-input.", model="coding", require_user_input=True)
     review = task("review", "Review it.", condition="Call job_boolean_true if it is good.")
-    house = entry(
+    tasks = entry(
         models={"driving": "gpt-5-mini", "coding": "gpt-5.2"},
         jobs={"article": seq(write, loop(write, post=(False, review.on("driving"))))},
         grid=[("write", [("an article", "article")])],

@@ -136,7 +136,7 @@ class GroupCommit(ABC):
         else:
             self._add(pending)
         if not self._busy and self._timer is None:
-            self._timer = self._loop.call_soon(self._on_tick)  # what is posted in the same breath goes with it
+            self._timer = self._loop.call_soon(self._on_tick)  # what is posted in the same tick goes with it
 
     def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
         if lazy:
@@ -144,7 +144,7 @@ class GroupCommit(ABC):
             return
         self._ticket += 1
         self._notes.put((channel, key), self._ticket, data)
-        self._loop.call_soon(self._kick)  # not at once: what is appended in the same breath joins this commit
+        self._loop.call_soon(self._kick)  # not at once: what is appended in the same tick joins this commit
 
     async def wait_capacity(self) -> None:
         while self._pending_bytes > limits.PENDING_BYTES and self._down is None:

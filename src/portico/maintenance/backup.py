@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from portico import __version__
 from portico.errors import BadRequest, LogDamaged
+from portico.log.sqlite.error_text import ERRORS
 from portico.log.sqlite.schema import VERSION
-from portico.log.sqlite.trouble import ERRORS
 
 LOG = "log.db"
 SECRETS = ("token", "tokens.json", "people.json", "cookie-key", "hooks.key")

@@ -10,7 +10,7 @@ import msgspec
 
 from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.database import Database
-from portico.log.sqlite.mark import LogFiles, Mark, Marked
+from portico.log.sqlite.watermark import LogFiles, Mark, Marked
 from portico.maintenance.copy import COPYING, Channel, CopiedRow, Note, fits, stated
 
 

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 from portico.errors import LogTooNew
+from portico.log.sqlite.error_text import ERRORS, translate
 from portico.log.sqlite.schema import VERSION
-from portico.log.sqlite.trouble import ERRORS, translate
 
 LOOK_SECONDS = 5.0
 """For the look at every page: gigabytes take longer, and damage in the rest shows when it is read."""

@@ -15,7 +15,7 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import CallPart, TextPart, TurnState
 from portico.testing.fixtures import HostOpener
-from portico.testing.model import ModelServer, Rule, Script, Step
+from portico.testing.model import ModelRule, ModelServer, Script, Step
 
 
 class Desk:
@@ -45,7 +45,7 @@ class Desk:
         return self.session
 
     def says(self, *steps: Step, model: str = "") -> None:
-        self.server.script = Script(rules=[Rule(steps=list(steps), model=model)], models=self.server.script.models)
+        self.server.script = Script(rules=[ModelRule(steps=list(steps), model=model)], models=self.server.script.models)
 
     async def run(self, text: str = "agent: go", *, allow: bool | None = True, meta: Any = None) -> TurnState:
         """Sends and waits for the end; approvals are answered with `allow` (None: left alone)."""

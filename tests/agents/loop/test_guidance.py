@@ -5,7 +5,7 @@ import pytest
 from portico.agents.loop.compaction import split
 from portico.agents.loop.protocol import read_text
 from portico.agents.loop.transcript import Entry, Exchange, UserText
-from portico.testing.model import Error, Rule, Script, Step
+from portico.testing.model import Error, ModelRule, Script, Step
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
 
 
@@ -77,12 +77,12 @@ async def test_a_conversation_that_grows_too_long_is_told_in_short_with_a_notice
     assert desk.server.requests[-1].body["messages"][-1]["content"] == "And now?"
 
 
-SUMMARY = Rule(steps=[Step(say="They asked four questions about foxes.")], match="has to be shortened")
+SUMMARY = ModelRule(steps=[Step(say="They asked four questions about foxes.")], match="has to be shortened")
 
 
-async def _long_talk(desk: Desk, *rules: Rule) -> None:
+async def _long_talk(desk: Desk, *rules: ModelRule) -> None:
     desk.settings('[agents.loop]\nretries = 0\nprotocol = "text"\ncontext_chars = 6000\n')
-    answers = Rule(steps=[Step(say=["x" * 1500])])
+    answers = ModelRule(steps=[Step(say=["x" * 1500])])
     desk.server.script = Script(rules=[*rules, answers])
     for number in range(4):
         await desk.run(f"Question {number}?", meta={"mode": "chat"})
@@ -120,7 +120,7 @@ FULL = Error(status=400, message="maximum context length exceeded")
 
 @pytest.mark.parametrize("failure", [Step(say=""), Step(error=FULL)])
 async def test_where_the_model_cannot_the_oldest_is_left_out(desk: Desk, failure: Step) -> None:
-    await _long_talk(desk, Rule(steps=[failure], match="has to be shortened"))
+    await _long_talk(desk, ModelRule(steps=[failure], match="has to be shortened"))
     turn = await desk.run("And now?", meta={"mode": "chat"})
     assert turn.outcome == "completed"
     assert "what is oldest is told to the model in short" in texts(turn, "notice")

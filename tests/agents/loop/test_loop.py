@@ -6,12 +6,12 @@ import pytest
 
 from portico.agents.agent import Message
 from portico.events import PartDelta
-from portico.testing.model import Call, First, Script, Step, Usage
+from portico.testing.model import First, Script, ScriptedCall, ScriptedUsage, Step
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
 
 
 async def test_a_chat_streams_the_answer_without_tools(desk: Desk) -> None:
-    desk.says(Step(say="Hello from {{model}}.", reason="thinking", usage=Usage(input=7, output=3, cached=2)))
+    desk.says(Step(say="Hello from {{model}}.", reason="thinking", usage=ScriptedUsage(input=7, output=3, cached=2)))
     turn = await desk.run("Hi", meta={"mode": "chat"})
     assert (turn.outcome, texts(turn), texts(turn, "reasoning")) == ("completed", "Hello from alpha.", "thinking")
     assert turn.usage is not None
@@ -62,8 +62,11 @@ async def test_native_tool_calls(desk: Desk) -> None:
     desk.settings('[agents.loop]\nprotocol = "tools"\n')
     (desk.project / "a.txt").write_text("x\n")
     desk.says(
-        Step(say="I look.", calls=[Call(name="readFiles", args={"files": ["a.txt"]}), Call(name="listFiles")]),
-        Step(calls=[Call(name="finish", args={"finalSummary": "Seen."})]),
+        Step(
+            say="I look.",
+            calls=[ScriptedCall(name="readFiles", args={"files": ["a.txt"]}), ScriptedCall(name="listFiles")],
+        ),
+        Step(calls=[ScriptedCall(name="finish", args={"finalSummary": "Seen."})]),
     )
     turn = await desk.run()
     assert turn.outcome == "completed", turn.error
@@ -77,9 +80,9 @@ async def test_native_tool_calls(desk: Desk) -> None:
 async def test_parallel_calls_all_run_and_a_finish_among_them_is_not_final(desk: Desk, position: int) -> None:
     """Reported: `finish` in the same reply dropped the actions beside it, and the turn was reported as completed."""
     desk.settings('[agents.loop]\nprotocol = "tools"\n')
-    both = [Call(name="createFile", args={"path": name, "content": name}) for name in ("a", "b")]
-    both.insert(position, Call(name="finish", args={"finalSummary": "Too early."}))
-    desk.says(Step(calls=both), Step(calls=[Call(name="finish", args={"finalSummary": "Now it is."})]))
+    both = [ScriptedCall(name="createFile", args={"path": name, "content": name}) for name in ("a", "b")]
+    both.insert(position, ScriptedCall(name="finish", args={"finalSummary": "Too early."}))
+    desk.says(Step(calls=both), Step(calls=[ScriptedCall(name="finish", args={"finalSummary": "Now it is."})]))
     turn = await desk.run()
     assert turn.outcome == "completed", turn.error
     assert [(call.tool, call.ok) for call in calls(turn)] == [("createFile", True), ("createFile", True)]
@@ -199,8 +202,8 @@ async def test_a_run_can_be_steered(desk: Desk) -> None:
 
 async def test_broken_native_arguments_are_corrected(desk: Desk) -> None:
     desk.settings('[agents.loop]\nprotocol = "tools"\n')
-    broken = Step(calls=[Call(name="readFiles", args='{"files": [')])
-    desk.says(broken, Step(calls=[Call(name="finish", args={"finalSummary": "Well."})]))
+    broken = Step(calls=[ScriptedCall(name="readFiles", args='{"files": [')])
+    desk.says(broken, Step(calls=[ScriptedCall(name="finish", args={"finalSummary": "Well."})]))
     turn = await desk.run()
     assert (turn.outcome, texts(turn)) == ("completed", "Well.\n")
     assert "not JSON" in desk.server.requests[1].body["messages"][-1]["content"]
@@ -231,7 +234,7 @@ async def test_a_person_reads_along_while_the_model_still_writes(desk: Desk) -> 
 
 async def test_a_finished_run_goes_on_when_it_was_steered_meanwhile(desk: Desk) -> None:
     desk.settings('[agents.loop]\nprotocol = "tools"\n')
-    desk.says(Step(calls=[Call(name="finish", args={"finalSummary": "Done."})], delay=200))
+    desk.says(Step(calls=[ScriptedCall(name="finish", args={"finalSummary": "Done."})], delay=200))
     turn = await desk.session.send(Message("agent: go"), by="test")
     await desk.server.received(1)
     assert await desk.session.queue.steer(Message("And then?"), by="test")

@@ -12,7 +12,7 @@ from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
 from portico.agents.loop.model_call import WAITS
 from portico.events import Json
-from portico.testing.model import Error, First, ModelServer, Rule, Script, Step, Usage
+from portico.testing.model import Error, First, ModelRule, ModelServer, Script, ScriptedUsage, Step
 from tests.agents.loop.conftest import Desk, acts, ends, texts
 
 
@@ -35,8 +35,8 @@ async def test_an_endpoint_without_tools_or_schema_gets_the_text_protocol(desk: 
     )
     desk.server.script = Script(
         rules=[
-            Rule(tools=True, steps=[no_tools]),
-            Rule(steps=[Step(say=ends("Fine.").say, first=First(key="s", times=1, step=no_schema))]),
+            ModelRule(tools=True, steps=[no_tools]),
+            ModelRule(steps=[Step(say=ends("Fine.").say, first=First(key="s", times=1, step=no_schema))]),
         ],
         models=["alpha"],
     )
@@ -58,7 +58,7 @@ async def test_the_step_budget_ends_a_run(desk: Desk) -> None:
 
 async def test_the_token_budget_ends_a_run(desk: Desk) -> None:
     desk.settings('[agents.loop]\nprotocol = "text"\nbudget_tokens = 100\n')
-    desk.says(*[Step(say=acts({"tool": "listFiles"}).say, usage=Usage(input=60, output=5))] * 5)
+    desk.says(*[Step(say=acts({"tool": "listFiles"}).say, usage=ScriptedUsage(input=60, output=5))] * 5)
     turn = await desk.run()
     assert turn.error is not None
     assert "budget of 100 tokens" in turn.error.message
@@ -97,8 +97,8 @@ async def test_the_next_model_goes_on_with_the_same_run(desk: Desk) -> None:
     desk.settings('models = ["alpha", "beta"]\n[agents.loop]\nprotocol = "text"\nretries = 0\n')
     desk.server.script = Script(
         rules=[
-            Rule(model="alpha", steps=[acts({"tool": "listFiles"}), Step(error=503)]),
-            Rule(model="beta", steps=[acts({"tool": "listFiles"}), ends("By beta.")]),
+            ModelRule(model="alpha", steps=[acts({"tool": "listFiles"}), Step(error=503)]),
+            ModelRule(model="beta", steps=[acts({"tool": "listFiles"}), ends("By beta.")]),
         ],
         models=["alpha", "beta"],
     )
@@ -320,7 +320,7 @@ async def test_a_key_goes_only_to_the_endpoint_it_is_for(desk: Desk, way: str) -
 )
 async def test_a_toy_never_gets_tools(desk: Desk, text: str, start: Json, meta: Json) -> None:
     """It called tools at random wherever somebody asked for an agent run, or a session had tools of its own."""
-    desk.server.script = Script(rules=[Rule(steps=[Step(say="Hello.")])], models=["smollm2-135m"])
+    desk.server.script = Script(rules=[ModelRule(steps=[Step(say="Hello.")])], models=["smollm2-135m"])
     await desk.open()
     desk.session = await desk.host.start(by="test", agent="loop", cwd=str(desk.project), **start)
     turn = await desk.run(text, meta=meta)
@@ -333,7 +333,7 @@ async def test_a_toy_never_gets_tools(desk: Desk, text: str, start: Json, meta: 
 
 async def test_a_toy_is_no_fallback_for_a_run_with_tools(desk: Desk) -> None:
     desk.settings('models = ["smollm2-135m", "alpha"]\n[agents.loop]\nretries = 0\nprotocol = "text"\n')
-    rule = Rule(steps=[acts({"tool": "listFiles"}), ends()])
+    rule = ModelRule(steps=[acts({"tool": "listFiles"}), ends()])
     desk.server.script = Script(rules=[rule], models=["smollm2-135m", "alpha"])
     await desk.open()
     desk.session = await desk.host.start(by="test", agent="loop", cwd=str(desk.project))

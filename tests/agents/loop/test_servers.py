@@ -15,7 +15,7 @@ from portico.agents.loop import LoopAgent
 from portico.agents.loop.servers import NAME_CHARS, tool_name
 from portico.events import Json, ToolOutput
 from portico.host.state import QuestionPart
-from portico.testing.model import Call, Step
+from portico.testing.model import ScriptedCall, Step
 from portico.workspace.child import started
 from tests.agents.loop.conftest import Desk, calls, ends, texts
 from tests.live.host import processes
@@ -44,10 +44,10 @@ async def open_with(desk: Desk, servers: Json, **start: object) -> None:
 
 
 def uses(tool: str, **arguments: object) -> Step:
-    return Step(calls=[Call(name=tool, args=arguments)])
+    return Step(calls=[ScriptedCall(name=tool, args=arguments)])
 
 
-DONE = Step(calls=[Call(name="finish", args={"finalSummary": "Done."})])
+DONE = Step(calls=[ScriptedCall(name="finish", args={"finalSummary": "Done."})])
 
 
 async def test_a_tool_is_asked_for_run_and_fed_back(desk: Desk, table: Json) -> None:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from portico.agents.agent import AgentContext
 from portico.agents.loop.agent import loop
-from portico.testing.model import Call, ModelServer, Rule, Script, Step
+from portico.testing.model import ModelRule, ModelServer, Script, ScriptedCall, Step
 from tests.doors.ahp.conftest import Served
 
 
@@ -36,9 +36,9 @@ async def serving(*routes: Route) -> AsyncIterator[str]:
 @asynccontextmanager
 async def with_loop(served: Served, mcp_url: str, tool: str) -> AsyncIterator[ModelServer]:
     """The built-in agent, whose model uses one tool of the server `tickets` and is done."""
-    call = Step(calls=[Call(name=f"tickets__{tool}", args={})])
-    done = Step(calls=[Call(name="finish", args={"finalSummary": "Done."})])
-    async with ModelServer(Script(models=["alpha"], rules=[Rule(steps=[call, done])])) as model:
+    call = Step(calls=[ScriptedCall(name=f"tickets__{tool}", args={})])
+    done = Step(calls=[ScriptedCall(name="finish", args={"finalSummary": "Done."})])
+    async with ModelServer(Script(models=["alpha"], rules=[ModelRule(steps=[call, done])])) as model:
         home = served.folder / "agent"
         home.mkdir()
         (home / "settings.toml").write_text('[agents.loop]\nretries = 0\nprotocol = "tools"\n')

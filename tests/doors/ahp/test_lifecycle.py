@@ -252,7 +252,7 @@ async def test_a_slow_client_is_closed_and_comes_back(connect: Connect, served: 
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
     connection = served.broker.clients["tester"]
-    for _ in range(400):  # more than any socket takes in one breath
+    for _ in range(400):  # more than any socket takes at once
         connection.push(rpc.notification("filler", {"text": "x" * 100_000}))
     assert client.socket is not None
     await asyncio.wait_for(client.socket.wait_closed(), 60)

@@ -6,7 +6,7 @@ from portico import limits
 from portico.doors.rest.admin import _hidden
 from portico.events import Message
 from portico.host.state import SessionState, TurnState, Usage
-from portico.usage.book import count
+from portico.usage.usage_index import count
 from tests.doors.standing import Standing, problem
 
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from portico.events import HOST
 from portico.log.postgres.log import PostgresLog, PostgresOpening
 from portico.log.sqlite import SqliteLog
-from portico.log.stored import StoredLog
+from portico.log.stored_log import StoredLog
 from portico.testing.clock import FakeClock
 from tests.log.events import delta, ended, fact
 from tests.log.test_notes import ran

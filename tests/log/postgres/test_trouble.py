@@ -16,9 +16,9 @@ from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST
 from portico.log.postgres import log as module
 from portico.log.postgres import schema, store
+from portico.log.postgres.error_text import check_url, translate
 from portico.log.postgres.examine import examine
 from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.trouble import check_url, translate
 from portico.testing.postgres import PostgresServer
 from tests.log.events import fact
 from tests.log.postgres.conftest import Hosts

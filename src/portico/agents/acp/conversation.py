@@ -12,12 +12,12 @@ import msgspec
 
 from portico.agents.acp.autonomy import asking, kind_of
 from portico.agents.acp.choice import OptionChoice, choices
+from portico.agents.acp.error_text import failure
 from portico.agents.acp.link import AgentLink
-from portico.agents.acp.owntool import OwnTools
+from portico.agents.acp.own_tools import OwnTools
 from portico.agents.acp.prompt import Texts, blocks
 from portico.agents.acp.replay import HistoryReplay, ping
 from portico.agents.acp.service import Cancelled, Service
-from portico.agents.acp.spoken import failure
 from portico.agents.acp.update import Updates
 from portico.agents.agent import Autonomy, Json, Message, Opening, Turn
 from portico.agents.elicitation import elicit

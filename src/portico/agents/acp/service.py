@@ -2,7 +2,7 @@
 
 The attack: an agent (or what talked it into something) uses our hands where its own would be watched. So files stay
 inside the session's folder, and a write or a command that nobody has allowed in this turn, for this very content or
-command, is asked for like any other call. A yes is for one deed: the next one asks again. A permission is answered by
+command, is asked for like any other call. A yes is for one action: the next one asks again. A permission is answered by
 the kind of the option, never by its place.
 """
 
@@ -30,8 +30,8 @@ READ_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Permission:
-    """One deed that somebody has allowed, and what of it was shown."""
+class AllowedAction:
+    """One action that somebody has allowed, and what of it was shown."""
 
     action: Action
     path: str = ""
@@ -65,7 +65,7 @@ class Service:
         self._jail = jail
         self.files = Files(jail)
         self.commands = TerminalCommands()
-        self._allowed: list[Permission] = []
+        self._allowed: list[AllowedAction] = []
         self._open: list[tuple[Call, CommandOutput]] = []
         """Calls whose commands run."""
         self.refused = False
@@ -97,18 +97,19 @@ class Service:
             track.refused = True
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
 
-    def _permissions(self, action: Action, diffs: list[Json]) -> list[Permission]:
+    def _permissions(self, action: Action, diffs: list[Json]) -> list[AllowedAction]:
         if action.kind != "write":
-            return [Permission(action)]
+            return [AllowedAction(action)]
         paths = [self._at(path) for path in action.files]
         return [
-            Permission(action, path, tuple(each for each in diffs if self._at(each["path"]) == path)) for path in paths
+            AllowedAction(action, path, tuple(each for each in diffs if self._at(each["path"]) == path))
+            for path in paths
         ]
 
     def _at(self, path: str) -> str:
         return os.path.normpath(self._cwd / path)
 
-    def _use(self, allows: Callable[[Permission], bool]) -> bool:
+    def _use(self, allows: Callable[[AllowedAction], bool]) -> bool:
         """Has somebody allowed it in this turn? That yes is used up."""
         found = next((each for each in self._allowed if allows(each)), None)
         if found is not None:
@@ -116,7 +117,7 @@ class Service:
         return found is not None
 
     async def _ask(self, turn: Turn, tool: str, action: Action, diff: str | None = None) -> Call:
-        """Before the deed itself, which only happens if it is allowed. The call that asks for it ends with the deed."""
+        """Before the action itself, which only happens if it is allowed. The call that asks for it ends with it."""
         subject = action.shown(str(self._cwd)) or ", ".join(action.files)
         call = turn.tool(tool, title=f"{tool} {subject}", kind="edit" if action.kind == "write" else "execute")
         decision = await call.approve(action=action, diff=diff)
@@ -219,7 +220,7 @@ class Service:
 
 @asynccontextmanager
 async def _failing(call: Call | None) -> AsyncIterator[None]:
-    """Around the deed: a failure of it is the end of the call that asked for it."""
+    """Around the action: a failure of it is the end of the call that asked for it."""
     try:
         yield
     except PorticoError as error:

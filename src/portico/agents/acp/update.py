@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from portico.agents.acp.command import TerminalCommands
-from portico.agents.acp.owntool import OwnTools, tool_names
+from portico.agents.acp.error_text import CHARS
+from portico.agents.acp.own_tools import OwnTools, tool_names
 from portico.agents.acp.prompt import text_of
-from portico.agents.acp.spoken import CHARS
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.terminals.command_turn import CommandOutput
 

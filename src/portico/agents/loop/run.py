@@ -13,7 +13,6 @@ from portico.agents.loop.compaction import MARK, REQUEST, SYSTEM, split, summary
 from portico.agents.loop.endpoint import CompletionRequest
 from portico.agents.loop.guidance import guidance
 from portico.agents.loop.model_call import ModelCaller, Way
-from portico.agents.loop.prose import Prose
 from portico.agents.loop.protocol import (
     FINISH,
     NOT_FINAL,
@@ -34,6 +33,7 @@ from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import TOOLS, CommandFailed, LoopToolbox, PlannedCall, plain
 from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, compacts, render
+from portico.agents.loop.visible_text import VisibleText
 from portico.agents.mcp.sign_in import SignInNeeded, asked
 from portico.errors import AgentError, Forbidden, PorticoError
 from portico.events import ErrorInfo, Json, ToolSpec
@@ -75,7 +75,7 @@ class LoopRun:
         turn = self._turn
         system = chat_instructions(turn.session.state.cwd)
 
-        prose = Prose(turn, "answer")
+        prose = VisibleText(turn, "answer")
         reply = await self._ask(system, (), prose)
         prose.release()
         if not reply.text.strip():
@@ -95,7 +95,7 @@ class LoopRun:
         wrong = 0
         for number in range(1, max_steps + 1):
             self._take_steering()
-            prose = Prose(self._turn, f"step{number}")
+            prose = VisibleText(self._turn, f"step{number}")
             reply = await self._ask("", tools, prose)
             try:
                 step = self._read(reply, tools)
@@ -136,7 +136,7 @@ class LoopRun:
             raise AgentError(f"{self._asker.model} gave {wrong} answers in a row that are no step. {diagnosis}")
         self._entries.append(Wrong(reply.text, correction(problem, tools, self._native)))
 
-    async def _ask(self, system: str, tools: Sequence[ToolSpec], prose: Prose) -> Reply:
+    async def _ask(self, system: str, tools: Sequence[ToolSpec], prose: VisibleText) -> Reply:
         """`system` is for a chat; a run's own depends on how the model is asked."""
         await self._turn.admit()
         await self._compact(system or self._instructions(tools, True))

@@ -34,7 +34,7 @@ from acp.schema import (
 
 from portico import __version__
 from portico.client import Client
-from portico.client.acp.attached import AttachedSession
+from portico.client.acp.open_session import OpenSession
 from portico.client.acp.options import MODEL, SessionOptions
 from portico.client.acp.prompt import message_of
 from portico.errors import PorticoError
@@ -57,7 +57,7 @@ class HostAgent:
         self._client = client
         self._agent = agent
         self._model = model
-        self._attached: dict[str, AttachedSession] = {}
+        self._attached: dict[str, OpenSession] = {}
         self._editor: Editor | None = None
 
     def on_connect(self, conn: Editor) -> None:
@@ -166,7 +166,7 @@ class HostAgent:
         more = str(begin + LISTED) if len(found) > begin + LISTED else None
         return ListSessionsResponse(sessions=[_listed(each) for each in page], next_cursor=more)
 
-    async def _open(self, session: str, *, replay: bool) -> AttachedSession:
+    async def _open(self, session: str, *, replay: bool) -> OpenSession:
         try:
             state = await self._client.session(session).state()
             if state.closed:
@@ -176,11 +176,11 @@ class HostAgent:
         except PorticoError as error:
             raise _refusal(error) from error
 
-    async def _attach(self, state: SessionState, *, replay: bool = False) -> AttachedSession:
+    async def _attach(self, state: SessionState, *, replay: bool = False) -> OpenSession:
         assert self._editor is not None
         await self.close_session(state.id)
         info = await self._info(state.agent)
-        made = AttachedSession(self._editor, self._client, state.id, SessionOptions(info, state.model, state.config))
+        made = OpenSession(self._editor, self._client, state.id, SessionOptions(info, state.model, state.config))
         if replay:
             await made.replay(state)
         made.follow(state)
@@ -191,7 +191,7 @@ class HostAgent:
         found = next((each for each in await self._client.agents() if each.id == agent), None)
         return found or AgentInfo(agent, agent)
 
-    async def _get(self, session: str) -> AttachedSession:
+    async def _get(self, session: str) -> OpenSession:
         """A session that was lost with its host is taken up again."""
         known = self._attached.get(session)
         return known if known is not None and known.alive else await self._open(session, replay=False)

@@ -53,7 +53,7 @@ def _endpoint(answer: Answer) -> Endpoint:
         except NoEntry as error:
             return JsonResponse({"error": f"Error: {error.message}"}, 500)
         except (BadRequest, TooLarge, RateLimited, LogUnavailable):
-            raise  # said in the language of HTTP, like everywhere else in the house
+            raise  # said in the language of HTTP, as in every other door
         except PorticoError as error:
             return JsonResponse({"error": error.message}, 500)
 

@@ -243,7 +243,7 @@ class Live:
         self._log.journal(reader.channel, reader.key, None)
 
     async def _pull(self, reader: LiveReader) -> None:
-        """What is new for the reader; one that was not attached reads up to the head and joins in the same breath."""
+        """What is new for the reader; one that was not attached reads up to the head and joins in the same tick."""
         if reader.follower is not None and reader.follower.ended:
             self._detach(reader)
         while reader.follower is None and len(reader.unsent) < ANSWER_ELEMENTS:

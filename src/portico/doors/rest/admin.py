@@ -14,10 +14,10 @@ from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Table
 from portico.people.identity import NamedToken, read_tokens
 from portico.settings_load import describe, is_secret, keys, shown
-from portico.usage.book import UsageBook
 from portico.usage.prices import price_list
 from portico.usage.rollup import read_keys, roll_up
 from portico.usage.shapes import KEYS, UsageAnswer
+from portico.usage.usage_index import UsageIndex
 
 _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
@@ -53,7 +53,7 @@ class SettingList(Struct):
 
 
 def table(app: App) -> Table:
-    book = UsageBook(app.host)
+    book = UsageIndex(app.host)
 
     async def usage(request: Request) -> Response:
         days = number(request, "days", 30, 1, limits.USAGE_DAYS)

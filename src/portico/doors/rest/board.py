@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.near import at_owner
+from portico.doors.read_forward import at_owner
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Route, Socket, Table
 from portico.events import Breadth

@@ -6,7 +6,7 @@ from starlette.responses import PlainTextResponse, Response
 from portico.commands import READS
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.near import at_place
+from portico.doors.read_forward import at_place
 from portico.doors.route import Route, Table
 from portico.host.state import ChangeList
 

@@ -5,12 +5,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from portico.changes import review
+from portico.changes.component import captures_of
 from portico.changes.review import Side, Uncommitted
-from portico.changes.room import captures_of
 from portico.commands import READS
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.near import at_place
+from portico.doors.read_forward import at_place
 from portico.doors.route import Param, Route, Table, caller
 from portico.errors import BadRequest
 from portico.queries import suggestions

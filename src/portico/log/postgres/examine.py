@@ -6,8 +6,8 @@ import asyncpg
 
 from portico.errors import LogUnavailable
 from portico.log.postgres.connect import connect
+from portico.log.postgres.error_text import check_url, translate
 from portico.log.postgres.schema import version_of
-from portico.log.postgres.trouble import check_url, translate
 
 _THEN = "then start the host"
 

@@ -8,7 +8,7 @@ from typing import Any
 from portico.errors import LogDamaged
 from portico.log.identity import Identity
 from portico.log.postgres.schema import LOCK
-from portico.log.sqlite.mark import LogFiles, Mark, Marked
+from portico.log.sqlite.watermark import LogFiles, Mark, Marked
 
 _NOWHERE = LogFiles(0, 0, 0)
 

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from portico.errors import HomeInUse, LogTooNew
+from portico.log.postgres.error_text import Fenced
 from portico.log.postgres.schema import VERSION
-from portico.log.postgres.trouble import Fenced
 
 LEASE_SECONDS = 10.0
 

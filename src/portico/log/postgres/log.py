@@ -26,13 +26,13 @@ from portico.log.pending import Pending, compactable_part
 from portico.log.postgres.bell import listen
 from portico.log.postgres.columns import blob_users, note_columns, numbers
 from portico.log.postgres.connect import connect, pool
+from portico.log.postgres.error_text import GOES_ON, Fenced, check_url, is_lost, translate
 from portico.log.postgres.identity import identify, mark_of
 from portico.log.postgres.lease import LEASE_SECONDS, ChannelLease, claim, folder_of, reconnect, release, renew
 from portico.log.postgres.schema import FILES_BELL, prepare
 from portico.log.postgres.store import PostgresStore, stored_sum
-from portico.log.postgres.trouble import GOES_ON, Fenced, check_url, is_lost, translate
-from portico.log.sqlite.mark import Mark
-from portico.log.stored import StoredLog
+from portico.log.sqlite.watermark import Mark
+from portico.log.stored_log import StoredLog
 
 logger = logging.getLogger("portico.log")
 T = TypeVar("T")

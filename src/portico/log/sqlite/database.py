@@ -18,12 +18,12 @@ from portico.log.identity import Identity
 from portico.log.log import DiskUse
 from portico.log.notes import KeyValue
 from portico.log.sqlite import schema
+from portico.log.sqlite.error_text import ERRORS, translate
 from portico.log.sqlite.identify import check_files, check_pair, identify
 from portico.log.sqlite.journal import Journal
-from portico.log.sqlite.mark import LogFiles, Mark, Marked
 from portico.log.sqlite.reader import Reader
-from portico.log.sqlite.trouble import ERRORS, translate
-from portico.log.stored import compacted_key
+from portico.log.sqlite.watermark import LogFiles, Mark, Marked
+from portico.log.stored_log import compacted_key
 
 _DROP_ROWS = 2_000
 """Deltas dropped in one transaction: a few milliseconds, so that a commit never waits long."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from portico.errors import LogDamaged
 from portico.log.identity import Identity
-from portico.log.sqlite.mark import LogFiles, Marked, wal_of
+from portico.log.sqlite.watermark import LogFiles, Marked, wal_of
 
 
 def check_files(path: Path) -> None:

@@ -4,22 +4,22 @@ A request is parsed into a neutral `ModelRequest`, a `Step` of the script become
 encoder per wire format writes it down. `ModelServer` is the loopback server around that.
 """
 
-from portico.testing.model.request import Message, ModelRequest
-from portico.testing.model.script import Call, Error, First, Rule, Script, Step, Usage, load
+from portico.testing.model.request import ModelRequest, RequestMessage
+from portico.testing.model.script import Error, First, ModelRule, Script, ScriptedCall, ScriptedUsage, Step, load
 from portico.testing.model.server import ModelServer, Received, serve
 
 __all__ = [
-    "Call",
     "Error",
     "First",
-    "Message",
     "ModelRequest",
+    "ModelRule",
     "ModelServer",
     "Received",
-    "Rule",
+    "RequestMessage",
     "Script",
+    "ScriptedCall",
+    "ScriptedUsage",
     "Step",
-    "Usage",
     "load",
     "serve",
 ]

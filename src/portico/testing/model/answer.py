@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from portico.testing.model import script
 from portico.testing.model.request import ModelRequest, tokens, without_injected
-from portico.testing.model.script import Error, Finish, Script, Step, Usage
+from portico.testing.model.script import Error, Finish, Script, ScriptedUsage, Step
 from portico.testing.model.search import call_found, look_for
 from portico.testing.model.tools import choose, example
 
@@ -50,14 +50,14 @@ class ToolCall(Struct, frozen=True):
             yield text[start : start + _ARGUMENT_PIECE]
 
 
-class Answer(Struct, frozen=True):
+class ModelAnswer(Struct, frozen=True):
     request: ModelRequest
     number: int  # of the request on this server, from 1
     created: int
     text: Sequence[str]
     reason: Sequence[str]
     calls: Sequence[ToolCall]
-    usage: Usage
+    usage: ScriptedUsage
     finish: Finish
 
     @property
@@ -80,10 +80,10 @@ class Format(Protocol):
     """One wire format: a module with these functions."""
 
     def parse(self, body: bytes, target: str) -> ModelRequest: ...
-    def whole(self, answer: Answer) -> dict[str, Any]: ...
-    def stream(self, answer: Answer) -> Iterator[Frame]: ...
+    def whole(self, answer: ModelAnswer) -> dict[str, Any]: ...
+    def stream(self, answer: ModelAnswer) -> Iterator[Frame]: ...
     def error(self, error: Error) -> dict[str, Any]: ...
-    def stream_error(self, answer: Answer, error: Error) -> bytes: ...
+    def stream_error(self, answer: ModelAnswer, error: Error) -> bytes: ...
 
 
 def choose_step(request: ModelRequest, rules: Script, counts: Counter[str]) -> Step:
@@ -97,13 +97,13 @@ def choose_step(request: ModelRequest, rules: Script, counts: Counter[str]) -> S
     return step
 
 
-def answer(request: ModelRequest, step: Step, number: int, clock: Callable[[], float] = time.time) -> Answer:
+def answer(request: ModelRequest, step: Step, number: int, clock: Callable[[], float] = time.time) -> ModelAnswer:
     calls, problems = _calls(request, step, number)
     said = [*_pieces(step.say, request) * step.repeat, *problems]
     reason = _pieces(step.reason, request)
     if not said and step.calls and not calls:
         said = _pieces(_echo(request).say, request)
-    return Answer(
+    return ModelAnswer(
         request=request,
         number=number,
         created=int(clock()),
@@ -188,7 +188,7 @@ def _stamp(piece: str) -> str:
     return piece.replace("{{now}}", str(time.time_ns() // 1_000_000))
 
 
-def _usage(request: ModelRequest, said: list[str], reason: list[str], calls: list[ToolCall]) -> Usage:
+def _usage(request: ModelRequest, said: list[str], reason: list[str], calls: list[ToolCall]) -> ScriptedUsage:
     thought = tokens("".join(reason)) if reason else 0
     spoken = tokens("".join(said) + "".join(call.arguments for call in calls))
-    return Usage(input=request.tokens, output=spoken + thought, reasoning=thought)
+    return ScriptedUsage(input=request.tokens, output=spoken + thought, reasoning=thought)

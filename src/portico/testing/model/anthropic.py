@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from portico.testing.model.answer import Answer, Frame
-from portico.testing.model.request import Message, ModelRequest, Role, Tool, join
+from portico.testing.model.answer import Frame, ModelAnswer
+from portico.testing.model.request import ModelRequest, RequestMessage, RequestTool, Role, join
 from portico.testing.model.script import Error, Finish
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
@@ -72,25 +72,27 @@ def parse(body: bytes, target: str) -> ModelRequest:
         format="anthropic",
         model=asked.model,
         messages=[part for message in asked.messages for part in _messages(message)],
-        tools=[Tool(name=tool.name, parameters=tool.input_schema or {}) for tool in asked.tools or () if tool.name],
+        tools=[
+            RequestTool(name=tool.name, parameters=tool.input_schema or {}) for tool in asked.tools or () if tool.name
+        ],
         stream=bool(asked.stream),
         schema=shape.schema if shape else None,
     )
 
 
-def _messages(message: _Message) -> Iterator[Message]:
+def _messages(message: _Message) -> Iterator[RequestMessage]:
     """Tool results travel inside user messages, sometimes together with what the user says next."""
     role = _ROLES.get(message.role, "system")
     if isinstance(message.content, str):
-        yield Message(role=role, text=message.content)
+        yield RequestMessage(role=role, text=message.content)
         return
     for block in message.content:
         if block.type.endswith("tool_result"):
-            yield Message(role="tool", text=_text(block.content))
+            yield RequestMessage(role="tool", text=_text(block.content))
     text = join([block.text for block in message.content])
     calls = [block.id or "" for block in message.content if block.type == "tool_use"]
     if text or role == "assistant":
-        yield Message(role=role, text=text, calls=calls)
+        yield RequestMessage(role=role, text=text, calls=calls)
 
 
 def _text(content: str | list[_Block] | dict[str, Any] | None) -> str:
@@ -99,7 +101,7 @@ def _text(content: str | list[_Block] | dict[str, Any] | None) -> str:
     return content if isinstance(content, str) else ""
 
 
-def whole(answer: Answer) -> dict[str, Any]:
+def whole(answer: ModelAnswer) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     if answer.reason:
         content.append({"type": "thinking", "thinking": "".join(answer.reasons()), "signature": _signature(answer)})
@@ -111,7 +113,7 @@ def whole(answer: Answer) -> dict[str, Any]:
     return {**_message(answer, content), "stop_reason": _FINISH[answer.finish], "usage": usage}
 
 
-def stream(answer: Answer) -> Iterator[Frame]:
+def stream(answer: ModelAnswer) -> Iterator[Frame]:
     opened = {**_message(answer, []), "stop_reason": None, "usage": {**_input_usage(answer), "output_tokens": 1}}
     yield _frame({"type": "message_start", "message": opened})
     yield _frame({"type": "ping"})
@@ -127,7 +129,7 @@ def stream(answer: Answer) -> Iterator[Frame]:
     yield _frame({"type": "message_stop"})
 
 
-def _blocks(answer: Answer) -> Iterator[tuple[dict[str, Any], Iterator[dict[str, Any]]]]:
+def _blocks(answer: ModelAnswer) -> Iterator[tuple[dict[str, Any], Iterator[dict[str, Any]]]]:
     if answer.reason:
         yield {"type": "thinking", "thinking": "", "signature": ""}, _thinking(answer)
     if answer.text:
@@ -138,7 +140,7 @@ def _blocks(answer: Answer) -> Iterator[tuple[dict[str, Any], Iterator[dict[str,
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}, deltas
 
 
-def _thinking(answer: Answer) -> Iterator[dict[str, Any]]:
+def _thinking(answer: ModelAnswer) -> Iterator[dict[str, Any]]:
     for piece in answer.reasons():
         yield {"type": "thinking_delta", "thinking": piece}
     yield {"type": "signature_delta", "signature": _signature(answer)}
@@ -149,7 +151,7 @@ def error(error: Error) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": error.message}}
 
 
-def stream_error(answer: Answer, failure: Error) -> bytes:
+def stream_error(answer: ModelAnswer, failure: Error) -> bytes:
     return _frame(error(failure)).data
 
 
@@ -157,7 +159,7 @@ def count_tokens(request: ModelRequest) -> dict[str, Any]:
     return {"input_tokens": request.tokens}
 
 
-def _message(answer: Answer, content: list[dict[str, Any]]) -> dict[str, Any]:
+def _message(answer: ModelAnswer, content: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "id": f"msg_{answer.id}",
         "type": "message",
@@ -168,7 +170,7 @@ def _message(answer: Answer, content: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _input_usage(answer: Answer) -> dict[str, Any]:
+def _input_usage(answer: ModelAnswer) -> dict[str, Any]:
     """Here, unlike elsewhere, what came from the cache is not a part of the input."""
     return {
         "input_tokens": max(0, answer.usage.input - answer.usage.cached),
@@ -177,7 +179,7 @@ def _input_usage(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _signature(answer: Answer) -> str:
+def _signature(answer: ModelAnswer) -> str:
     return f"scripted-{answer.id}"
 
 

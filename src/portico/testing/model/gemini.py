@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from portico.testing.model.answer import Answer, Frame
-from portico.testing.model.request import Message, ModelRequest, Tool, join
+from portico.testing.model.answer import Frame, ModelAnswer
+from portico.testing.model.request import ModelRequest, RequestMessage, RequestTool, join
 from portico.testing.model.script import Error, Finish
 
 _FINISH: dict[Finish, str] = {"stop": "STOP", "tools": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
@@ -86,7 +86,7 @@ def parse(body: bytes, target: str) -> ModelRequest:
         model=model,
         messages=_conversation(asked.contents),
         tools=[
-            Tool(name=found.name, parameters=found.parameters_json_schema or found.parameters or {})
+            RequestTool(name=found.name, parameters=found.parameters_json_schema or found.parameters or {})
             for found in declarations
         ],
         stream=verb == "streamGenerateContent",
@@ -95,21 +95,21 @@ def parse(body: bytes, target: str) -> ModelRequest:
     )
 
 
-def _conversation(contents: list[_Content]) -> list[Message]:
+def _conversation(contents: list[_Content]) -> list[RequestMessage]:
     return [message for content in contents for message in _messages(content)]
 
 
-def _messages(content: _Content) -> Iterator[Message]:
+def _messages(content: _Content) -> Iterator[RequestMessage]:
     text = join([part.text for part in content.parts if not part.thought])
     if content.role == "model":
         calls = [part.function_call.id or "" for part in content.parts if part.function_call]
-        yield Message(role="assistant", text=text, calls=calls)
+        yield RequestMessage(role="assistant", text=text, calls=calls)
         return
     for part in content.parts:
         if part.function_response:
-            yield Message(role="tool", text=_result(part.function_response.response))
+            yield RequestMessage(role="tool", text=_result(part.function_response.response))
     if text:
-        yield Message(role="user", text=text)
+        yield RequestMessage(role="user", text=text)
 
 
 def _result(value: Any) -> str:
@@ -117,7 +117,7 @@ def _result(value: Any) -> str:
     return output if isinstance(output, str) else msgspec.json.encode(value).decode()
 
 
-def whole(answer: Answer) -> dict[str, Any]:
+def whole(answer: ModelAnswer) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     if answer.reason:
         parts.append({"text": "".join(answer.reasons()), "thought": True})
@@ -126,7 +126,7 @@ def whole(answer: Answer) -> dict[str, Any]:
     return _chunk(answer, [*parts, *_calls(answer)], _FINISH[answer.finish])
 
 
-def stream(answer: Answer) -> Iterator[Frame]:
+def stream(answer: ModelAnswer) -> Iterator[Frame]:
     if answer.request.media == "text/event-stream":
         yield from (Frame(_data(chunk), delta) for chunk, delta in _chunks(answer))
         return
@@ -137,21 +137,21 @@ def stream(answer: Answer) -> Iterator[Frame]:
     yield Frame(b"]")
 
 
-def _chunks(answer: Answer) -> Iterator[Frame]:
+def _chunks(answer: ModelAnswer) -> Iterator[Frame]:
     for part in chain(_thoughts(answer), _texts(answer), _calls(answer)):
         yield Frame(msgspec.json.encode(_chunk(answer, [part])), delta=True)
     yield Frame(msgspec.json.encode(_chunk(answer, [{"text": ""}], _FINISH[answer.finish])))
 
 
-def _thoughts(answer: Answer) -> Iterator[dict[str, Any]]:
+def _thoughts(answer: ModelAnswer) -> Iterator[dict[str, Any]]:
     return ({"text": piece, "thought": True} for piece in answer.reasons())
 
 
-def _texts(answer: Answer) -> Iterator[dict[str, Any]]:
+def _texts(answer: ModelAnswer) -> Iterator[dict[str, Any]]:
     return ({"text": piece} for piece in answer.says())
 
 
-def _calls(answer: Answer) -> Iterator[dict[str, Any]]:
+def _calls(answer: ModelAnswer) -> Iterator[dict[str, Any]]:
     for call in answer.calls:
         yield {"functionCall": {"id": call.id, "name": call.name, "args": call.mapping}}
 
@@ -162,7 +162,7 @@ def error(error: Error) -> dict[str, Any]:
     return {"error": {"code": error.status, "message": error.message, "status": status}}
 
 
-def stream_error(answer: Answer, failure: Error) -> bytes:
+def stream_error(answer: ModelAnswer, failure: Error) -> bytes:
     body = msgspec.json.encode(error(failure))
     return _data(body) if answer.request.media == "text/event-stream" else b",\r\n" + body + b"]"
 
@@ -174,7 +174,7 @@ def count_tokens(body: bytes) -> dict[str, Any]:
     return {"totalTokens": request.tokens}
 
 
-def _chunk(answer: Answer, parts: list[dict[str, Any]], finish: str | None = None) -> dict[str, Any]:
+def _chunk(answer: ModelAnswer, parts: list[dict[str, Any]], finish: str | None = None) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     if finish:
         candidate["finishReason"] = finish
@@ -182,7 +182,7 @@ def _chunk(answer: Answer, parts: list[dict[str, Any]], finish: str | None = Non
     return {**chunk, "usageMetadata": _usage(answer)} if finish else chunk
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: ModelAnswer) -> dict[str, Any]:
     usage = answer.usage
     return {
         "promptTokenCount": usage.input,

@@ -6,9 +6,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from portico.testing.model.answer import Answer, Frame, ToolCall
-from portico.testing.model.request import Message, ModelRequest, Role, Tool, join
-from portico.testing.model.script import Error, Finish, Usage
+from portico.testing.model.answer import Frame, ModelAnswer, ToolCall
+from portico.testing.model.request import ModelRequest, RequestMessage, RequestTool, Role, join
+from portico.testing.model.script import Error, Finish, ScriptedUsage
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool", "function": "tool"}
 _FINISH: dict[Finish, str] = {
@@ -75,7 +75,7 @@ def parse(body: bytes, target: str) -> ModelRequest:
         model=asked.model,
         messages=[_message(message) for message in asked.messages],
         tools=[
-            Tool(name=tool.function.name, parameters=tool.function.parameters or {})
+            RequestTool(name=tool.function.name, parameters=tool.function.parameters or {})
             for tool in asked.tools or ()
             if tool.function
         ],
@@ -85,14 +85,14 @@ def parse(body: bytes, target: str) -> ModelRequest:
     )
 
 
-def _message(message: _Message) -> Message:
+def _message(message: _Message) -> RequestMessage:
     content = message.content
     text = content if isinstance(content, str) else join([p if isinstance(p, str) else p.text for p in content or ()])
     calls = [call.id or "" for call in message.tool_calls or ()]
-    return Message(role=_ROLES.get(message.role, "system"), text=text, calls=calls)
+    return RequestMessage(role=_ROLES.get(message.role, "system"), text=text, calls=calls)
 
 
-def whole(answer: Answer) -> dict[str, Any]:
+def whole(answer: ModelAnswer) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": "".join(answer.says()) or None}
     if answer.reason:
         message["reasoning_content"] = "".join(answer.reasons())
@@ -102,7 +102,7 @@ def whole(answer: Answer) -> dict[str, Any]:
     return {**_envelope(answer, "chat.completion"), "choices": [choice], "usage": _usage(answer.usage)}
 
 
-def stream(answer: Answer) -> Iterator[Frame]:
+def stream(answer: ModelAnswer) -> Iterator[Frame]:
     envelope = _envelope(answer, "chat.completion.chunk")
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -129,11 +129,11 @@ def error(error: Error) -> dict[str, Any]:
     return {"error": {"message": error.message, "type": kind, "param": None, "code": error.code or None}}
 
 
-def stream_error(answer: Answer, failure: Error) -> bytes:
+def stream_error(answer: ModelAnswer, failure: Error) -> bytes:
     return _data(error(failure))
 
 
-def _envelope(answer: Answer, kind: Literal["chat.completion", "chat.completion.chunk"]) -> dict[str, Any]:
+def _envelope(answer: ModelAnswer, kind: Literal["chat.completion", "chat.completion.chunk"]) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{answer.id}",
         "object": kind,
@@ -146,7 +146,7 @@ def _call(call: ToolCall, arguments: str) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _usage(usage: ScriptedUsage) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from portico.testing.model import openai_chat
-from portico.testing.model.answer import Answer, Frame, ToolCall
-from portico.testing.model.request import Message, ModelRequest, Role, Tool, join
-from portico.testing.model.script import Error, Usage
+from portico.testing.model.answer import Frame, ModelAnswer, ToolCall
+from portico.testing.model.request import ModelRequest, RequestMessage, RequestTool, Role, join
+from portico.testing.model.script import Error, ScriptedUsage
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 _INCOMPLETE = {"length": "max_output_tokens", "refusal": "content_filter"}
@@ -85,24 +85,24 @@ def _all_tools(declared: list[_Tool], items: list[_Item]) -> Iterator[_Tool]:
         yield from item.tools
 
 
-def _tools(tool: _Tool, namespace: str = "") -> Iterator[Tool]:
+def _tools(tool: _Tool, namespace: str = "") -> Iterator[RequestTool]:
     if tool.type == "namespace":
         for each in tool.tools:
             yield from _tools(each, f"{tool.name}__")
     elif tool.type == _SEARCH:
-        yield Tool(_SEARCH, tool.parameters or {})
+        yield RequestTool(_SEARCH, tool.parameters or {})
     elif tool.name:
-        yield Tool(namespace + tool.name, tool.parameters or {}, tool.type == "custom", namespace)
+        yield RequestTool(namespace + tool.name, tool.parameters or {}, tool.type == "custom", namespace)
 
 
-def _message(item: _Item) -> Message:
+def _message(item: _Item) -> RequestMessage:
     if item.type.endswith("_output"):
-        return Message(role="tool", text=_text(item.output))
+        return RequestMessage(role="tool", text=_text(item.output))
     if item.type.endswith("_call"):
-        return Message(role="assistant", calls=[item.call_id or ""])
+        return RequestMessage(role="assistant", calls=[item.call_id or ""])
     if item.type == "reasoning":
-        return Message(role="assistant")
-    return Message(role=_ROLES.get(item.role, "system"), text=_text(item.content))
+        return RequestMessage(role="assistant")
+    return RequestMessage(role=_ROLES.get(item.role, "system"), text=_text(item.content))
 
 
 def _text(content: str | list[_Part] | dict[str, Any] | None) -> str:
@@ -111,17 +111,17 @@ def _text(content: str | list[_Part] | dict[str, Any] | None) -> str:
     return msgspec.json.encode(content).decode() if isinstance(content, dict) else content or ""
 
 
-def whole(answer: Answer) -> dict[str, Any]:
+def whole(answer: ModelAnswer) -> dict[str, Any]:
     response: dict[str, Any] = [event for event, _ in _events(answer)][-1]["response"]
     return response
 
 
-def stream(answer: Answer) -> Iterator[Frame]:
+def stream(answer: ModelAnswer) -> Iterator[Frame]:
     for sequence, (event, delta) in enumerate(_events(answer)):
         yield Frame(_frame({**event, "sequence_number": sequence}), delta)
 
 
-def _events(answer: Answer) -> Iterator[tuple[Event, bool]]:
+def _events(answer: ModelAnswer) -> Iterator[tuple[Event, bool]]:
     output: list[Event] = []
     yield {"type": "response.created", "response": _response(answer, "in_progress", [])}, False
     yield {"type": "response.in_progress", "response": _response(answer, "in_progress", [])}, False
@@ -138,7 +138,7 @@ def _events(answer: Answer) -> Iterator[tuple[Event, bool]]:
     yield {"type": f"response.{status}", "response": _response(answer, status, output)}, False
 
 
-def _reasoning(answer: Answer, index: int) -> Writing:
+def _reasoning(answer: ModelAnswer, index: int) -> Writing:
     item: Event = {"id": f"rs_{answer.id}", "type": "reasoning", "summary": []}
     where = {"item_id": item["id"], "output_index": index, "summary_index": 0}
     yield {"type": "response.output_item.added", "output_index": index, "item": item}, False
@@ -156,7 +156,7 @@ def _reasoning(answer: Answer, index: int) -> Writing:
     return done
 
 
-def _message_item(answer: Answer, index: int) -> Writing:
+def _message_item(answer: ModelAnswer, index: int) -> Writing:
     item: Event = {"id": f"msg_{answer.id}", "type": "message", "role": "assistant"}
     where = {"item_id": item["id"], "output_index": index, "content_index": 0}
     opened = {**item, "status": "in_progress", "content": []}
@@ -174,7 +174,7 @@ def _message_item(answer: Answer, index: int) -> Writing:
     return done
 
 
-def _named(call: ToolCall, tools: Sequence[Tool]) -> Event:
+def _named(call: ToolCall, tools: Sequence[RequestTool]) -> Event:
     namespace = next((tool.namespace for tool in tools if tool.name == call.name), "")
     if not namespace:
         return {"name": call.name}
@@ -212,12 +212,12 @@ def error(error: Error) -> dict[str, Any]:
     return openai_chat.error(error)
 
 
-def stream_error(answer: Answer, failure: Error) -> bytes:
+def stream_error(answer: ModelAnswer, failure: Error) -> bytes:
     problem = {"code": failure.code or "server_error", "message": failure.message}
     return _frame({"type": "response.failed", "response": {**_response(answer, "failed", []), "error": problem}})
 
 
-def _response(answer: Answer, status: str, output: list[Event]) -> Event:
+def _response(answer: ModelAnswer, status: str, output: list[Event]) -> Event:
     incomplete = {"reason": _INCOMPLETE[answer.finish]} if status == "incomplete" else None
     return {
         "id": f"resp_{answer.id}",
@@ -243,7 +243,7 @@ def _part(text: str) -> Event:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _usage(usage: Usage) -> Event:
+def _usage(usage: ScriptedUsage) -> Event:
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": usage.cached},

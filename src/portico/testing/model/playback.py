@@ -6,7 +6,7 @@ import anyio
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from portico.testing.model.answer import Answer, Format
+from portico.testing.model.answer import Format, ModelAnswer
 from portico.testing.model.script import Error, Step
 
 # Deltas without a gap between them share a write up to this size: one system call per delta would be the bottleneck.
@@ -20,7 +20,7 @@ Outcome = Literal["answered", "failed", "cut", "gone"]
 class Playback:
     """An ASGI response. `outcome` says how it ended: `gone` is a client (or server) that left before the end."""
 
-    def __init__(self, answer: Answer, step: Step, wire: Format, closing: anyio.Event) -> None:
+    def __init__(self, answer: ModelAnswer, step: Step, wire: Format, closing: anyio.Event) -> None:
         self.answer = answer
         self.step = step
         self.wire = wire

@@ -19,13 +19,13 @@ _SEARCH = "_search"
 _REMARKS = ("", "Tool loaded.")  # the second is Claude Code's, beside the result of a search
 
 
-class Message(Struct, frozen=True):
+class RequestMessage(Struct, frozen=True):
     role: Role
     text: str = ""
     calls: Sequence[str] = ()  # ids of the tool calls in an assistant's message
 
 
-class Tool(Struct, frozen=True):
+class RequestTool(Struct, frozen=True):
     name: str
     parameters: dict[str, Any] = {}
     freeform: bool = False  # takes plain text instead of a JSON object
@@ -35,8 +35,8 @@ class Tool(Struct, frozen=True):
 class ModelRequest(Struct, frozen=True, dict=True):
     format: str
     model: str
-    messages: Sequence[Message]
-    tools: Sequence[Tool] = ()
+    messages: Sequence[RequestMessage]
+    tools: Sequence[RequestTool] = ()
     stream: bool = False
     schema: dict[str, Any] | None = None  # the JSON schema that the answer must have
     wants_usage: bool = True  # chat completions stream usage only on demand

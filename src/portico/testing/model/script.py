@@ -26,14 +26,14 @@ Finish = Literal["stop", "tools", "length", "refusal"]
 ToolKind = Literal["execute", "read", "write", "edit"]
 
 
-class Call(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptedCall(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One tool call. The first declared tool that fits wins, over this call and then its alternatives in `or`."""
 
     name: str | list[str] = []
     match: str = ""  # a regular expression on the whole declared name
     kind: ToolKind | None = None  # what the tool does; `args` then use neutral names
     args: dict[str, Any] | str = {}  # a string is sent as it is: broken JSON, or a free-form tool's input
-    alternatives: list["Call"] = msgspec.field(default=[], name="or")
+    alternatives: list["ScriptedCall"] = msgspec.field(default=[], name="or")
     id: str = ""
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class Error(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     after: Count | None = None
 
 
-class Usage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptedUsage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Tokens. `cached` is a part of `input`, `reasoning` a part of `output`. `cost` is in dollars, as gateways tell it
     (chat completions only)."""
 
@@ -76,7 +76,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
     say: str | list[str] = ""  # a string is streamed word by word, a list as exactly these deltas
     reason: str | list[str] = ""
-    calls: list[Call] = []
+    calls: list[ScriptedCall] = []
     repeat: Repeat = 1  # says `say` so many times
     delay: Milliseconds = 0  # before the first byte
     gap: Milliseconds = 0  # after each delta
@@ -85,7 +85,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     hang: bool | Count | None = None  # true: never answer; a number: fall silent after so many deltas
     garbage: Count | None = None  # a frame that is not JSON after so many deltas
     finish: Finish | None = None
-    usage: Usage | None = None
+    usage: ScriptedUsage | None = None
     first: First | None = None
 
     @property
@@ -93,7 +93,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
         return Error(status=self.error) if isinstance(self.error, int) else self.error
 
 
-class Rule(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ModelRule(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The first rule that fits a request answers it; what is not given fits everything."""
 
     steps: Annotated[list[Step], Meta(min_length=1)]
@@ -116,14 +116,14 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 class Script(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A server's own script: rules come before what a prompt brings along, `default` after it."""
 
-    rules: list[Rule] = []
+    rules: list[ModelRule] = []
     default: list[Step] = []
     models: list[str] = msgspec.field(default_factory=lambda: ["scripted"])
 
     @classmethod
     def of(cls, *steps: Step) -> Self:
         """A script that answers every turn with these steps."""
-        return cls(rules=[Rule(steps=list(steps))])
+        return cls(rules=[ModelRule(steps=list(steps))])
 
 
 class Found(NamedTuple):

@@ -7,8 +7,8 @@ and the same step answers the next request.
 import re
 
 from portico.testing.model.request import ModelRequest
-from portico.testing.model.script import Call
-from portico.testing.model.tools import Choice
+from portico.testing.model.script import ScriptedCall
+from portico.testing.model.tools import ToolChoice
 
 SEARCHES = ("tool_search", "ToolSearch")
 BRIDGE = "tool_call"
@@ -17,17 +17,17 @@ _WORD = re.compile(r"\w{3,}")
 _NAME = re.compile(r'"name":\s*"([\w.-]+)"')
 
 
-def look_for(call: Call, request: ModelRequest) -> Choice | None:
+def look_for(call: ScriptedCall, request: ModelRequest) -> ToolChoice | None:
     """Once in a turn for one step: what it did not find is not there."""
     name = next((tool.name for tool in request.tools if tool.name in SEARCHES), None)
     words = _WORD.findall(call.match)
     if name is None or not words or request.searched:
         return None
-    return Choice(name, {"query": " ".join(words)})
+    return ToolChoice(name, {"query": " ".join(words)})
 
 
-def call_found(call: Call, request: ModelRequest) -> Choice | None:
+def call_found(call: ScriptedCall, request: ModelRequest) -> ToolChoice | None:
     if not call.match or all(tool.name != BRIDGE for tool in request.tools):
         return None
     found = [name for name in _NAME.findall(request.result) if re.fullmatch(call.match, name)]
-    return Choice(BRIDGE, {"name": found[0], "arguments": call.args}) if found else None
+    return ToolChoice(BRIDGE, {"name": found[0], "arguments": call.args}) if found else None

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 from typing import Any, NamedTuple
 
-from portico.testing.model.request import Tool
-from portico.testing.model.script import Call, ToolKind
+from portico.testing.model.request import RequestTool
+from portico.testing.model.script import ScriptedCall, ToolKind
 
 # Names seen in real agents, the most telling first.
 NAMES: dict[ToolKind, tuple[str, ...]] = {
@@ -38,29 +38,29 @@ PATCH = "apply_patch"
 """Codex writes and edits by a patch, as free text."""
 
 
-class Choice(NamedTuple):
+class ToolChoice(NamedTuple):
     name: str
     args: dict[str, Any] | str
     freeform: bool = False
 
 
-def choose(call: Call, tools: Sequence[Tool]) -> Choice | None:
+def choose(call: ScriptedCall, tools: Sequence[RequestTool]) -> ToolChoice | None:
     """The tool to call; None if nothing fits. A plain name that nobody declares is called all the same: a model may."""
     for wanted in (call, *call.alternatives):
         args = wanted.args or call.args
         for tool in _fitting(wanted, tools):
             if wanted.kind is None or isinstance(args, str):
-                return Choice(tool.name, args, tool.freeform)
+                return ToolChoice(tool.name, args, tool.freeform)
             if tool.freeform:
-                return Choice(tool.name, patch(wanted.kind, args), freeform=True)
-            return Choice(tool.name, _translate(args, tool.parameters), tool.freeform)
+                return ToolChoice(tool.name, patch(wanted.kind, args), freeform=True)
+            return ToolChoice(tool.name, _translate(args, tool.parameters), tool.freeform)
     if call.kind == "read" and isinstance(call.args, dict):  # Codex reads with its shell
-        return choose(Call(kind="execute", args={"command": f"cat {quote(str(call.args.get('path')))}"}), tools)
+        return choose(ScriptedCall(kind="execute", args={"command": f"cat {quote(str(call.args.get('path')))}"}), tools)
     names = _names(call)
-    return Choice(names[0], call.args) if names else None
+    return ToolChoice(names[0], call.args) if names else None
 
 
-def _fitting(call: Call, tools: Sequence[Tool]) -> Iterator[Tool]:
+def _fitting(call: ScriptedCall, tools: Sequence[RequestTool]) -> Iterator[RequestTool]:
     for name in _names(call):
         yield from (tool for tool in tools if tool.name == name)
     if call.match:
@@ -73,7 +73,7 @@ def _fitting(call: Call, tools: Sequence[Tool]) -> Iterator[Tool]:
             yield from (tool for tool in tools if tool.freeform and tool.name == PATCH)
 
 
-def _names(call: Call) -> list[str]:
+def _names(call: ScriptedCall) -> list[str]:
     return [call.name] if isinstance(call.name, str) else call.name
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from portico import commands as c
-from portico.changes.room import captures_of
+from portico.changes.component import captures_of
 from portico.doors.ahp.act import reported_edits
 from portico.doors.ahp.act.command import Method, text
 from portico.doors.ahp.view import names, parts

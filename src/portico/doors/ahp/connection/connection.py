@@ -441,7 +441,7 @@ class Connection:
         self._out.append(message)
         self._out_bytes += len(message)
         if self._out_bytes > limits.FOLLOWER_BYTES and len(self._out) > 1:
-            self._flush()  # a burst within one breath is no sign of a slow client
+            self._flush()  # a burst within one tick is no sign of a slow client
             if self._out_bytes > limits.FOLLOWER_BYTES:
                 self._out.clear()
                 self.end(TOO_SLOW, "This client fell too far behind. Reconnect: nothing is lost.")

@@ -1,6 +1,6 @@
 """From a record to the frames that the hearers of one target get.
 
-A teller lives for one breath: a batch that passes, or a replay that is put together. What cannot change meanwhile (the
+An encoder lives for one pass: a batch that passes, or a replay that is put together. What cannot change meanwhile (the
 target's name, the states the records belong to) is looked up once, however many records there are.
 """
 

@@ -209,7 +209,7 @@ def _last(params: Json) -> int | None:
 
 
 def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:
-    """State and subscription in one breath: nothing comes between them."""
+    """State and subscription in one step: nothing comes between them."""
     state = connection.broker.snapshot(target, connection.dialect, connection.view, last)
     connection.subscribe(target, name)
     of = connection.broker.state(target.ident) if connection.shows_apps and target.kind == "session" else None

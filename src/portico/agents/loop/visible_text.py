@@ -9,7 +9,7 @@ Form = Literal["chat", "native", "text"]
 """An answer as it is; beside native calls, an answer or a call in disguise; a JSON step."""
 
 
-class Prose:
+class VisibleText:
     """One step's words."""
 
     def __init__(self, turn: Turn, key: str) -> None:

@@ -16,7 +16,7 @@ _LAST_WORD_SECONDS = 1.0
 """How long a client that takes nothing may hold up the end of its connection."""
 
 
-class Ending:
+class StreamEnd:
     """Knows how far an answer has come, so that a connection ended from here ends as its protocol wants it."""
 
     def __init__(self, scope: Scope, send: Send) -> None:

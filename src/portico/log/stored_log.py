@@ -63,7 +63,7 @@ class StoredLog(GroupCommit):
     async def follow(self, *channels: Channel, after: int = 0, follower: Follower | None = None) -> AsyncIterator[Page]:
         by_seq = follower is not None or len(channels) != 1
         follower = follower or Follower(channels or None)
-        while True:  # replay until there is nothing left, and join the live ones in the same breath
+        while True:  # replay until there is nothing left, and join the live ones in the same tick
             mark = self._seq if by_seq else self.head(channels[0])
             if after >= mark or follower.channels == {}:
                 self.attach(follower)

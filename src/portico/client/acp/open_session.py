@@ -34,7 +34,7 @@ logger = logging.getLogger("portico.acp")
 _STOP_REASONS: dict[Outcome, str] = {"completed": "end_turn", "cancelled": "cancelled"}
 
 
-class AttachedSession:
+class OpenSession:
     def __init__(self, editor: Editor, client: Client, session: str, options: SessionOptions) -> None:
         self.options = options
         self._editor = editor

@@ -18,7 +18,7 @@ _OWN_PAGE = re.compile(r"/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", 
 """Where a login may lead: a page of ours, never a stranger's, and never the API, where a GET can change something."""
 
 
-class Landing(NamedTuple):
+class LoginRedirect(NamedTuple):
     address: str
     cookie: str
 
@@ -29,15 +29,15 @@ def root(request: Request) -> str:
     return found
 
 
-def landing(gate: Gate, request: Request, found: Caller, wanted: str) -> Landing:
+def landing(gate: Gate, request: Request, found: Caller, wanted: str) -> LoginRedirect:
     cookie = gate.tokens.cookie(found)
     page = wanted.removeprefix(root(request))
     lands = page if _OWN_PAGE.fullmatch(page) else WORKBENCH
     # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
-    return Landing(f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}", cookie)
+    return LoginRedirect(f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}", cookie)
 
 
-def log_in(gate: Gate, request: Request, answer: Response, where: Landing) -> None:
+def log_in(gate: Gate, request: Request, answer: Response, where: LoginRedirect) -> None:
     answer.set_cookie(
         gate.heads.cookie_of(request.scope),
         where.cookie,

@@ -51,7 +51,7 @@ class Peer(Struct):
         )  # fmt: skip
 
 
-class Roster:
+class HostTables:
     def __init__(self, log: PostgresLog) -> None:
         self._log = log
 

@@ -22,7 +22,7 @@ YES_OR_NO: list[Json] = [
 ]
 
 
-class Opinions:
+class JudgeChecks:
     def __init__(self, sessions: TaskSessions, task: str) -> None:
         self._sessions = sessions
         self._task = task

@@ -20,9 +20,9 @@ from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, TurnState
 from portico.host.turn import Turn
 from portico.settings import BudgetSettings
-from portico.usage.book import UsageBook
 from portico.usage.lineage import Lineages
 from portico.usage.prices import TokenUse, dollars
+from portico.usage.usage_index import UsageIndex
 
 SHARED = ("day/", "month/")
 """How the keys of budgets begin that more than one conversation depends on."""
@@ -30,7 +30,7 @@ _DAYS = 31
 """A month at most."""
 
 
-class Held(NamedTuple):
+class AppliedBudget(NamedTuple):
     """One budget that counts for a turn."""
 
     key: str
@@ -46,52 +46,52 @@ class Held(NamedTuple):
 class Ledger:
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._book = UsageBook(host)
+        self._book = UsageIndex(host)
         self.lineages = Lineages(host)
 
-    async def held(self, turn: Turn, rules: dict[str, Budget]) -> list[Held]:
+    async def held(self, turn: Turn, rules: dict[str, Budget]) -> list[AppliedBudget]:
         """Those with a bound, the narrowest first."""
         found = [*self._of_family(turn, rules), *await self._of_origin(turn.session, rules)]
         return [each for each in found if each.budget != Budget()]
 
-    def _of_family(self, turn: Turn, rules: dict[str, Budget]) -> Iterable[Held]:
+    def _of_family(self, turn: Turn, rules: dict[str, Budget]) -> Iterable[AppliedBudget]:
         session: Session | None = turn.session
         ident, words = turn.id, "this"
         while session is not None:
             whole = partial(self._of_session, session, None)
             key, of_turn = f"turn/{session.id}/{ident}", partial(self._of_session, session, ident)
-            yield Held(key, f"{words} turn", rules.get("turn", Budget()), of_turn)
-            yield Held(f"session/{session.id}", f"{words} session", rules.get("session", Budget()), whole)
+            yield AppliedBudget(key, f"{words} turn", rules.get("turn", Budget()), of_turn)
+            yield AppliedBudget(f"session/{session.id}", f"{words} session", rules.get("session", Budget()), whole)
             own = read_budget(session.state.config.get(BUDGET), "config.budget") if session.loaded else Budget()
-            yield Held(f"own/{session.id}", f"{words} session", own, whole)
+            yield AppliedBudget(f"own/{session.id}", f"{words} session", own, whole)
             origin = session.summary.origin
             if origin is None or origin.kind != "agent" or origin.turn is None:
                 return
             session, ident, words = self._host.find(origin.session), origin.turn, "the parent's"
 
-    async def _of_origin(self, session: Session, rules: dict[str, Budget]) -> list[Held]:
+    async def _of_origin(self, session: Session, rules: dict[str, Budget]) -> list[AppliedBudget]:
         lineage = await self.lineages.of(session)
-        found: list[Held] = []
+        found: list[AppliedBudget] = []
         if lineage.job:
             spent = partial(self._of_sessions, partial(self.lineages.sessions_of, lineage, whole_run=False))
-            found.append(Held(f"job/{lineage.job}", "this job", rules.get("job", Budget()), spent, "job"))
-            found.append(Held(f"entry/{lineage.job}", "this job", lineage.job_budget, spent, "job"))
+            found.append(AppliedBudget(f"job/{lineage.job}", "this job", rules.get("job", Budget()), spent, "job"))
+            found.append(AppliedBudget(f"entry/{lineage.job}", "this job", lineage.job_budget, spent, "job"))
         if lineage.run:
             spent = partial(self._of_sessions, partial(self.lineages.sessions_of, lineage, whole_run=True))
             about = f"this run of {lineage.automation or 'an automation'}"
-            found.append(Held(f"run/{lineage.run}", about, rules.get("automation", Budget()), spent, "run"))
-            found.append(Held(f"plan/{lineage.run}", about, lineage.run_budget, spent, "run"))
+            found.append(AppliedBudget(f"run/{lineage.run}", about, rules.get("automation", Budget()), spent, "run"))
+            found.append(AppliedBudget(f"plan/{lineage.run}", about, lineage.run_budget, spent, "run"))
         return [*found, *self._of_days(lineage.spender, rules)]
 
-    def _of_days(self, spender: str, rules: dict[str, Budget]) -> Iterable[Held]:
+    def _of_days(self, spender: str, rules: dict[str, Budget]) -> Iterable[AppliedBudget]:
         today = datetime.fromtimestamp(self._host.now() / 1000).strftime("%Y-%m-%d")
         for kind, period, words in (("day", today, "today"), ("month", today[:7], "this month")):
             budget = rules.get(f"{kind}/{spender}", rules.get(f"person_{kind}", Budget()))
             if spender:
                 key, spent = f"{kind}/{period}/{spender}", partial(self._of_host, period, spender)
-                yield Held(key, f"{spender} {words}", budget, spent)
+                yield AppliedBudget(key, f"{spender} {words}", budget, spent)
             spent = partial(self._of_host, period)
-            yield Held(f"{kind}/{period}", f"{words} on this host", rules.get(kind, Budget()), spent)
+            yield AppliedBudget(f"{kind}/{period}", f"{words} on this host", rules.get(kind, Budget()), spent)
 
     # -- what was spent ------------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class Grants(dict[str, Grant]):
                 await self.revoke(ident, by="expired")
 
 
-class Shared:
+class SharedState:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self.lock = asyncio.Lock()

@@ -38,7 +38,7 @@ class HeaderIdentity(NamedTuple):
     """The page key that belongs to the cookie is there, too."""
 
 
-class Head:
+class RequestHead:
     def __init__(self, raw: RawHeaders, cookie_name: str) -> None:
         self.size = sum(len(name) + len(value) + 4 for name, value in raw)
         self._values: dict[bytes, bytes] = {}
@@ -96,19 +96,19 @@ class Head:
         return morsel.value if morsel else None
 
 
-class Heads:
+class RequestHeads:
     """Those of the last few hundred clients."""
 
     def __init__(self, cookie: str) -> None:
         self._cookie = cookie
-        self._known = Cache[tuple[object, ...], Head](_REMEMBERED)
+        self._known = Cache[tuple[object, ...], RequestHead](_REMEMBERED)
 
-    def of(self, scope: Scope) -> Head:
+    def of(self, scope: Scope) -> RequestHead:
         raw: RawHeaders = scope["headers"]
         key = (scope["scheme"], scope.get(ROOT), *raw)
         head = self._known.get(key)
         if head is None:
-            head = Head(raw, self.cookie_of(scope))
+            head = RequestHead(raw, self.cookie_of(scope))
             if head.size <= _REMEMBERED_BYTES:
                 self._known[key] = head
         return head

@@ -19,7 +19,7 @@ from portico.usage.prices import TokenUse, dollars
 from portico.usage.shapes import UsageRow
 
 
-class UsageBook:
+class UsageIndex:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._lineages = Lineages(host)
