@@ -52,16 +52,17 @@ class AutomationFeed:
         state = self._broker.automations.store.automations.get(ident) if self._broker.automations is not None else None
         if state is not None:
             self._names[ident] = view.uri_of(state)
-            self._say(CATALOGUE, Outgoing("set", {"automation": self.entry(state)}))
+            if self._broker.hearers(CATALOGUE):  # an entry has fifty runs, and hooks come in thousands
+                self._say(CATALOGUE, Outgoing("set", {"automation": self.entry(state)}))
         elif ident in self._names:
             self._gone = [*self._gone[-_GONE:], self._names.pop(ident)]
             self._say(CATALOGUE, Outgoing("removed", {"resource": self._gone[-1]}))
 
     def _tell_run(self, ident: str, event: e.Event) -> None:
         run = self._broker.automations.store.runs.get(ident) if self._broker.automations is not None else None
-        if run is None:
-            return
         target = Target("run", ident)
+        if run is None or not self._broker.hearers(target):
+            return
         self._say(target, Outgoing("lifecycleChanged", {"lifecycle": view.lifecycle(run)}))
         session = view.session_of(self._broker.host, run)
         if isinstance(event, e.RunStarted) and session:
