@@ -205,5 +205,6 @@ def _session(prompt: e.PromptAction, claimed: e.RunClaimed) -> c.StartSession:
         cwd=folder_of(prompt.cwd) or None,
         title=prompt.title or claimed.name,
         config=prompt.config,
+        model_config=prompt.model_config,
         worktree=c.Isolation(base=prompt.base) if prompt.worktree else False,
     )

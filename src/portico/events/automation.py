@@ -89,6 +89,8 @@ class PromptAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """A git worktree of its own."""
     base: str = "HEAD"
     """Where that worktree starts."""
+    model_config: Json = {}
+    """How the model is to work, such as how long it thinks."""
 
 
 class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

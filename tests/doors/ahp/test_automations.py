@@ -94,6 +94,18 @@ async def test_a_client_makes_changes_and_removes_one(
     [
         ("https://x", {}, "ahp-automation:/"),
         (MINE, {"message": {"text": "x", "origin": {"kind": "user"}}}, "origin"),
+        (MINE, {"session": {"workingDirectories": ["file:///a", "file:///b"]}}, "one folder"),
+        (
+            MINE,
+            {
+                "message": {
+                    "text": "x",
+                    "origin": {"kind": "automation"},
+                    "attachments": [{"type": "simple", "label": "x"}],
+                }
+            },
+            "a text and one folder",
+        ),
         (MINE, {"triggers": scheduled("@daily")}, "five fields"),
         (MINE, {"triggers": scheduled("61 * * * *")}, ""),
         (MINE, {"triggers": [*scheduled(), *scheduled()]}, "one trigger"),
@@ -157,6 +169,25 @@ async def test_the_first_message_of_a_run_says_where_it_comes_from(
     await watcher.subscribe(chat := uri.default_chat(session))
     await watcher.wait(lambda: watcher.states[chat].get("activeTurn"))
     assert watcher.states[chat]["activeTurn"]["message"] == {"text": "hold", "origin": {"kind": kind}}
+
+
+async def test_a_run_thinks_as_long_as_was_chosen_and_a_choice_can_be_taken_back(
+    connect: Connect, served: Served, automations: Automations
+) -> None:
+    """What was chosen with the model was shown and not used, and a model that was taken away stayed."""
+    client = await begin(connect, "1.0.0")
+    chosen = {"id": "gpt-5.2", "config": {"reasoningEffort": "high"}}
+    await create(client, session={"provider": "scripted", "model": chosen})
+    await client.request("runAutomation", channel=CATALOGUE, automation=MINE, requestId="r1")
+    await client.wait(partial(done, client, 1))
+    [summary] = served.host.list()
+    assert (summary.model, summary.model_config) == ("gpt-5.2", {"reasoningEffort": "high"})
+    changes = {"session": {"provider": "scripted"}}
+    await client.act(CATALOGUE, "automation/updateRequested", resource=MINE, changes=changes)
+    await client.wait(lambda: entries(client)[MINE]["definition"]["session"] == changes["session"])
+    [state] = automations.store.automations.values()
+    assert state.plan.prompt is not None
+    assert (state.plan.prompt.model, state.plan.prompt.model_config) == ("", {})
 
 
 def done(client: WireClient, number: int) -> bool:

@@ -6,7 +6,6 @@ until they see just what they asked for. One that was written elsewhere is descr
 
 import re
 
-import msgspec
 from msgspec.structs import replace
 
 from portico.automation.decide import stop_time
@@ -80,7 +79,8 @@ def _described(of: AutomationState, folder: str) -> Json:
     session: Json = {}
     if plan.prompt is not None:
         session |= {"provider": plan.prompt.agent} if plan.prompt.agent else {}
-        session |= {"model": {"id": plan.prompt.model}} if plan.prompt.model else {}
+        config = {"config": plan.prompt.model_config} if plan.prompt.model_config else {}
+        session |= {"model": {"id": plan.prompt.model, **config}} if plan.prompt.model else {}
         session |= {"config": plan.prompt.config} if plan.prompt.config else {}
     cwd = (action.cwd if action is not None else "") or ("" if "provider" in session else folder)
     session |= {"workingDirectories": [names.file_uri(cwd)]} if cwd else {}
@@ -109,8 +109,11 @@ def changed(plan: AutomationPlan, shown: Json, wanted: Json) -> AutomationPlan:
     before, after = plan_of(shown), plan_of(wanted)
     assert before.prompt is not None
     fields: Json = {name: getattr(after, name) for name in _SAID if getattr(before, name) != getattr(after, name)}
-    said = msgspec.to_builtins(after.prompt)
-    said = {name: value for name, value in said.items() if value != getattr(before.prompt, name)}
+    said: Json = {
+        name: value
+        for name in PromptAction.__struct_fields__
+        if (value := getattr(after.prompt, name)) != getattr(before.prompt, name)
+    }
     if plan.prompt is not None:
         if plan.prompt.title != before.prompt.title:
             said.pop("title", None)
@@ -130,11 +133,14 @@ def plan_of(said: Json) -> AutomationPlan:
     if not isinstance(message.get("text"), str) or not isinstance(said.get("title"), str):
         raise BadRequest("A definition has a 'title' and a message with 'text'.", field="definition.message.text")
     folders = session.get("workingDirectories") or []
-    model = _object(session, "model").get("id") or _object(message, "model").get("id") or ""
+    if message.get("attachments") or (isinstance(folders, list) and len(folders) > 1):
+        raise BadRequest("An automation here has a text and one folder.", field="definition.message.attachments")
+    model = _object(session, "model") or _object(message, "model")
     prompt = PromptAction(
         text=message["text"],
         agent=str(session.get("provider") or ""),
-        model=str(model),
+        model=str(model.get("id") or ""),
+        model_config=_object(model, "config"),
         cwd=names.folder_of(str(folders[0])) if isinstance(folders, list) and folders else "",
         title=said["title"],
         config=_object(session, "config"),
