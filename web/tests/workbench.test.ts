@@ -60,7 +60,7 @@ describe("the list", () => {
   test("a job says what its step does, and goes where its most urgent step belongs", () => {
     expect(entryOfJob(job, [])).toMatchObject({ state: "work", line: "Working on draft", steps: ["done", "work"] });
     const asking = row({ id: "s2", by: "task:task-2", status: "waiting" }, { activity: "Wants to open a page", waiting: [{ id: "a", kind: "approval", text: "" }] });
-    expect(entryOfJob(job, [asking])).toMatchObject({ state: "need", line: "draft: wants to open a page", steps: ["done", "need"] });
+    expect(entryOfJob(job, [asking])).toMatchObject({ state: "need", line: "draft wants to open a page", steps: ["done", "need"] });
     expect(entryOfJob({ ...job, status: "failed", reason: "2 of 9 checks" }, [])).toMatchObject({ state: "failed", line: "Failed: 2 of 9 checks" });
   });
 

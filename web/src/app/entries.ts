@@ -141,7 +141,7 @@ export function entryOfJob(job: JobRow, sessions: Row[]): Entry {
   const state: State = asking ? (asking.waiting?.[0]?.kind === "question" ? "ask" : "need") : JOB_STATES[job.status];
   const current = asking ? running.get(asking.session.by ?? "") : [...running.values()].at(-1);
   const steps = works.map(({ task, status }): Step => (asking?.session.by === `task:${task}` ? "need" : status === "running" ? "work" : status === "succeeded" ? "done" : "failed"));
-  const line = asking ? `${current?.name}: ${lower(asking.activity ?? "")}` : jobLine(job, current?.name);
+  const line = asking ? `${current?.name} ${lower(asking.activity ?? "")}` : jobLine(job, current?.name);
   return {
     key: `j/${job.id}`,
     kind: "job",
