@@ -39,6 +39,9 @@ TERMINALS: list[tuple[Json, str]] = [
         )
         for each in ENVIRONMENTS
     ),
+    # An environment of another shape was an error of ours.
+    ({"command": "git", "args": ["status"], "env": {"LD_PRELOAD": "./x"}}, "LD_PRELOAD=./x git status"),
+    ({"command": "git", "args": ["status"], "env": ["PATH=."]}, "env=PATH=. git status"),
     ({"command": "git", "args": ["status", "--porcelain"]}, "git status --porcelain"),
     ({"command": "git", "args": ["status;touch pwned"]}, "git 'status;touch pwned'"),
     ({"command": "git status; touch pwned"}, "git status; touch pwned"),

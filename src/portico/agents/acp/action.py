@@ -39,7 +39,7 @@ def terminal_action(params: Json, jail: Jail) -> Action:
     """Of `terminal/create`. The folder is inside the session's, or this is refused."""
     program, arguments = str(params.get("command", "")), [str(each) for each in params.get("args") or []]
     folder = str(jail.resolve(str(params.get("cwd") or jail.root)))
-    env = {str(each.get("name")): str(each.get("value")) for each in params.get("env") or []}
+    env = _variables(params.get("env") or {})
     # Some agents send a whole shell line as the command.
     line = [program, *arguments] if arguments or (program and " " not in program) else program
     return command(line, cwd=folder, env=env)
