@@ -50,6 +50,7 @@ def test_admins_of_the_settings_are_admins_and_tokens_tell_what_they_may(host: H
         with httpx.Client(base_url=host.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as client:
             me, people = client.get("/v1/people/me").json(), client.get("/v1/people")
             assert (me["admin"], sorted(listed[name])) == (name == "cid", me["scopes"])
+            assert [each["scopes"] for each in me["tokens"]] == [listed[name]]
             refused = "'ann' or the token 't' has no scope 'admin'; make a token that has it, or ask an admin for it."
             assert people.json().get("error") == (None if name == "cid" else refused)
     wrong = inside(home, "sessions", "share", "session-1", "ann", "--right", "own")

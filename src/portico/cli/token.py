@@ -4,13 +4,11 @@ import sys
 from typing import Annotated
 
 import typer
-from msgspec.structs import replace
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, when
 from portico.doors.route import SCOPES
 from portico.home import Home
-from portico.people.identity import NamedToken, new_token, read_tokens, read_uses, revoke_token
-from portico.people.people import read_people
+from portico.people.identity import NamedToken, effective_tokens, new_token, read_uses, revoke_token
 
 PersonOption = Annotated[str, typer.Option(help="Whose it is; without it the host's own, which sees everything.")]
 
@@ -42,8 +40,7 @@ def list_tokens(as_json: JsonFlag = False, home: HomeOption = None) -> None:
     Example: portico token list
     """
     place = Home.default(home)
-    people = {each.name: each.scopes for each in read_people(place)}
-    found, uses = [_within(each, people) for each in read_tokens(place)], read_uses(place)
+    found, uses = effective_tokens(place), read_uses(place)
     if as_json:
         print_json([_told(each, uses) for each in found])
         return
@@ -53,12 +50,6 @@ def list_tokens(as_json: JsonFlag = False, home: HomeOption = None) -> None:
     ]
     empty = "Only the owner's token. Make another: portico token new NAME"
     print_table(["name", "scopes", "person", "created", "expires", "last used"], rows, empty)
-
-
-def _within(token: NamedToken, people: dict[str, list[str]]) -> NamedToken:
-    """A person's token may do no more than they."""
-    allowed = people.get(token.person, []) if token.person else token.scopes
-    return replace(token, scopes=[scope for scope in token.scopes if scope in allowed])
 
 
 def _told(token: NamedToken, uses: dict[str, int]) -> dict[str, object]:

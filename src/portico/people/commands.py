@@ -8,14 +8,14 @@ from portico.commands import Caller
 from portico.errors import BadRequest, Forbidden, NotFound
 from portico.home import Home
 from portico.host.host import Host
-from portico.people.identity import NamedToken, new_token, read_tokens, remove_person, revoke_token
+from portico.people.identity import NamedToken, effective_tokens, new_token, read_tokens, remove_person, revoke_token
 from portico.people.people import add_person, check_scopes, read_people
 from portico.people.quotas import Quotas
 from portico.people.retention import DAY_MS, Retention
 
 
 def own_tokens(home: Home, who: Caller) -> list[NamedToken]:
-    mine = [each for each in read_tokens(home) if each.person == who.person]
+    mine = [each for each in effective_tokens(home) if each.person == who.person]
     return [each for each in mine if who.person and not each.expired]
 
 

@@ -228,6 +228,15 @@ def read_tokens(home: Home) -> list[NamedToken]:
         raise BadRequest(f"{str(home.tokens_path)!r} is not valid: {error}. Remove it to start anew.") from error
 
 
+def effective_tokens(home: Home) -> list[NamedToken]:
+    """With what they really allow: a person's token may do no more than they may."""
+    people, found = {each.name: each.scopes for each in read_people(home)}, read_tokens(home)
+    for each in found:
+        if each.person:
+            each.scopes = [scope for scope in each.scopes if scope in people.get(each.person, ())]
+    return found
+
+
 def new_token(home: Home, name: str, scopes: list[str], person: str = "", *, days: float | None = None) -> str:
     """Makes a named token and returns it; this is the only time it can be seen."""
     if not name or len(name) > 64 or not name.replace("-", "").replace("_", "").isalnum():
