@@ -1,6 +1,6 @@
 """What is known of a job: a fold over its channel. Lists show the summary; a restart needs the journal."""
 
-from itertools import takewhile
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -76,7 +76,11 @@ class JobState(Struct):
     input: str = ""
     runs: dict[str, WorkAttempt] = {}
     values: dict[str, dict[str, str]] = {}
-    """What works have left for later ones, by path and name, in the order in which it was recorded."""
+    """What works have left for later ones, by path and name."""
+    latest: dict[str, dict[str, str]] = {}
+    """The latest value of each name at or below a path: a job of 10,000 works would search all of them for each."""
+    leaves: dict[int, Leaf] = {}
+    """The works of the tree by their number, when somebody has asked for one."""
     stopping: str | None = None
     """Who cancels it."""
     suspended: bool = False
@@ -87,20 +91,26 @@ class JobState(Struct):
         return self.entry.jobs[self.summary.name]
 
     def leaf(self, work: int) -> Leaf:
-        return next(leaf for leaf in leaves_of(self.job.work) if leaf.work_id_in_job == work)
+        if not self.leaves:
+            self.leaves = {leaf.work_id_in_job: leaf for leaf in leaves_of(self.job.work)}
+        return self.leaves[work]
+
+    def keep(self, path: str, name: str, value: str) -> None:
+        self.values.setdefault(path, {})[name] = value
+        for place in _up_from(path) if path != HOOKS else ():
+            self.latest.setdefault(place, {})[name] = value
 
     def seen_from(self, path: str) -> dict[str, str]:
         """The values that the work at this path sees. Of several with one name the nearest counts, so that the lanes of
         an Each never see each other's; of equally near ones the latest."""
-        found: dict[str, tuple[int, str]] = {}
-        for place, values in self.values.items():
-            if place == HOOKS:
-                continue
-            near = _common(place, path)
-            for name, value in values.items():
-                if near >= found.get(name, (0, ""))[0] and (name != ITEM or _below(path, place)):
-                    found[name] = (near, value)
-        return {name: value for name, (_, value) in found.items() if name != ITEMS}
+        found: dict[str, str] = {}
+        for place in _up_from(path):
+            for name, value in self.latest.get(place, {}).items():
+                if name not in (ITEM, ITEMS):
+                    found.setdefault(name, value)
+            if ITEM in self.values.get(place, {}):
+                found.setdefault(ITEM, self.values[place][ITEM])
+        return found
 
     @property
     def open(self) -> dict[str, WorkAttempt]:
@@ -115,14 +125,10 @@ class JobState(Struct):
         ]
 
 
-def _below(path: str, place: str) -> bool:
-    return _common(path, place) == len(steps_of(place))
-
-
-def _common(one: str, other: str) -> int:
-    """How many steps two paths share."""
-    pairs = zip(steps_of(one), steps_of(other), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+def _up_from(path: str) -> Iterator[str]:
+    """The path itself, and what it lies in, up to the root."""
+    steps = steps_of(path)
+    return ("".join(steps[:count]) for count in range(len(steps), 0, -1))
 
 
 def begin(event: e.JobStarted, time: int) -> JobState:
@@ -139,7 +145,9 @@ def begin(event: e.JobStarted, time: int) -> JobState:
     state = JobState(summary, msgspec.convert(event.entry, Entry), event.input)
     for path, succeeded in event.done.items():
         state.runs[path] = WorkAttempt(-1, "", 1, "succeeded" if succeeded else "failed")
-    state.values = {path: dict(values) for path, values in event.values.items()}
+    for path, values in event.values.items():
+        for name, value in values.items():
+            state.keep(path, name, value)
     return state
 
 
@@ -160,8 +168,7 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
                 run.crashes += event.outcome == "interrupted" and not state.suspended
             _ended(summary, event, time)
         case e.JobValue():
-            values = state.values.pop(event.path, {})  # the latest stands last
-            state.values[event.path] = {**values, event.name: event.value}
+            state.keep(event.path, event.name, event.value)
         case e.JobDecided():
             summary.reason = event.reason
         case e.JobWaiting():
