@@ -15,7 +15,7 @@ PUBLISHED = {"Model", "Check"}
 METAPHORS = re.compile(r"\b(house|deeds?|tellers?|breath|retelling|patience|strike)\b")
 OLD_NAMES = {"docs/guide/upgrade.md"}
 """Says what things were called."""
-TEXTS = ("src/portico/**/*.py", "docs/**/*.md", "*.md")
+TEXTS = ("src/portico/**/*.py", "web/src/**/*.ts", "docs/**/*.md", "*.md")
 
 
 def test_a_class_name_is_that_of_one_class() -> None:
@@ -31,7 +31,7 @@ def test_a_class_name_is_that_of_one_class() -> None:
 def test_no_file_is_named_after_what_was_done() -> None:
     """`stored.py`, `held.py`, `spoken.py`: whoever searches for what is inside does not find it."""
     nouns = {"feed", "markdown", "speed", "token", "scripted"}  # the last is the agent's name
-    stems = {path.stem for path in modules()}
+    stems = {path.stem for path in (*modules(), *(REPOSITORY / "web/src").rglob("*.ts"))}
     assert {stem for stem in stems - nouns if re.fullmatch(r"[a-z]+(ed|ten|ken|told|held|kept|wn)", stem)} == set()
 
 

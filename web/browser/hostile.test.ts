@@ -119,7 +119,7 @@ async function attacks({ target, socket, session }: { target: string; socket: st
     "script of ours": await source("script", "/messageBlock.js"),
     image: await source("img", "/api/stop"),
     "image of ours": await source("img", "/favicon.svg"),
-    style: await load(style, () => Object.assign(style, { rel: "stylesheet", href: `${target}/look.css` })),
+    style: await load(style, () => Object.assign(style, { rel: "stylesheet", href: `${target}/theme.css` })),
     "frame of a page": await frame("/index.html"),
     "frame of the API": await frame("/api/stop"),
     "no origin": await nobody(),

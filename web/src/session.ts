@@ -1,7 +1,7 @@
 /** Talking to one session: what it says above, what is said to it below. */
 
 import { api, explain, type LiveElement, Refused, type TaskInfo } from "./api";
-import { AskedView } from "./asked";
+import { AskedView } from "./pendingCards";
 import { Live } from "./live";
 import { notificationButton, notify } from "./notifications";
 import { OfferedDraft } from "./offeredDraft";

@@ -52,12 +52,12 @@ export class WorkView {
     this.tabs.clear();
   }
 
-  private begin(retelling = false): void {
+  private begin(replaying = false): void {
     if (this.taskId === undefined) return;
     const follower = {
       elements: (list: LiveElement[], again: boolean) => {
-        if (again || retelling) this.discardKeepingTask();
-        retelling = false;
+        if (again || replaying) this.discardKeepingTask();
+        replaying = false;
         const telling = this.telling;
         for (const element of list) this.queue = this.queue.then(() => (telling === this.telling ? this.tell(element) : undefined));
       },
