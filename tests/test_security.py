@@ -92,7 +92,7 @@ PROMISES: dict[str, list[str]] = {
         "agents/test_acp_permission.py: without_a_refusing_option_a_no_stops_the_turn",
     ],
     "20 a yes is for one call, and the first one counts": [
-        "agents/test_hostile_actions.py: a_yes_is_for_one_deed_and_for_what_was_shown",
+        "agents/test_hostile_actions.py: a_yes_is_for_one_action_and_for_what_was_shown",
         "host/test_approval.py: the_first_valid_answer_wins",
         "property/test_approvals.py: one_decision",
     ],
