@@ -197,7 +197,7 @@ class Fake:
         start = max(said.rfind("\n[["), -1 if not said.startswith("[[") else 0)  # not the steps of a retold turn
         reply: Json = {"stopReason": "end_turn"}
         for step in json.loads(said[start:]) if start >= 0 else [["text", f"You said: {said}"]]:
-            if self.cancelled.is_set():
+            if self.cancelled.is_set() and step[0] != "defy":
                 return {"stopReason": "cancelled"}
             reply.update(self.step(*step) or {})
         return {"stopReason": "cancelled"} if self.cancelled.is_set() else reply

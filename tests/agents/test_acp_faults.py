@@ -121,9 +121,8 @@ async def test_after_a_cancel_nothing_new_begins_although_it_was_allowed_before(
 ) -> None:
     session = await start(open_host, tmp_path)
     command = {"command": "sh", "args": ["-c", "echo x >> ran"]}
-    waits: list[list[Any]] = [["ask", "terminal/wait_for_exit", {"terminalId": "terminal-1"}], ["text", "I wait"]]
     again = ["defy", "terminal/create", command]
-    turn = await session.send(Message(steps(["ask", "terminal/create", command], *waits, again)), by="test")
+    turn = await session.send(Message(steps(["ask", "terminal/create", command], again)), by="test")
     await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
     async with asyncio.timeout(60):
         await session.wait_until(lambda state: any(call.done for call in calls(state.active)))
