@@ -154,17 +154,29 @@ def test_a_line_of_json_names_request_session_and_turn() -> None:
     assert "request" not in json.loads(JsonLines().format(record))
 
 
+class Collected(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(JsonLines())
+        self.lines: list[dict[str, Any]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(json.loads(self.format(record)))
+
+
 async def test_requests_and_failed_turns_are_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An operator found nothing in the log of what people complained about."""
-    formatter = JsonLines()
-    lines: list[dict[str, Any]] = []
-    caplog.handler.setFormatter(formatter)
-    caplog.handler.emit = lambda record: lines.append(json.loads(formatter.format(record)))  # type: ignore[method-assign]
+    collected, logger = Collected(), logging.getLogger("portico")
     async with standing(tmp_path, agents=("scripted",)) as here:
         session = await here.start(cwd=str(tmp_path))
-        with caplog.at_level(logging.DEBUG, "portico"):
-            await here.http.get("/v1/sessions/none", params={"q": "private"}, headers={"X-Request-ID": "r-1"})
-            await here.say(session, "[[crash]]")
+        logger.addHandler(collected)
+        try:
+            with caplog.at_level(logging.DEBUG, "portico"):
+                await here.http.get("/v1/sessions/none", params={"q": "private"}, headers={"X-Request-ID": "r-1"})
+                await here.say(session, "[[crash]]")
+        finally:
+            logger.removeHandler(collected)
+    lines = collected.lines
     access = next(each for each in lines if each.get("request") == "r-1")
     assert (access["logger"], access["message"]) == ("portico.access", "GET /v1/sessions/none 404")
     failed = next(each for each in lines if each["logger"] == "portico.turns")

@@ -1,15 +1,15 @@
 """What only the engine on Temporal has: histories that are replayed and cut, and a server that goes away."""
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowHistory
-from temporalio.runtime import TelemetryFilter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from portico.host.host import Host
-from portico.jobs import Jobs, temporal_connect
+from portico.jobs import Jobs
 from portico.jobs import temporal_messages as messages
 from portico.jobs.temporal import TemporalJobs
 from portico.jobs.temporal_messages import CONVERTER
@@ -69,21 +69,36 @@ async def test_a_long_job_goes_on_in_a_new_history(host: Host, tmp_path: Path, m
     assert len(last.events) < 60
 
 
-async def test_the_librarys_lines_are_in_the_hosts_and_not_on_stdout(
-    temporal: TemporalServer,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+_TRACED = """
+import asyncio, logging, os, sys
+from temporalio.runtime import TelemetryFilter
+from portico.jobs import temporal_connect
+from portico.settings import JobSettings
+
+async def main(address):
+    temporal_connect.LEVELS = TelemetryFilter(core_level="TRACE", other_level="TRACE")
+    logger, heard = logging.getLogger("portico.temporal"), asyncio.Event()
+    loop, handler = asyncio.get_running_loop(), logging.Handler()
+    handler.emit = lambda record: loop.call_soon_threadsafe(heard.set)
+    logger.addHandler(handler)
+    logger.setLevel(1)
+    await temporal_connect.connect(JobSettings(engine="temporal", address=address))
+    await asyncio.wait_for(heard.wait(), 60)
+    logger.setLevel(logging.CRITICAL)
+    sys.stdout.flush()
+    os._exit(0)  # the library's runtime does not like to go while it speaks
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_the_librarys_lines_are_in_the_hosts_and_not_on_stdout(temporal: TemporalServer) -> None:
     """Nobody reads there after the ready line: with the pipe full, its threads stood still, and all jobs with them."""
-    monkeypatch.setattr(temporal_connect, "LEVELS", TelemetryFilter(core_level="TRACE", other_level="TRACE"))
-    monkeypatch.setattr(temporal_connect, "_runtime", temporal_connect._runtime.__wrapped__)
-    with caplog.at_level(1, "portico.temporal"):
-        await temporal_connect.connect(JobSettings(engine="temporal", address=temporal.address))
-        async with asyncio.timeout(60):
-            while not any(each.name.startswith("portico.temporal") for each in caplog.records):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-    assert capfd.readouterr().out == ""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _TRACED, temporal.address), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 120)
+    assert (process.returncode, out) == (0, b"")
 
 
 async def test_jobs_wait_for_a_server_that_is_away_and_sessions_do_not(host: Host, tmp_path: Path) -> None:
