@@ -251,6 +251,7 @@ describe("an ended job", () => {
     await page.locator(`g.node:has([data-work-id="${bodyWork}"])`).click();
     await page.waitForFunction(() => document.querySelector(".tab-panel:not([hidden])")?.textContent?.includes("[TASK SUCCEEDED]"));
     expect(await tabs(page)).toEqual(["Driving"]);
+    await shown(page).locator(".message-block-message").first().waitFor(); // the session's words come by a call of their own
     expect(await shown(page).locator(".message-block-message").count()).toBe(1);
     // What a condition said can be read as well.
     await page.click("g.node.CondNode");
