@@ -127,8 +127,6 @@ class LocalEngine:
             return
         summary = self._live[job].summary
         summary.pos = record.pos
-        if isinstance(
-            event, e.JobEnded
-        ):  # until then it is read from the events at a start: of 10,000 works it has 1 MB
+        if isinstance(event, e.JobEnded):  # until then a start reads it from the events: of 10,000 works it has 1 MB
             del self._live[job]
             self._log.put_kv(record.channel, SUMMARY, msgspec.json.encode(summary), lazy=True)
