@@ -4,7 +4,7 @@ import { root } from "../root";
 import { duration } from "../conversation/words";
 import { make } from "../page";
 import { lastName } from "./entries";
-import { mark } from "./list";
+import { mark } from "./row";
 import type { Shell, View } from "./shell";
 import { when } from "./time";
 import { entryOfJob } from "./entries";
