@@ -1,13 +1,15 @@
 """Sessions with a parent: forks from any turn, and sub-agents."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
+from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.agents.agent import AgentError, Message, Turn
-from portico.errors import NotFound
+from portico.errors import Conflict, NotFound
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import TextPart
@@ -126,6 +128,30 @@ async def test_a_sub_agent_has_its_own_session(open_host: HostOpener) -> None:
     part = child.state.turns[0].parts[0]
     assert isinstance(part, TextPart)
     assert (part.text, part.done) == ("one, two", True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda child: c.SendMessage(session=child, text="and me?"),
+        lambda child: c.QueueMessage(session=child, message=Message("later")),
+        lambda child: c.RunCommand(session=child, line="ls"),
+        lambda child: c.ResumeTurn(session=child),
+        lambda child: c.SetDraft(session=child, text="half"),
+    ],
+)
+async def test_only_its_agent_talks_to_a_sub_agent(open_host: HostOpener, command: Callable[[str], c.Command]) -> None:
+    parent, child = await spawned(open_host)
+    for _ in ("while it runs", "after its end"):
+        before = child.state.pos
+        with pytest.raises(Conflict, match=rf"is a sub-agent.*Write to '{parent.id}', or fork it"):
+            await child.do(command(child.id), "ada")
+        assert child.state.pos == before
+        if parent.state.active is not None:
+            await parent.cancel(by="ada")
+    fork = await child.host.fork(child.id, by="ada")
+    assert await fork.send(Message("hang"), by="ada")
+    await fork.cancel(by="ada")
 
 
 async def test_a_failing_parent_ends_its_sub_agents(open_host: HostOpener) -> None:

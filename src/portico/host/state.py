@@ -329,6 +329,11 @@ class ChangeList(Struct, frozen=True):
     """Why nothing is known, where that is so."""
 
 
+def is_subagent(of: Summary | SessionState) -> bool:
+    """Whether an agent has started it for its own turn: nobody else talks in it."""
+    return of.origin is not None and of.origin.kind == "agent"
+
+
 def summarise(state: SessionState) -> Summary:
     return Summary(
         id=state.id,

@@ -13,7 +13,7 @@ from portico.errors import QuotaExceeded
 from portico.host.component import Component
 from portico.host.host import Host
 from portico.host.people import HOST_OWNER
-from portico.host.state import Summary
+from portico.host.state import Summary, is_subagent
 from portico.people.view import at_work
 from portico.terminals.terminals import Terminals
 
@@ -109,7 +109,7 @@ class Quotas(Component):
             for session in self._host.catalogue
             if not session.summary.archived and self._host.ownership.owner_of(session) == person
         ]
-        chosen = [each for each in found if each.origin is None or each.origin.kind != "agent"]
+        chosen = [each for each in found if not is_subagent(each)]
         return sorted(chosen, key=lambda each: each.modified)
 
     def _turns(self, person: str) -> list[str]:

@@ -364,6 +364,8 @@ async def test_a_sub_agent_is_a_chat_of_its_own(connect: Connect) -> None:
     assert chats[1]["origin"] == {"kind": "tool", "chat": chat, "toolCallId": done["toolCallId"]}
     await client.subscribe(content["resource"])
     assert text_of(client.states[content["resource"]]["turns"][0]) == "found"
+    refused = await client.say(content["resource"], "t2", "and me?")
+    assert "is a sub-agent" in refused["rejectionReason"]
     listed = await client.request("listSessions", channel="ahp-root://")
     assert len(listed["items"]) == 1
 

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from portico import limits
 from portico.commands import Caller, Scope
-from portico.errors import LogUnavailable, RateLimited, SessionIsClosed
+from portico.errors import Conflict, LogUnavailable, RateLimited, SessionIsClosed
 from portico.events import Event, Grant, Json
-from portico.host.state import SessionState
+from portico.host.state import SessionState, is_subagent
 
 
 class HostState(Struct, frozen=True):
@@ -72,5 +72,9 @@ class Outcome(Struct, frozen=True):
 
 
 def check_open(state: SessionState) -> None:
+    """Whether it takes messages."""
     if state.closed:
         raise SessionIsClosed(f"The session {state.id!r} is closed; reopen it first.")
+    if is_subagent(state):
+        words = f"{state.id!r} is a sub-agent: only the agent that has started it talks to it."
+        raise Conflict(f"{words} Write to {state.parent!r}, or fork it.")

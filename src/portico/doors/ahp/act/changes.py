@@ -25,7 +25,7 @@ from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.errors import BadRequest, Conflict, NotFound, PorticoError
 from portico.host.session import Session
-from portico.host.state import SessionState
+from portico.host.state import SessionState, is_subagent
 from portico.workspace.changes import Change, Changes, Differences
 from portico.workspace.git import git
 
@@ -87,7 +87,7 @@ class ChangedFile(NamedTuple):
 
 def of_chat(state: SessionState, *, is_git: bool) -> list[Json]:
     """What can be told of one chat by itself; a sub-agent works within a turn of another."""
-    if state.origin is not None and state.origin.kind == "agent":
+    if is_subagent(state):
         return []
     kinds = [each for each in catalogue(state, is_git=is_git) if each["changeKind"] in _OF_CHAT]
     return [each | ({"label": "Chat Changes"} if each["changeKind"] == "session" else {}) for each in kinds]

@@ -10,6 +10,7 @@ from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.record import Json
 from portico.errors import NotFound
 from portico.host.session import Session
+from portico.host.state import is_subagent
 from portico.queries import suggestions
 from portico.queries.suggestions import Suggestion
 
@@ -78,8 +79,7 @@ def _other_chats(connection: "Connection", chat: Session, word: str) -> list[Jso
     for of in (root.summary, *host.catalogue.descendants(root.id)):
         state = connection.broker.state(of.id)
         done = [turn for turn in state.turns if turn.outcome == "completed"] if state is not None else []
-        spawned = of.origin is not None and of.origin.kind == "agent"
-        if of.id == chat.id or spawned or not done or query not in of.title.lower():
+        if of.id == chat.id or is_subagent(of) or not done or query not in of.title.lower():
             continue
         attachment = {"type": "chat", "resource": names.chat_uri(of), "endTurn": done[-1].id, "label": of.title}
         items.append({"insertText": f"{_CHATS}{of.title} ", "attachment": attachment})

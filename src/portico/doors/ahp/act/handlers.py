@@ -23,7 +23,7 @@ from portico.doors.ahp.wire.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
 from portico.events import ErrorInfo, QuestionResponse
 from portico.host.session import Session
-from portico.host.state import Approval, CallPart, QuestionPart
+from portico.host.state import Approval, CallPart, QuestionPart, is_subagent
 from portico.host.tool import ToolResult
 
 logger = logging.getLogger("portico.ahp")
@@ -84,7 +84,7 @@ async def _client_set(client_action: ClientAction, session: Session) -> None:
     _must_be_own(client_action, client["clientId"])
     await clients.join(client_action.connection, session, client, client_action.by)
     for child in client_action.connection.host.catalogue.descendants(session.id):
-        if child.origin is None or child.origin.kind != "agent":
+        if not is_subagent(child):
             below = await client_action.connection.view.get(child.id)
             await _followed(clients.join(client_action.connection, below, client, client_action.connection.by))
 

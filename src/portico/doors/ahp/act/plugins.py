@@ -20,6 +20,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.errors import PorticoError
 from portico.host.customization import PLUGIN
 from portico.host.session import Session
+from portico.host.state import is_subagent
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -80,7 +81,7 @@ async def _keep(session: Session, ident: str, value: Json | None) -> None:
     """With the session, and with each of its chats, which are told by themselves."""
     host = session.host
     below = host.catalogue.descendants(session.id)
-    chats = [each.id for each in below if each.origin is None or each.origin.kind != "agent"]
+    chats = [each.id for each in below if not is_subagent(each)]
     for chat in (session.id, *chats):
         await _share(await host.get(chat), PLUGIN + ident, value)
 

@@ -20,7 +20,7 @@ from portico.events import Origin
 from portico.host.catalogue import children, descendants
 from portico.host.context import CONTEXT, transcript
 from portico.host.session import Session
-from portico.host.state import Summary, TurnState
+from portico.host.state import Summary, TurnState, is_subagent
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -171,7 +171,7 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
 
 def _listed(of: Summary, seed: bool) -> bool:
     """Version 1 has no chats: all but sub-agents are sessions there."""
-    return (of.origin is None or of.origin.kind != "agent") if seed else of.parent is None
+    return not is_subagent(of) if seed else of.parent is None
 
 
 def _cursor(found: list[Summary], cursor: str | None) -> int:

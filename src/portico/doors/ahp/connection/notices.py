@@ -15,7 +15,7 @@ from portico.doors.ahp.wire import rpc, uri
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect
 from portico.host.ownership import Access
-from portico.host.state import Summary
+from portico.host.state import Summary, is_subagent
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -147,7 +147,7 @@ class CatalogueNotices:
                 self._tell_modern(self._told[root], "sessionSummaryChanged", {"changes": difference})
 
     def _tell_seed(self, of: Summary, name: str, more: Json, only: "Connection | None" = None) -> None:
-        if of.origin is None or of.origin.kind != "agent":
+        if not is_subagent(of):
             told = {"type": f"notify/{name}", **_session(of, name), **more}
             frame = rpc.notification("notification", {"notification": told})
             for connection in self._broker.connections:

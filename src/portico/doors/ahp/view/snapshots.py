@@ -33,6 +33,7 @@ from portico.host.state import (
     Status,
     Summary,
     TurnState,
+    is_subagent,
 )
 
 C = TypeVar("C")
@@ -120,7 +121,7 @@ def ordered(chats: Iterable[C], order: Sequence[str], ident: Callable[[C], str])
 
 def is_movable(of: Summary | SessionState) -> bool:
     """Among the chats of its session: neither the default chat nor an agent's own."""
-    return of.parent is not None and (of.origin is None or of.origin.kind != "agent")
+    return of.parent is not None and not is_subagent(of)
 
 
 def _movable(of: Summary | SessionState, dialect: Dialect) -> Json:
@@ -154,7 +155,7 @@ def source(of: Summary | SessionState, above: Summary | None) -> str:
 
 def _interactivity(of: Summary | SessionState) -> Json:
     """Nobody talks to a sub-agent but the agent that has started it."""
-    return {"interactivity": "read-only"} if of.origin is not None and of.origin.kind == "agent" else {}
+    return {"interactivity": "read-only"} if is_subagent(of) else {}
 
 
 def directories(of: Summary | SessionState) -> list[str]:
