@@ -182,7 +182,7 @@ export class Composer {
     this.busy = busy;
     this.button.setAttribute("aria-label", busy ? "Queue" : "Send");
     this.button.title = busy ? "Goes next" : "Send";
-    this.area.disabled = this.button.disabled = state.closed === true;
+    this.area.disabled = this.button.disabled = !takesMessages(state);
     this.area.placeholder = hint(state);
     const chosen = String(state.config?.["approvals"] ?? "ask");
     if (document.activeElement !== this.mode) this.mode.value = chosen;
@@ -305,7 +305,7 @@ export class Composer {
   async save(): Promise<void> {
     clearTimeout(this.saving);
     const text = this.area.value;
-    if (this.state?.closed) return;
+    if (this.state && !takesMessages(this.state)) return;
     if (text === this.saved) return remember(this.draftKey, undefined);
     this.saved = text;
     try {
@@ -330,7 +330,13 @@ export function joined(written: string, text: string, before: string): string {
   return written ? `${written}\n${offer}` : offer;
 }
 
+/** A closed one is reopened first; to a sub-agent only the agent talks that has started it. */
+function takesMessages(state: SessionState): boolean {
+  return state.closed !== true && state.origin?.kind !== "agent";
+}
+
 function hint(state: SessionState): string {
+  if (state.origin?.kind === "agent") return "Only the agent that has started it writes here";
   if (state.closed) return "This session is closed. Reopen it under More.";
   const status = statusOf(state);
   const keys = hasKeys() && preferences().enterSends;

@@ -143,6 +143,8 @@ export interface SessionState {
   cwd: string;
   title?: string;
   parent?: string | null;
+  /** Of a fork, a side chat or a sub-agent (`agent`). */
+  origin?: { kind: string } | null;
   archived?: boolean;
   read?: boolean;
   closed?: boolean;
