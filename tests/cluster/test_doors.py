@@ -92,22 +92,23 @@ async def test_the_long_poll_of_a_page_goes_on_at_another_host(servers: tuple[St
     assert whole[-len(rest) :] == rest
 
 
+@pytest.mark.parametrize("where", ["_patiently", "_store"])
 async def test_a_late_answer_to_a_page_does_not_take_its_cursor_back(
-    servers: tuple[Standing, Standing], monkeypatch: pytest.MonkeyPatch
+    servers: tuple[Standing, Standing], monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """A host that stood still answered a call that its page had given up, and the page heard again what another host
-    had told it meanwhile."""
+    had told it meanwhile: also one that stood still just before it stored the cursor."""
     a, b = servers
     session = (await a.http.post("/api/copilot/session/start/gpt-5-mini")).json()["sessionId"]
     path = f"/api/copilot/session/{session}/live/moving?seq=1"
-    stands, goes_on, patiently = asyncio.Event(), asyncio.Event(), Live._patiently
+    stands, goes_on, step = asyncio.Event(), asyncio.Event(), getattr(Live, where)
 
     async def stand(self: Live, *given: Any) -> Any:
-        found = await patiently(self, *given)
+        found = await step(self, *given) if where == "_patiently" else None
         if self._host is a.server.host:
             stands.set()
             await goes_on.wait()
-        return found
+        return found if where == "_patiently" else await step(self, *given)
 
     async def say(text: str) -> list[Any]:
         assert (await b.http.post(f"/api/copilot/session/{session}/query", content=text)).json() == {}
@@ -116,7 +117,7 @@ async def test_a_late_answer_to_a_page_does_not_take_its_cursor_back(
             found += (await b.http.get(path)).json().get("responses", [])
         return [*dict.fromkeys(each["seq"] for each in found)]  # one event may be told in several elements
 
-    monkeypatch.setattr(Live, "_patiently", stand)
+    monkeypatch.setattr(Live, where, stand)
     late = asyncio.create_task(a.http.get(path))
     heard = await say("[[say:first]]")
     await asyncio.wait_for(stands.wait(), 30)

@@ -34,6 +34,36 @@ async def test_notes_are_kept_replaced_and_removed(log: StoredLog) -> None:
     assert await log.list_kv("title") == {"b": b"three"}
 
 
+@pytest.mark.parametrize(
+    ("stored", "old", "new", "replaced"),
+    [
+        (None, None, b"new", True),
+        (b"mine", b"mine", b"new", True),
+        (b"mine", b"mine", None, True),
+        (None, None, None, True),
+        (b"theirs", b"mine", b"new", False),
+        (b"theirs", None, b"new", False),
+        (b"theirs", None, None, False),
+        (b"theirs", b"mine", None, False),
+        (None, b"mine", b"new", False),
+    ],
+)
+async def test_a_note_is_replaced_only_where_it_is_still_the_old_one(
+    log: StoredLog, stored: bytes | None, old: bytes | None, new: bytes | None, replaced: bool
+) -> None:
+    assert await log.replace_kv("a", "k", None, stored)
+    assert await log.replace_kv("a", "k", old, new) == replaced
+    assert await log.get_kv("a", "k") == (new if replaced else stored)
+
+
+async def test_of_many_who_replace_one_note_at_once_one_does(log: StoredLog) -> None:
+    for old in (None, b"won"):
+        done = await asyncio.gather(*(log.replace_kv("a", "k", old, b"%d" % i) for i in range(20)))
+        assert done.count(True) == 1
+        assert await log.get_kv("a", "k") == b"%d" % done.index(True)
+        assert await log.replace_kv("a", "k", b"%d" % done.index(True), b"won")
+
+
 async def test_a_note_is_in_the_commit_of_the_event_behind_it(
     sqlite_log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,10 @@ class Log(Protocol):
         """Keeps one value beside a channel without a commit of its own: when this returns, it survives the end of the
         process (not a loss of power). A key is written either this way or by `put_kv`."""
 
+    async def replace_kv(self, channel: Channel, key: str, old: bytes | None, new: bytes | None) -> bool:
+        """Stores `new` durably if the value is still `old`, whichever host wrote it; None stands for no value. A
+        key is written either this way or by the others."""
+
     async def expire_kv(self, prefix: str, before: int) -> int:
         """Drops values whose key begins so and that were last written before that time (milliseconds)."""
 

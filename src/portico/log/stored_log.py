@@ -96,6 +96,10 @@ class StoredLog(GroupCommit):
             return waiting[channel, key]
         return await self._store.get_kv(channel, key)
 
+    async def replace_kv(self, channel: Channel, key: str, old: bytes | None, new: bytes | None) -> bool:
+        self.check_open()
+        return await self._store.replace_kv(channel, key, old, new)
+
     async def put_blob(self, data: bytes) -> str:
         return await self._blobs.put(data)
 

@@ -9,6 +9,7 @@ in the log's journal, so whoever has it and sees the host die is not told the sa
 
 import asyncio
 import hashlib
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal
 
@@ -52,6 +53,8 @@ class Cursor(Struct, omit_defaults=True):
     """Elements of the record behind `pos` that were sent already: without a token they go one by one."""
     epoch: str = ""
     """Of the log that it counts in; 0.1.0 did not say."""
+    nonce: str = ""
+    """Of several hosts: no two answers store the same."""
 
 
 class LiveReader:
@@ -161,14 +164,7 @@ class Live:
             await asyncio.sleep(0)  # a caller who left while the data came has left
             if leaving.done() or trouble == "Timeout":
                 return "Timeout"  # in the first case nobody hears this
-            if self._host.members.several and await self._log.get_kv(channel, reader.key) != reader.stored:
-                return "Parallel"  # another host has answered: this cursor must not replace the one it stored
-            if trouble == "Closed":
-                self._tell(reader)
-            answer = trouble or self._answer(reader)
-            if self._host.members.several:
-                await self._log.flush()  # the next call may come to another host
-            return answer
+            return await (self._tell(reader) if trouble == "Closed" else self._answer(reader))
         finally:
             leaving.cancel()
             reader.busy = False
@@ -236,11 +232,19 @@ class Live:
             if waiting.cancel():  # it must have let go of the reader before the next call may have it
                 await asyncio.wait({waiting})
 
-    def _tell(self, reader: LiveReader) -> None:
+    async def _tell(self, reader: LiveReader) -> Trouble:
         """This reader has heard that it is over: from now on there is nothing here for it."""
         reader.told = True
         self._detach(reader)
-        self._log.journal(reader.channel, reader.key, None)
+        return "Closed" if await self._store(reader, None) else "Parallel"
+
+    async def _store(self, reader: LiveReader, cursor: Cursor | None) -> bool:
+        """Before an answer leaves. False: another host has answered this reader meanwhile, so this one must not."""
+        if not self._host.members.several:
+            self._log.journal(reader.channel, reader.key, msgspec.json.encode(cursor) if cursor else None)
+            return True
+        data = msgspec.json.encode(msgspec.structs.replace(cursor, nonce=secrets.token_hex(8))) if cursor else None
+        return await self._log.replace_kv(reader.channel, reader.key, reader.stored, data)
 
     async def _pull(self, reader: LiveReader) -> None:
         """What is new for the reader; one that was not attached reads up to the head and joins in the same tick."""
@@ -258,15 +262,12 @@ class Live:
         if reader.follower is not None:
             reader.take(reader.follower.drain())
 
-    def _answer(self, reader: LiveReader) -> list[Element]:
+    async def _answer(self, reader: LiveReader) -> list[Element] | Trouble:
         count = len(reader.unsent) if reader.whole else 1
         taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
         try:
-            self._log.journal(
-                reader.channel,
-                reader.key,
-                msgspec.json.encode(msgspec.structs.replace(reader.sent, epoch=self._log.epoch)),
-            )
+            if not await self._store(reader, msgspec.structs.replace(reader.sent, epoch=self._log.epoch)):
+                return "Parallel"
         except LogUnavailable:
             reader.unsent = taken + reader.unsent
             raise

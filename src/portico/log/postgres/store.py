@@ -31,6 +31,7 @@ _DROP_ROWS = 2_000
 _BLOB_GRACE = "10 minutes"
 """A blob that another host has just stored may be about to be referred to."""
 _COLUMNS = "seq, channel, pos, time, data, sum"
+_NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _UNREADABLE = encode(Unreadable(reason="checksum"))
 _TEXT = "part.delta"
 
@@ -177,6 +178,20 @@ class PostgresStore:
                 return bytes(data)
         return None
 
+    async def replace_kv(self, channel: Channel, key: str, old: bytes | None, new: bytes | None) -> bool:
+        """One statement. Where `new` stands already, an earlier try has stored it and its answer was lost."""
+        ident = (await self.ids([channel]))[channel]
+        if new is None:
+            await self._done("DELETE FROM notes WHERE channel = $1 AND key = $2 AND data = $3", ident, key, old)
+            return await self.get_kv(channel, key) is None
+        values = [ident, key, new, kv_sum(ident, key, new)]
+        if old is None:
+            sql = f"INSERT INTO notes (channel, key, data, sum, time) VALUES ($1, $2, $3, $4, {_NOW})"
+            sql += " ON CONFLICT (key, channel) DO UPDATE SET time = excluded.time WHERE notes.data = excluded.data"
+            return bool(await self._done(sql, *values))
+        sql = f"UPDATE notes SET data = $3, sum = $4, time = {_NOW} WHERE channel = $1 AND key = $2"
+        return bool(await self._done(f"{sql} AND data IN ($3, $5)", *values, old))
+
     async def expire_kv(self, prefix: str, before: int) -> int:
         return await self._done("DELETE FROM notes WHERE starts_with(key, $1) AND time < $2", prefix, before)
 
@@ -318,9 +333,8 @@ def _trails(rows: list[Any]) -> dict[tuple[int, str], list[int]]:
 async def _lengthen(connection: Any, channel: int, key: str, offsets: list[int]) -> None:
     found = await connection.fetchval("SELECT data FROM notes WHERE channel = $1 AND key = $2", channel, key)
     data = msgspec.msgpack.encode((msgspec.msgpack.decode(found, type=list[int]) if found else []) + offsets)
-    now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
     await connection.execute(
-        f"INSERT INTO notes (time, sum, channel, key, data) VALUES ({now}, $1, $2, $3, $4)"
+        f"INSERT INTO notes (time, sum, channel, key, data) VALUES ({_NOW}, $1, $2, $3, $4)"
         " ON CONFLICT (key, channel) DO UPDATE SET time = excluded.time, sum = excluded.sum, data = excluded.data",
         kv_sum(channel, key, data),
         channel,

@@ -172,6 +172,16 @@ class Database(Reader):
             (channel, key, data, kv_sum(channel, key, data), int(self.clock() * 1000)),
         )
 
+    def replace_kv(self, channel: Channel, key: str, old: bytes | None, new: bytes | None) -> bool:
+        """In the one thread that writes, so nobody comes between the look and the change."""
+        if self.get_kv(channel, key) != old:
+            return False
+        try:
+            self._put_kv(KeyValue(channel, key, new))
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        return True
+
     def expire_kv(self, prefix: str, before: int) -> int:
         """Drops notes whose key begins so and that were last written before that time (milliseconds)."""
         sql = "DELETE FROM notes WHERE substr(key, 1, ?) = ? AND time < ?"

@@ -57,6 +57,9 @@ class _Threads:
     async def get_kv(self, channel: Channel, key: str) -> bytes | None:
         return await self._read(self._database.get_kv, channel, key)
 
+    async def replace_kv(self, channel: Channel, key: str, old: bytes | None, new: bytes | None) -> bool:
+        return await self._write(self._database.replace_kv, channel, key, old, new)
+
     async def expire_kv(self, prefix: str, before: int) -> int:
         return await self._write(self._database.expire_kv, prefix, before)
 
