@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from portico.commands.answers import Deleted, DraftText
 from portico.commands.command import AboutSession, Command, Http
-from portico.events import Json, Origin, Right
+from portico.events import Json, Marked, Origin, Right
 
 _ONE = "/v1/sessions/{id}"
 _AGENT = ("conflict", "agent_failed", "agent_unavailable")
@@ -97,16 +97,21 @@ class ArchiveSession(AboutSession, frozen=True, tag="session.archive"):
 
     scope = "drive"
     plain = True
+    private = frozenset({"only"})
 
     archived: bool
+    only: Marked | None = None
+    """The session as a whole, or its own conversation; both, when nothing is said."""
 
 
 class MarkRead(AboutSession, frozen=True, tag="session.read"):
     """Mark a session as read or unread."""
 
     scope = "drive"
+    private = frozenset({"only"})
 
     read: bool
+    only: Marked | None = None
 
 
 class OrderChats(AboutSession, frozen=True, tag="chats.order"):

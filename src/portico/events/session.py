@@ -80,14 +80,21 @@ class FolderRemoved(Event, frozen=True, tag="folder.removed"):
     """What takes its place."""
 
 
+Marked = Literal["session", "chat"]
+"""What a flag is about: the session as a whole, or its own conversation, which editors list beside its other ones."""
+
+
 class SessionArchived(Event, frozen=True, tag="session.archived"):
     archived: bool
     by: str
+    only: Marked | None = None
+    """Absent: both."""
 
 
 class SessionRead(Event, frozen=True, tag="session.read"):
     read: bool
     by: str
+    only: Marked | None = None
 
 
 class SessionVendor(Event, frozen=True, tag="session.vendor"):

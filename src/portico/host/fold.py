@@ -18,6 +18,7 @@ from portico.host.state import (
     Approval,
     CallPart,
     ClientState,
+    Flag,
     Part,
     PendingState,
     QuestionPart,
@@ -26,6 +27,7 @@ from portico.host.state import (
     TextPart,
     TurnState,
     Usage,
+    chat_flag,
     waiting,
 )
 from portico.host.tool import cut, grow
@@ -108,11 +110,19 @@ def _folder_removed(state: SessionState, event: e.FolderRemoved, record: Record)
 
 
 def _archived(state: SessionState, event: e.SessionArchived, record: Record) -> None:
-    state.archived = event.archived
+    _mark(state, "archived", event.archived, event.only)
 
 
 def _read(state: SessionState, event: e.SessionRead, record: Record) -> None:
-    state.read = event.read
+    _mark(state, "read", event.read, event.only)
+
+
+def _mark(state: SessionState, flag: Flag, value: bool, only: e.Marked | None = None) -> None:
+    own = chat_flag(state, flag) if only == "session" else value
+    if only != "chat":
+        setattr(state, flag, value)
+    others = {key: each for key, each in state.chat_flags.items() if key != flag}
+    state.chat_flags = others if own is getattr(state, flag) else {**others, flag: own}
 
 
 def _chats_ordered(state: SessionState, event: e.ChatsOrdered, record: Record) -> None:
@@ -189,7 +199,7 @@ def _turn_started(state: SessionState, event: e.TurnStarted, record: Record) -> 
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
     state.last_turn_at = record.time
     _begin(state, record)
-    state.read = False
+    _mark(state, "read", False)
     state.queue_held = False
     state.history_cut = False
     _count(state, event.turn)
@@ -205,7 +215,7 @@ def _turn_resumed(state: SessionState, event: e.TurnResumed, record: Record) -> 
         turn.pos = record.pos
         turn.resumes += 1
         state.history_cut = False
-        state.read = False
+        _mark(state, "read", False)
         state.queue_held = False
 
 
@@ -387,7 +397,7 @@ def _question_asked(state: SessionState, event: e.QuestionAsked, record: Record)
         part.people, part.evidence = event.people, event.evidence
         turn.parts.append(part)
         turn.asked = turn.asked or record.time
-        state.read = False
+        _mark(state, "read", False)
         _count(state, event.question)
 
 

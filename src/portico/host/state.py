@@ -11,6 +11,7 @@ from portico.events import ErrorInfo, Json, Message, Option, Origin, Outcome, To
 
 Status = Literal["idle", "running", "waiting", "failed"]
 """`waiting`: an approval or a question needs a person; `failed`: idle, and the last turn failed."""
+Flag = Literal["read", "archived"]
 
 
 class Usage(Struct, omit_defaults=True):
@@ -216,6 +217,8 @@ class SessionState(Struct, omit_defaults=True):
     begun: int = 0
     """Where in its channel a draft became a session that everybody sees."""
     read: bool = True
+    chat_flags: dict[Flag, bool] = {}
+    """Of its own conversation, where they are not those of the session."""
     closed: bool = False
     queue_held: bool = msgspec.field(name="held", default=False)
     turns: list[TurnState] = []
@@ -288,6 +291,7 @@ class Summary(Struct, omit_defaults=True):
     archived: bool = False
     draft: bool = False
     read: bool = True
+    chat_flags: dict[Flag, bool] = {}
     closed: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
     changes: Json = {}
@@ -329,6 +333,10 @@ class ChangeList(Struct, frozen=True):
     """Why nothing is known, where that is so."""
 
 
+def chat_flag(of: Summary | SessionState, flag: Flag) -> bool:
+    return of.chat_flags.get(flag, of.read if flag == "read" else of.archived)
+
+
 def is_subagent(of: Summary | SessionState) -> bool:
     """Whether an agent has started it for its own turn: nobody else talks in it."""
     return of.origin is not None and of.origin.kind == "agent"
@@ -354,6 +362,7 @@ def summarise(state: SessionState) -> Summary:
         archived=state.archived,
         draft=state.draft,
         read=state.read,
+        chat_flags=state.chat_flags,
         closed=state.closed,
         usage=state.usage,
         changes={key: value for key, value in state.client_data.get(CHANGES, {}).items() if key != "edits"},

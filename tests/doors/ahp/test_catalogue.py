@@ -89,6 +89,49 @@ async def test_flags_of_a_chat(connect: Connect) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "field", "bit"), [("isReadChanged", "isRead", 32), ("isArchivedChanged", "isArchived", 64)]
+)
+@pytest.mark.parametrize(
+    ("version", "channel", "session_bit", "chat_bit"),
+    [
+        ("1.0.0", SESSION, True, False),
+        ("1.0.0", CHAT, False, True),
+        ("0.9.0", SESSION, True, True),  # the only one that it knows stands for both
+    ],
+)
+async def test_the_flags_of_a_session_and_of_its_default_chat(
+    connect: Connect, name: str, field: str, bit: int, version: str, channel: str, session_bit: bool, chat_bit: bool
+) -> None:
+    client: WireClient = await connect("1.0.0")
+    await client.create_session(SESSION)
+    await client.say(CHAT, "t1", "hello")
+    await client.idle(CHAT)
+    assert (client.states[SESSION]["status"], client.states[CHAT]["status"]) == (1, 1)
+    speaker = client if version == client.version else await connect(version, "old")
+    await speaker.act(channel, f"{'chat' if channel == CHAT else 'session'}/{name}", **{field: True})
+    found = await listed(client)
+    late: WireClient = await connect("1.0.0", "late", SESSION, CHAT)
+    session, chat = 1 | bit if session_bit else 1, 1 | bit if chat_bit else 1
+    for each in (client, late):
+        assert each.states[SESSION]["status"] == session
+        assert (line(each)["status"], each.states[CHAT]["status"]) == (chat, chat)
+    assert (found["status"], found["chats"][0]["status"]) == (session, chat)
+    await client.wait(lambda: told(client).items() >= {"status": session, "chats": found["chats"]}.items())
+    await client.say(CHAT, "t2", "hello")
+    await client.idle(CHAT)
+    assert client.states[SESSION]["status"] & 32 == client.states[CHAT]["status"] & 32 == 0, "news for both"
+
+
+def told(client: WireClient) -> Json:
+    """All that the list has heard of a session's changes, the last word on each field."""
+    found: Json = {}
+    for each in client.notices:
+        if each["method"] == "root/sessionSummaryChanged":
+            found |= each["params"]["changes"]
+    return found
+
+
 async def test_a_fork_outlives_what_it_was_made_from(connect: Connect) -> None:
     """Disposing of a chat took the chats with it that had been forked from it."""
     client: WireClient = await connect()
@@ -211,9 +254,9 @@ async def test_a_sub_agent_is_found_by_the_name_that_clients_derive(served: Serv
 async def test_actions_carry_the_name_that_was_subscribed(served: Served, connect: Connect, version: str) -> None:
     client: WireClient = await connect(version)
     chat = await client.create_session(SESSION)
-    await client.say(chat, "t1", "child please")
+    await client.say(chat, "t1", "hello")
     await client.idle(chat)
-    child = await served.host.get(next(each.id for each in served.host.list() if each.parent is not None))
+    child = await served.host.fork(served.host.list()[0].id, by="test")
     name = f"ahp-chat:/{child.id}"
     await client.subscribe(name)
     turn = await child.send(Message("[[say:more]]"), by="test")

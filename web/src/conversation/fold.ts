@@ -147,8 +147,8 @@ const FOLDS: Record<string, Fold> = {
     const keeps = event["replace"] ? ((event["keeps"] as string[] | undefined) ?? []) : Object.keys(before);
     state.config = { ...Object.fromEntries(keeps.flatMap((key) => (key in before ? [[key, before[key]]] : []))), ...(event["values"] as object) };
   },
-  "session.archived": (state, event) => void (state.archived = event["archived"] === true),
-  "session.read": (state, event) => void (state.read = event["read"] === true),
+  "session.archived": (state, event) => void (event["only"] === "chat" || (state.archived = event["archived"] === true)),
+  "session.read": (state, event) => void (event["only"] === "chat" || (state.read = event["read"] === true)),
   "session.closed": (state) => void (state.closed = true),
   "session.reopened": (state) => void (state.closed = false),
   "session.truncated": truncated,

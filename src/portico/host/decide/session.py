@@ -21,7 +21,7 @@ from portico.host.decide.turn import check_message
 from portico.host.draft import DRAFT, offer
 from portico.host.fold import configured
 from portico.host.people import EVERYONE, check_person
-from portico.host.state import CHANGES, SessionState
+from portico.host.state import CHANGES, SessionState, chat_flag
 
 
 def rename(state: SessionState, command: c.RenameSession, context: Context) -> Outcome:
@@ -61,7 +61,8 @@ def check_announced(before: Mapping[str, Any], after: Mapping[str, Any], caller:
 
 
 def archive(state: SessionState, command: c.ArchiveSession, context: Context) -> Outcome:
-    return Outcome([e.SessionArchived(archived=command.archived, by=context.by)])
+    only = command.only if state.parent is None else None
+    return Outcome([e.SessionArchived(archived=command.archived, by=context.by, only=only)])
 
 
 def share_with(state: SessionState, command: c.ShareSession, context: Context) -> Outcome:
@@ -89,9 +90,11 @@ def _shares(state: SessionState, person: str, rights: list[e.Right], context: Co
 
 
 def mark_read(state: SessionState, command: c.MarkRead, context: Context) -> Outcome:
-    if state.read is command.read:
+    only = command.only if state.parent is None else None
+    flags = {"session": state.read, "chat": chat_flag(state, "read")}
+    if all(flags[each] is command.read for each in ([only] if only else flags)):
         return Outcome()
-    return Outcome([e.SessionRead(read=command.read, by=context.by)])
+    return Outcome([e.SessionRead(read=command.read, by=context.by, only=only)])
 
 
 def order_chats(state: SessionState, command: c.OrderChats, context: Context) -> Outcome:

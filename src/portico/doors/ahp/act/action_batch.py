@@ -83,7 +83,7 @@ def _rename(client_action: ClientAction, session: Session) -> Command:
 
 
 def _archive(client_action: ClientAction, session: Session) -> Command:
-    return ArchiveSession(session=session.id, archived=client_action.action["isArchived"])
+    return ArchiveSession(session=session.id, archived=client_action.action["isArchived"], only=client_action.marked)
 
 
 def _draft(client_action: ClientAction, session: Session) -> Command:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from portico.commands import Caller, Command
 from portico.doors.ahp.wire import origin
 from portico.doors.ahp.wire.record import Json
+from portico.events import Marked
 from portico.host.session import Session
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ class ClientAction(Struct, eq=False, gc=False):
     def prefix(self) -> str:
         """The kind of channel that its type belongs to."""
         return self.type.partition("/")[0]
+
+    @property
+    def marked(self) -> Marked | None:
+        """What a flag is about. In versions that know only the session's, that one stands for both."""
+        if not self.connection.dialect.since("1.0.0"):
+            return None
+        return "chat" if self.prefix == "chat" else "session"
 
     @property
     def caller(self) -> Caller:

@@ -48,7 +48,8 @@ async def _config_changed(client_action: ClientAction, session: Session) -> None
 
 
 async def _read_changed(client_action: ClientAction, session: Session) -> bool:
-    return await client_action.changes(session, c.MarkRead(session=session.id, read=client_action.action["isRead"]))
+    command = c.MarkRead(session=session.id, read=client_action.action["isRead"], only=client_action.marked)
+    return await client_action.changes(session, command)
 
 
 # -- clients and their tools -----------------------------------------------------------------------------------

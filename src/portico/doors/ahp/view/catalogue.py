@@ -50,7 +50,7 @@ def _said(record: Record, state: SessionState, line: ChatLine) -> list[Outgoing]
         said = [*said, translate.activity_changed(state)]
     if type(event) in _MOVING:
         said = [*said, *_needed(event, state)]
-    if type(event) in _MOVING or isinstance(event, _FLAGS):
+    if type(event) in _MOVING or (isinstance(event, _FLAGS) and event.only != "session"):
         said = [*said, *_stands(state)]
     return said
 
@@ -65,7 +65,7 @@ def _reordered(event: e.ChatsOrdered, state: SessionState, line: ChatLine) -> Ou
 
 
 def _stands(state: SessionState) -> list[Outgoing]:
-    bits = snapshots.status(state)
+    bits = snapshots.chat_status(state)
     changes = {"status": bits, "modifiedAt": iso(snapshots.moved(state))}
     return [_updated(state, changes), *_plain(names.chat_uri(state), bits)]
 
@@ -144,11 +144,11 @@ def _renamed(event: e.SessionRenamed) -> list[Outgoing]:
 
 
 def _read(event: e.SessionRead) -> list[Outgoing]:
-    return [Outgoing("isReadChanged", {"isRead": event.read}, event.by)]
+    return [Outgoing("isReadChanged", {"isRead": event.read}, event.by)] if event.only != "chat" else []
 
 
 def _archived(event: e.SessionArchived) -> list[Outgoing]:
-    return [Outgoing("isArchivedChanged", {"isArchived": event.archived}, event.by)]
+    return [Outgoing("isArchivedChanged", {"isArchived": event.archived}, event.by)] if event.only != "chat" else []
 
 
 def _joined(event: e.ClientJoined) -> list[Outgoing]:

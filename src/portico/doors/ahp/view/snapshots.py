@@ -33,6 +33,7 @@ from portico.host.state import (
     Status,
     Summary,
     TurnState,
+    chat_flag,
     is_subagent,
 )
 
@@ -62,7 +63,16 @@ def activity(state: SessionState) -> int:
 
 
 def status(state: SessionState) -> int:
-    return activity(state) | (IS_READ if state.read else 0) | (IS_ARCHIVED if state.archived else 0)
+    return activity(state) | _flags(state.read, state.archived)
+
+
+def chat_status(state: SessionState) -> int:
+    """Since 1.0 a chat has flags of its own."""
+    return activity(state) | _flags(chat_flag(state, "read"), chat_flag(state, "archived"))
+
+
+def _flags(read: bool, archived: bool) -> int:
+    return (IS_READ if read else 0) | (IS_ARCHIVED if archived else 0)
 
 
 def standing(of: Summary) -> Status:
@@ -75,9 +85,12 @@ def moved(of: Summary | SessionState) -> int:
     return of.last_turn_at or of.modified  # an older Portico did not write it down
 
 
-def summary_status(of: Summary) -> int:
-    bits = {"idle": IDLE, "running": IN_PROGRESS, "waiting": INPUT_NEEDED, "failed": ERROR}[standing(of)]
-    return bits | (IS_READ if of.read else 0) | (IS_ARCHIVED if of.archived else 0)
+_BITS: dict[Status, int] = {"idle": IDLE, "running": IN_PROGRESS, "waiting": INPUT_NEEDED, "failed": ERROR}
+
+
+def _listed_status(of: Summary) -> int:
+    """Of a chat."""
+    return _BITS[standing(of)] | _flags(chat_flag(of, "read"), chat_flag(of, "archived"))
 
 
 def together(of: Summary, below: Iterable[Summary]) -> Summary:
@@ -97,7 +110,7 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activi
         "resource": names.session_uri(of),
         "provider": of.agent,
         "title": of.title,
-        "status": summary_status(of),
+        "status": _BITS[standing(of)] | _flags(of.read, of.archived),
         "createdAt": of.created if dialect.seed else iso(of.created),
         "modifiedAt": of.modified if dialect.seed else iso(moved(of)),
         "workingDirectory": names.file_uri(of.cwd),
@@ -138,7 +151,7 @@ def _listed(of: Summary, chats: Sequence[Summary]) -> Json:
     return {
         "resource": names.chat_uri(of),
         "title": of.title,
-        "status": summary_status(of),
+        "status": _listed_status(of),
         "origin": origin(of, source(of, above)),
         "interactivity": "full",
         **_interactivity(of),
@@ -228,11 +241,11 @@ def _conversation(state: SessionState, dialect: Dialect) -> Json:
 
 
 def chat_head(state: SessionState, source: str, dialect: Dialect) -> Json:
-    """What a chat's summary and its state have in common. Since 1.0 a chat has flags of its own."""
+    """What a chat's summary and its state have in common."""
     return {
         "resource": names.chat_uri(state),
         "title": state.title,
-        "status": status(state) if dialect.since("1.0.0") else activity(state),
+        "status": chat_status(state) if dialect.since("1.0.0") else activity(state),
         "modifiedAt": iso(moved(state)),
         "origin": origin(state, source),
         **chosen(state),
@@ -256,7 +269,7 @@ def chosen(of: Summary | SessionState) -> Json:
 
 def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
     """A chat in its session's catalogue, when only its summary is known."""
-    bits = summary_status(of)
+    bits = _listed_status(of)
     return {
         "resource": names.chat_uri(of),
         "title": of.title,

@@ -19,7 +19,7 @@ from portico.doors.ahp.wire.versions import Dialect, iso
 from portico.events import Record
 from portico.host.customization import KEY as CUSTOMIZATION
 from portico.host.draft import DRAFT
-from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart
+from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart, chat_flag
 
 SEED = Dialect("1", lambda: 0)
 _SINCE_AUTOMATIONS = Dialect("0.9.0", lambda: 0)
@@ -178,7 +178,8 @@ def _corrected(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
         return []
     said = _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
     # The turn's beginning counts as news; who has read it so far has read it still.
-    return [*said, Outgoing("isReadChanged", {"isRead": True})] if scene.state.read else said
+    read = scene.state.read if scene.seed else chat_flag(scene.state, "read")
+    return [*said, Outgoing("isReadChanged", {"isRead": True})] if read else said
 
 
 def _usage(event: e.UsageReported, scene: Scene) -> list[Outgoing]:
@@ -442,11 +443,16 @@ def _configured(event: e.SessionConfigured, scene: Scene) -> list[Outgoing]:
 
 
 def _read(event: e.SessionRead, scene: Scene) -> list[Outgoing]:
-    return [Outgoing("isReadChanged", {"isRead": event.read}, event.by)]
+    return [Outgoing("isReadChanged", {"isRead": event.read}, event.by)] if _is_here(event, scene) else []
 
 
 def _archived(event: e.SessionArchived, scene: Scene) -> list[Outgoing]:
-    return [Outgoing("isArchivedChanged", {"isArchived": event.archived}, event.by)]
+    return [Outgoing("isArchivedChanged", {"isArchived": event.archived}, event.by)] if _is_here(event, scene) else []
+
+
+def _is_here(event: e.SessionRead | e.SessionArchived, scene: Scene) -> bool:
+    """Whether the flag is the one that is shown here: version 1 has only that of the session."""
+    return event.only != ("chat" if scene.seed else "session")
 
 
 def _client_changed(event: e.ClientJoined | e.ClientLeft, scene: Scene) -> list[Outgoing]:
