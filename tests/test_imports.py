@@ -42,6 +42,7 @@ ROOMS: dict[str, set[str]] = {
     "usage": {"usage", "host"},
     "budgets": {"budgets", "host", "usage", "settings"},
     "notices": {"notices", "budgets.budgets", "host", "settings", "workspace"},
+    "chats": {"chats", "host"},
     "transcripts": {"transcripts", "host", "log.sqlite.schema"},
     "maintenance": {"maintenance", "log"},
     "cluster": {"cluster", "home", "host", "log", "settings"},

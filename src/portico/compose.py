@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from portico.approvals.policy import WorkspacePolicy
 from portico.budgets.budgets import Budgets
 from portico.changes.component import FolderChanges
+from portico.chats.component import Chats
 from portico.files.component import WorkspaceFiles
 from portico.host.agent import Agent
 from portico.host.clock import Clock
@@ -22,6 +23,7 @@ ROOMS: tuple[Callable[[Host], Component], ...] = (
     open_terminals,
     FolderChanges,
     WorkspaceFiles,
+    Chats,
     Transcripts,
     Budgets,
     Quotas,

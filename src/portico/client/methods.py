@@ -110,9 +110,11 @@ class Methods(Protocol):
         """Mark a session as read or unread."""
         return await self.do(c.MarkRead(session=session, read=read), request=request)
 
-    async def order_chats(self, session: str, order: list[str], *, request: str = "") -> Summary:
-        """Put the conversations of a session into another order."""
-        return await self.do(c.OrderChats(session=session, order=order), request=request)
+    async def move_chat(
+        self, session: str, *, to: str | None = None, after: str | None = None, request: str = ""
+    ) -> Summary:
+        """Move a conversation within its session, into another one, or out of it; only who owns them may."""
+        return await self.do(c.MoveChat(session=session, to=to, after=after), request=request)
 
     async def close_session(self, session: str, *, request: str = "") -> Summary:
         """Release the agent; the history stays."""

@@ -114,13 +114,17 @@ class MarkRead(AboutSession, frozen=True, tag="session.read"):
     only: Marked | None = None
 
 
-class OrderChats(AboutSession, frozen=True, tag="chats.order"):
-    """Put the conversations of a session into another order."""
+class MoveChat(AboutSession, frozen=True, tag="chat.move"):
+    """Move a conversation within its session, into another one, or out of it; only who owns them may."""
 
     scope = "drive"
+    http = Http("POST", f"{_ONE}/move")
+    errors = ("not_found", "conflict")
 
-    order: list[str]
-    """Sessions of its family, itself among them; those that are left out come last."""
+    to: str | None = None
+    """The session that it belongs to from now on, with all below it. None: it becomes one of its own."""
+    after: str | None = None
+    """The conversation there behind which lists show it; it comes first, when none is named."""
 
 
 class CloseSession(AboutSession, frozen=True, tag="session.close"):
@@ -225,7 +229,7 @@ SessionCommand = (
     | ConfigureSession
     | ArchiveSession
     | MarkRead
-    | OrderChats
+    | MoveChat
     | CloseSession
     | ReopenSession
     | DeleteSession

@@ -132,6 +132,20 @@ class ChatsOrdered(Event, frozen=True, tag="chats.ordered"):
     by: str
 
 
+class ChatMoved(Event, frozen=True, tag="chat.moved"):
+    """A conversation belongs to another session from now on, or is one of its own. Written to its own channel, to that
+    of the session above it, and to that of the session that it comes to."""
+
+    session: str
+    source: str
+    by: str
+    to: str | None = None
+    below: list[str] = []
+    """All that moves along."""
+    owner: str = ""
+    """Of a session of its own: whose it is."""
+
+
 class HistoryCopied(Event, frozen=True, tag="history.copied"):
     """A forked or seeded session begins with these finished turns (each the state of one turn)."""
 
@@ -224,6 +238,7 @@ SessionEvent = (
     | SessionReopened
     | SessionTruncated
     | ChatsOrdered
+    | ChatMoved
     | HistoryCopied
     | ChildStarted
     | ClientJoined

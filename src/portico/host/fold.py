@@ -44,6 +44,7 @@ _QUIET = frozenset(
         e.ClientLeft,
         e.ClientKept,
         e.ChatsOrdered,
+        e.ChatMoved,
         e.QuestionDrafted,
     }
 )
@@ -127,6 +128,14 @@ def _mark(state: SessionState, flag: Flag, value: bool, only: e.Marked | None = 
 
 def _chats_ordered(state: SessionState, event: e.ChatsOrdered, record: Record) -> None:
     state.chat_order = event.order
+
+
+def _chat_moved(state: SessionState, event: e.ChatMoved, record: Record) -> None:
+    if state.id == event.session:
+        state.parent, state.owner, state.promoted = event.to, event.owner, event.to is None
+    else:
+        others = [each for each in state.children if each != event.session]
+        state.children = [*others, event.session] if state.id == event.to else others
 
 
 def _vendor(state: SessionState, event: e.SessionVendor, record: Record) -> None:
@@ -485,6 +494,7 @@ _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
     e.SessionRead: _read,
     e.SessionVendor: _vendor,
     e.ChatsOrdered: _chats_ordered,
+    e.ChatMoved: _chat_moved,
     e.SessionClosed: _closed,
     e.SessionReopened: _reopened,
     e.SessionTruncated: _truncated,

@@ -31,7 +31,7 @@ _AUDIT_AGAIN_MS = 3_600_000
 """An admin who goes on in a session of another person is written down once an hour."""
 _REMEMBERED = 10_000
 """Sessions that are gone, tasks, and visits of admins, kept in memory."""
-_OWNERS_ALONE = (c.DeleteSession, c.ShareSession, c.UnshareSession)
+_OWNERS_ALONE = (c.DeleteSession, c.MoveChat, c.ShareSession, c.UnshareSession)
 _AUTOMATION = get_args(c.AutomationCommand)
 _RIGHTS: dict[str, Right] = {"read": "read", "approve": "approve"}
 
@@ -213,6 +213,8 @@ def _also_named(command: c.Command) -> list[str]:
     match command:
         case c.StartSession(parent=parent, origin=origin):
             found = [parent, origin.session if origin is not None else None]
+        case c.MoveChat(to=to):
+            found = [to]
         case c.AddGrant(session=session) | c.OpenTerminal(session=session) | c.ClaimTerminal(session=session):
             found = [session]
     return [each for each in found if each is not None]

@@ -44,10 +44,6 @@ async def _family_folders(session: "Session", command: c.ChooseFolder) -> list[s
     return whole(session.host.catalogue.root(session).summary)
 
 
-async def _family(session: "Session", command: c.OrderChats) -> list[str]:
-    return [each.id for each in session.family()]
-
-
 async def _agents(
     session: "Session", command: c.ConfigureSession | c.QueueMessage | c.EditQueued
 ) -> Mapping[str, object]:
@@ -66,7 +62,6 @@ _ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {
     c.QueueMessage: _agents,
     c.EditQueued: _agents,
     c.AddFolder: _folder,
-    c.OrderChats: _family,
     c.RemoveFolder: _replacement,
     c.ChooseFolder: _family_folders,
 }

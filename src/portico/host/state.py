@@ -193,6 +193,8 @@ class SessionState(Struct, omit_defaults=True):
     """A person chose the title; the agent does not change it any more."""
     uri: str | None = None
     parent: str | None = None
+    promoted: bool = False
+    """It began as a conversation of another session: `uri` is the name of that conversation."""
     origin: Origin | None = None
     config: Json = {}
     worktree: Json = {}
@@ -287,6 +289,7 @@ class Summary(Struct, omit_defaults=True):
     queued: int = 0
     uri: str | None = None
     parent: str | None = None
+    promoted: bool = False
     origin: Origin | None = None
     archived: bool = False
     draft: bool = False
@@ -358,6 +361,7 @@ def summarise(state: SessionState) -> Summary:
         queued=len(state.queue),
         uri=state.uri,
         parent=state.parent,
+        promoted=state.promoted,
         origin=state.origin,
         archived=state.archived,
         draft=state.draft,

@@ -154,6 +154,11 @@ const FOLDS: Record<string, Fold> = {
   "session.truncated": truncated,
   "history.copied": (state, event) => void (state.turns ??= []).push(...(event["turns"] as Turn[])),
   "child.started": (state, event) => void (state.children ??= []).push(event["session"] as string),
+  "chat.moved": (state, { session, to }) => {
+    const others = (state.children ?? []).filter((each) => each !== session);
+    if (state.id === session) state.parent = (to as string | undefined) ?? null;
+    else state.children = state.id === to ? [...others, session as string] : others;
+  },
   "turn.started": started,
   "turn.resumed": resumed,
   "turn.ended": (state, event, time) => {

@@ -75,7 +75,7 @@ WITHOUT = {
     "agent.sign_in": _SECRET,
     "push.subscribe": _PERSON,
     "push.unsubscribe": _PERSON,
-    "chats.order": _PERSON,
+    "chat.move": _PERSON,
     "sign_in.decline": _PERSON,
 }
 """Commands that are no tool, and why."""

@@ -22,7 +22,6 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.ShareSession: session.share_with,
     c.UnshareSession: session.unshare,
     c.MarkRead: session.mark_read,
-    c.OrderChats: session.order_chats,
     c.CloseSession: session.close,
     c.ReopenSession: session.reopen,
     c.TruncateSession: session.truncate,

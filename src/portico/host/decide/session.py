@@ -97,17 +97,6 @@ def mark_read(state: SessionState, command: c.MarkRead, context: Context) -> Out
     return Outcome([e.SessionRead(read=command.read, by=context.by, only=only)])
 
 
-def order_chats(state: SessionState, command: c.OrderChats, context: Context) -> Outcome:
-    family: list[str] = context.found
-    for ident in command.order:
-        if ident not in family:
-            raise NotFound("session", ident, f"It is no conversation of {state.id!r}.")
-    order = list(dict.fromkeys(command.order))
-    if order == state.chat_order:
-        return Outcome()
-    return Outcome([e.ChatsOrdered(order=order, by=context.by)])
-
-
 def close(state: SessionState, command: c.CloseSession, context: Context) -> Outcome:
     """The history and the queue stay."""
     return Outcome([] if state.closed else [e.SessionClosed(by=context.by, reason=command.reason)])

@@ -269,24 +269,15 @@ async def dispose_chat(connection: "Connection", params: Json) -> None:
 
 
 async def move_chat(connection: "Connection", params: Json) -> Json:
-    """Within its session only: what a chat may do and knows hangs on the session that it belongs to."""
     chat, destination = _chat(connection, text(params, "channel")), optional(params, "destination", dict) or {}
-    if not snapshots.is_movable(chat.summary):
-        raise BadRequest("This chat cannot be moved.", field="channel")
-    root = connection.host.catalogue.root(chat)
-    if destination.get("kind") != "session":
-        raise BadRequest("A chat is moved within its session here: 'kind' is 'session'.", field="destination.kind")
-    if _session(connection, text(destination, "session")) is not root:
-        raise BadRequest("A chat stays in its session here.", field="destination.session")
-    chats = [root.id, *(each.id for each in connection.host.catalogue.descendants(root.id))]
-    order = [each for each in snapshots.ordered(chats, root.summary.chat_order, str) if each != chat.id]
+    if destination.get("kind") not in ("session", "newSession"):
+        raise BadRequest("'kind' is 'session' or 'newSession'.", field="destination.kind")
+    named = text(destination, "session") if destination["kind"] == "session" else None
+    to = _session(connection, named).id if named is not None else None
     after = optional(destination, "after", str)
     anchor = _chat(connection, after).id if after is not None else None
-    if anchor is not None and anchor not in order:
-        raise BadRequest("'after' is another chat of the same session.", field="destination.after")
-    order.insert(0 if anchor is None else order.index(anchor) + 1, chat.id)
-    await connection.do(c.OrderChats(session=root.id, order=order))
-    return {"session": names.session_uri(root.summary)}
+    await connection.do(c.MoveChat(session=chat.id, to=to, after=anchor))
+    return {"session": names.session_uri(connection.host.catalogue.root(chat).summary)}
 
 
 def _chat(connection: "Connection", name: str) -> Session:

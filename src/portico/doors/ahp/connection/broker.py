@@ -19,6 +19,7 @@ from portico import limits
 from portico.automation.automations import Automations
 from portico.cache import Cache
 from portico.changes.captures import in_work_tree
+from portico.chats.move import ordered
 from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
@@ -359,7 +360,7 @@ class Broker:
         root = snapshots.chat_head(state, "", dialect)
         shown = snapshots.session(
             state,
-            snapshots.ordered(
+            ordered(
                 [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
                 [names.chat_uri(each.summary) for ident in state.chat_order if (each := self.host.find(ident))],
                 itemgetter("resource"),

@@ -357,7 +357,7 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
     host = connection.host
     if records and records[0].time < host.now() - int(host.retention_hours * 3_600_000) // 2:
         return False
-    told_otherwise = {e.SessionRemoved} if connection.dialect.since("0.9.0") else {e.SessionRemoved, e.TurnResumed}
+    told_otherwise = {e.SessionRemoved, e.ChatMoved} | (set() if connection.dialect.since("0.9.0") else {e.TurnResumed})
     return not any(type(each.event) in told_otherwise or corrects(each) for each in records)
 
 

@@ -39,7 +39,8 @@ class CatalogueNotices:
         """Of those that are chats: the session at the root."""
         self._chats: dict[str, dict[str, Summary]] = {}
         """As they were told with their session's line."""
-        self._touched: dict[str, str] = {}
+        self._touched: dict[tuple[str, str], None] = {}
+        """Sessions and chats, each with the session whose line it is, or was, part of."""
         self._activities: dict[str, str] = {}
         """What each session was last said to be doing."""
         self._metas: dict[str, Json] = {}
@@ -52,7 +53,7 @@ class CatalogueNotices:
         broker.on_git = self._look_at
 
     def _touch(self, ident: str, root: str) -> None:
-        self._touched[ident] = root
+        self._touched[ident, root] = None
         if len(self._touched) > _TOUCHED:
             self._flush()
         elif self._timer is None and self._broker.connections:
@@ -63,6 +64,9 @@ class CatalogueNotices:
             self._touch(ident, ident)
 
     def _watch(self, ident: str, summary: Summary | None) -> None:
+        told = self._changed.get(ident, self._told.get(ident))
+        if summary is not None and told is not None and told.parent != summary.parent:
+            self._move(summary)
         self._touch(ident, self._root(ident, summary))
         if summary is None:
             self._changed.pop(ident, None)
@@ -85,6 +89,17 @@ class CatalogueNotices:
             self._changed[ident] = summary
             if before.shares != summary.shares:
                 self._tell_shares(before, summary)
+
+    def _move(self, summary: Summary) -> None:
+        """It is part of another line now, with all below it, or has become one of its own."""
+        below = self._broker.host.catalogue.descendants(summary.id)
+        for each in (summary, *below):
+            self._touch(each.id, self._roots.pop(each.id, each.id))
+            self._touch(each.id, self._root(each.id, each))
+        if summary.parent is None:
+            self._told[summary.id] = summary
+            self._chats[summary.id] = {each.id: each for each in below}
+            self._tell_modern(summary, "sessionAdded", {"summary": self._line(summary.id)})
 
     def _tell_shares(self, before: Summary, now: Summary) -> None:
         """For whom it was shared, or is not any more, it comes or goes."""
@@ -110,8 +125,9 @@ class CatalogueNotices:
         return self._roots.get(ident, ident)
 
     def _take_in(self, ident: str, root: str) -> None:
-        found, chats = self._broker.host.find(ident), self._chats.setdefault(root, {})
-        if found is None:
+        host, chats = self._broker.host, self._chats.setdefault(root, {})
+        found = host.find(ident)
+        if found is None or host.catalogue.root(found).id != root:
             chats.pop(ident, None)
         else:
             chats[ident] = found.summary
@@ -125,13 +141,13 @@ class CatalogueNotices:
         self._timer = None
         changed, self._changed = self._changed, {}
         touched, self._touched = self._touched, {}
-        before = {root: self._line(root) for root in touched.values() if root in self._told}
-        was = {ident: self._activities.get(ident, "") for ident in (*touched, *before)}
+        before = {root: self._line(root) for _, root in touched if root in self._told}
+        was = {ident: self._activities.get(ident, "") for ident in (*(each for each, _ in touched), *before)}
         for ident in was:
             if ident in self._told:
                 self._activities[ident] = self._broker.activity(ident)
                 self._metas[ident] = self._broker.besides(self._told[ident])
-        for ident, root in touched.items():
+        for ident, root in touched:
             if ident != root and root in self._told:
                 self._take_in(ident, root)
         for ident, summary in changed.items():
@@ -148,7 +164,7 @@ class CatalogueNotices:
 
     def _tell_seed(self, of: Summary, name: str, more: Json, only: "Connection | None" = None) -> None:
         if not is_subagent(of):
-            told = {"type": f"notify/{name}", **_session(of, name), **more}
+            told = {"type": f"notify/{name}", **_session(of, name, seed=True), **more}
             frame = rpc.notification("notification", {"notification": told})
             for connection in self._broker.connections:
                 if connection.ready and connection.dialect.seed and _is_for(connection, of, only):
@@ -166,8 +182,8 @@ def _is_for(connection: "Connection", of: Summary, only: "Connection | None") ->
     return connection is only or (only is None and connection.view.sees(f"session/{of.id}"))
 
 
-def _session(of: Summary, name: str) -> Json:
-    return {} if name == "sessionAdded" else {"session": names.session_uri(of)}
+def _session(of: Summary, name: str, *, seed: bool = False) -> Json:
+    return {} if name == "sessionAdded" else {"session": names.session_uri(of, seed=seed)}
 
 
 def _difference(old: Json, new: Json) -> Json:

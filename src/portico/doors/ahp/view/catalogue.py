@@ -39,6 +39,8 @@ def _said(record: Record, state: SessionState, line: ChatLine) -> list[Outgoing]
         return _folders(event, state) if state.parent is None else []
     if isinstance(event, e.ChatsOrdered):
         return [_reordered(event, state, line)]
+    if isinstance(event, e.ChatMoved):
+        return _moved(event, state, line)
     if isinstance(event, e.SessionConfigured):
         return [translate.configured(event, state)] if state.parent is None else []
     said = _WHOLE[type(event)](event) if state.parent is None and type(event) in _WHOLE else []
@@ -62,6 +64,16 @@ def _added(summary: Json) -> list[Outgoing]:
 def _reordered(event: e.ChatsOrdered, state: SessionState, line: ChatLine) -> Outgoing:
     found = {ident: line(ident) for ident in dict.fromkeys((*event.order, state.id, *state.children))}
     return Outgoing("chatsReordered", {"chats": [each["resource"] for each in found.values() if each is not None]})
+
+
+def _moved(event: e.ChatMoved, state: SessionState, line: ChatLine) -> list[Outgoing]:
+    """In the session that it has left, and in the one that it comes to."""
+    if state.id == event.session:
+        return []
+    found = [each for ident in (event.session, *event.below) if (each := line(ident)) is not None]
+    if state.id == event.to:
+        return [said for each in found for said in _added(each)]
+    return [Outgoing("chatRemoved", {"chat": each["resource"]}) for each in found]
 
 
 def _stands(state: SessionState) -> list[Outgoing]:

@@ -40,8 +40,9 @@ _NAME_MAX = 2048
 """Characters of a URI that a client chooses: browsers take about as many."""
 
 
-def session_uri(of: Summary | SessionState) -> str:
-    if of.uri is not None:
+def session_uri(of: Summary | SessionState, *, seed: bool = False) -> str:
+    """A chat that became a session keeps its name; in version 1, where both are one, that is the session's."""
+    if of.uri is not None and (seed or not of.promoted):
         return (uri.seed_subagent(of.uri) or of.uri) if of.parent is not None else of.uri
     if of.parent is not None:
         return CHAT + of.id
@@ -49,9 +50,12 @@ def session_uri(of: Summary | SessionState) -> str:
 
 
 def chat_uri(of: Summary | SessionState) -> str:
-    if of.parent is None:
-        return uri.default_chat(session_uri(of))
-    return of.uri or CHAT + of.id
+    return of.uri or CHAT + of.id if is_chat(of) else uri.default_chat(session_uri(of))
+
+
+def is_chat(of: Summary | SessionState) -> bool:
+    """Whether its name is that of a chat: it was made as one."""
+    return of.parent is not None or of.promoted
 
 
 def child_uri(root: Summary, ident: str, origin: Origin | None) -> str:
@@ -78,10 +82,10 @@ def find_chat(host: Finder, name: str) -> Session | None:
     if owner is not None:
         return find_session(host, owner)
     found = host.find(name)
-    if found is not None and found.summary.uri == name and found.summary.parent is not None:
+    if found is not None and found.summary.uri == name and is_chat(found.summary):
         return found
     found = host.find(name.removeprefix(CHAT)) if name.startswith(CHAT) else None
-    return found if found is not None and found.summary.parent is not None else None
+    return found if found is not None and is_chat(found.summary) else None
 
 
 def changeset_uri(of: Summary | SessionState, view: str) -> str:

@@ -1,11 +1,11 @@
 """Whole states, computed from the host's: what a client gets when it subscribes."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import TypeVar
 
 from msgspec import structs
 
+from portico.chats.move import ordered
 from portico.doors.ahp.view import card, names, parts
 from portico.doors.ahp.wire import uri
 from portico.doors.ahp.wire.record import Json
@@ -36,8 +36,6 @@ from portico.host.state import (
     chat_flag,
     is_subagent,
 )
-
-C = TypeVar("C")
 
 ANNOTATION = "annotation/"
 REVIEWED = "reviewed/"
@@ -107,7 +105,7 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activi
     chats = [of, *below]
     of = of if dialect.seed else together(of, below)
     shown: Json = {
-        "resource": names.session_uri(of),
+        "resource": names.session_uri(of, seed=dialect.seed),
         "provider": of.agent,
         "title": of.title,
         "status": _BITS[standing(of)] | _flags(of.read, of.archived),
@@ -126,14 +124,8 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activi
     return shown | {"workingDirectories": directories(of)}
 
 
-def ordered(chats: Iterable[C], order: Sequence[str], ident: Callable[[C], str]) -> list[C]:
-    """As a person has put them; the others behind them as they come."""
-    place = {each: at for at, each in enumerate(order)}
-    return sorted(chats, key=lambda chat: place.get(ident(chat), len(place)))
-
-
 def is_movable(of: Summary | SessionState) -> bool:
-    """Among the chats of its session: neither the default chat nor an agent's own."""
+    """Neither a default chat nor an agent's own."""
     return of.parent is not None and not is_subagent(of)
 
 
@@ -179,7 +171,7 @@ def directories(of: Summary | SessionState) -> list[str]:
 def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, dialect: Dialect) -> Json:
     """The one state of version 1: catalogue entry and conversation together."""
     head: Json = {
-        "resource": names.session_uri(state),
+        "resource": names.session_uri(state, seed=True),
         "provider": state.agent,
         "title": state.title,
         "status": status(state),
@@ -284,7 +276,7 @@ def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
 
 
 def origin(of: Summary | SessionState, source: str) -> Json:
-    if of.origin is None or of.parent is None:
+    if of.origin is None or not names.is_chat(of):
         return {"kind": "user"}
     if of.origin.kind == "agent":
         return {"kind": "tool", "chat": source, "toolCallId": of.origin.call or ""}

@@ -93,7 +93,7 @@ def uri_of(host: Host, target: Target, seed: bool) -> str:
         raise NotFound("session", target.ident)
     if target.kind == "chat":
         return names.chat_uri(session.summary)
-    name = names.session_uri(session.summary)
+    name = names.session_uri(session.summary, seed=seed)
     return uri.annotations(name) if target.kind == "annotations" else name
 
 

@@ -464,6 +464,12 @@ def _client_changed(event: e.ClientJoined | e.ClientLeft, scene: Scene) -> list[
     return [Outgoing("activeClientChanged", fields, by)]
 
 
+def _moved(event: e.ChatMoved, scene: Scene) -> list[Outgoing]:
+    """The default chat of a session stays where it is."""
+    alone = event.session == scene.state.id and event.to is None and not scene.seed
+    return [Outgoing("movableChanged", {"movable": False})] if alone else []
+
+
 _TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Outgoing]]] = {
     e.TurnStarted: _turn_started,
     e.TurnEnded: _turn_ended,
@@ -499,6 +505,7 @@ _TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Outgoing]]] = {
     e.SessionConfigured: _only_seed(_configured),
     e.SessionRead: _read,
     e.SessionArchived: _archived,
+    e.ChatMoved: _moved,
     e.ClientJoined: _only_seed(_client_changed),
     e.ClientLeft: _only_seed(_client_changed),
 }

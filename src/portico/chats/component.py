@@ -1,0 +1,52 @@
+"""The room's share in the host: the command that moves a conversation."""
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from portico import commands as c
+from portico.chats.move import Family, Moving, move, ordered
+from portico.errors import Conflict, NotFound
+from portico.host.component import Component
+from portico.host.do import note_started
+from portico.host.session import Session
+from portico.host.state import Summary
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+
+class Chats(Component):
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        host.commands.handle(c.MoveChat, self._move)
+
+    async def _move(self, command: c.MoveChat, caller: c.Caller) -> Summary:
+        host = self._host
+        chat = await host.get(command.session)
+        above = await host.get(chat.summary.parent or chat.id)
+        root, target = host.catalogue.root(chat), await host.get(command.to) if command.to is not None else None
+        concerned = {each.id: each for each in (chat, above, root, target) if each is not None}
+        async with contextlib.AsyncExitStack() as locks:
+            for _, each in sorted(concerned.items()):  # always in this order: two moves must not wait for each other
+                await locks.enter_async_context(each.lock)
+                self._check_here(each)
+            if host.catalogue.root(chat) is not root or (chat.summary.parent or chat.id) != above.id:
+                raise Conflict(f"{chat.id!r} was moved meanwhile; look where it is now.")
+            moving = Moving(chat.summary, host.catalogue.descendants(chat.id), chat.folders.reach())
+            destination = self._family(target) if target is not None else None
+            events = move(moving, self._family(root), destination, command.after, caller.by)
+            if events:
+                note_started(chat.id)  # the receipt goes into the same commit
+                await host.log.append_all(*events)
+        return chat.summary
+
+    def _check_here(self, session: Session) -> None:
+        if self._host.catalogue.get(session.id) is not session:
+            raise NotFound("session", session.id)
+        if not self._host.members.owns(session.channel):
+            raise Conflict(f"{session.id!r} runs at another host; both have to be at the same one.")
+
+    def _family(self, session: Session) -> Family:
+        chats = [session.id, *(each.id for each in self._host.catalogue.descendants(session.id))]
+        order = ordered(chats, session.summary.chat_order, str)
+        return Family(session.summary, order, self._host.ownership.of_session(session))
