@@ -193,10 +193,6 @@ class PeopleSettings(Struct, forbid_unknown_fields=True):
     admins: list[str] = []
     """People who have the scope `admin` besides: they see everything, and that is audited."""
 
-    def scopes_of(self, name: str) -> list[str]:
-        """Of somebody of whom nothing else is known."""
-        return [*self.scopes, "admin"] if name in self.admins and "admin" not in self.scopes else self.scopes
-
 
 class OidcSettings(Struct, forbid_unknown_fields=True):
     issuer: str = ""

@@ -1,5 +1,6 @@
 """People and their tokens: over HTTP, on the command line, and by the header of a trusted proxy."""
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from portico.commands import SCOPES
+from portico.doors import server
 from portico.errors import AlreadyExists, BadRequest, Forbidden, NotFound
 from portico.home import Home
 from portico.people.identity import NamedToken, Tokens, new_login, new_token, read_tokens, remove_person
@@ -114,6 +116,49 @@ def test_whoever_is_let_in_no_more(home: Home) -> None:
         admit(people, home, settings, account)
 
 
+@pytest.mark.parametrize(
+    ("by_hand", "named", "unnamed"),
+    [
+        (["read"], ["read", "admin"], ["read"]),
+        (["read", "admin"], ["read", "admin"], ["read", "admin"]),
+        (None, ["read", "drive", "admin"], ["read", "drive"]),
+    ],
+    ids=["added by hand", "an admin by hand", "let in by a login"],
+)
+def test_whom_the_settings_name_is_an_admin_as_long_as_they_do(
+    home: Home, by_hand: list[str] | None, named: list[str], unnamed: list[str]
+) -> None:
+    """Whoever was taken out of `people.admins` stayed an admin until the next login; if added by hand, for ever."""
+    settings, people = Settings(), People(home)
+    settings.login.oidc.domains, settings.people.scopes = ["example.org"], ["read", "drive"]
+    account = Account("ann", "https://id", "s", "ann@example.org")
+    if by_hand is None:
+        admit(people, home, settings, account)
+    else:
+        add_person(home, "ann", by_hand)
+    add_person(home, "ben", ["read"])
+    token = new_token(home, "laptop", list(SCOPES), "ann")
+    for admins, expected in ((["ann"], named), ([], unnamed), (["ann"], named)):
+        people.appoint(admins)
+        caller = Tokens(home).by_token(token)
+        assert (caller and caller.scopes, people.all()["ben"].scopes) == (frozenset(expected), ["read"])
+        settings.people.admins = admins
+        assert admit(people, home, settings, account).scopes == expected, "a login says the same"
+
+
+def test_an_admin_comes_in_where_people_have_no_scopes(home: Home) -> None:
+    settings, people = Settings(), People(home)
+    settings.people.scopes, settings.people.admins = [], ["ann"]
+    assert admit(people, home, settings, Account("ann", "https://id", "s")).scopes == ["admin"]
+
+
+def test_nobody_is_appointed_in_a_damaged_file(home: Home) -> None:
+    damaged = home.path / "people.json"
+    damaged.write_bytes(b"{")
+    People(home).appoint(["ann"])
+    assert damaged.read_bytes() == b"{"
+
+
 # -- over HTTP -------------------------------------------------------------------------------------------------
 
 
@@ -170,6 +215,18 @@ async def test_admins_add_and_remove_people(tmp_path: Path) -> None:
         problem(await here.http.delete("/v1/people/ann@example.org"), 404, "not_found")
         audit = (await here.http.get("/v1/audit")).json()["audit"]
         assert {"person.added", "person.removed"} <= {each["action"] for each in audit}
+
+
+async def test_leaving_the_admins_counts_without_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_WATCH_SECONDS", 0.02)
+    async with standing(tmp_path) as here:
+        names = [(await here.http.post("/v1/people", json={"name": name})).json()["name"] for name in ("ann", "Ben")]
+        ann, ben = (new_token(here.home, "laptop", list(SCOPES), name) for name in names)
+        async with here.client(ann) as first, here.client(ben) as second, asyncio.timeout(30):
+            for admins, allowed in ((["ann"], [200, 403]), (["ben"], [403, 200]), ([], [403, 403])):
+                here.home.settings_path.write_text(f"[people]\nadmins = {admins}\n")
+                while [(await each.get("/v1/people")).status_code for each in (first, second)] != allowed:
+                    pass
 
 
 # -- by a proxy's header ---------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def add(
     """
     place = Home.default(home)
     settings = load(place.settings_path).settings.people
-    made = add_person(place, name, SCOPES if admin else scope or settings.scopes_of(name))
+    made = add_person(place, name, SCOPES if admin else scope or settings.scopes, settings.admins)
     if as_json:
         print_json({"name": made.name, "scopes": made.scopes})
     else:

@@ -151,7 +151,7 @@ class Server:
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
         self.host.ownership.team = self._has_people
-        PeopleCommands(self.host, self.home, lambda name: self.loaded.settings.people.scopes_of(name))
+        PeopleCommands(self.host, self.home, lambda: self.loaded.settings.people)
         self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
         self._token_audit = await TokenAudit.open(self.host, self.tokens)
         self.gate = Gate(
@@ -422,6 +422,7 @@ class Server:
         self.host.part(Quotas).bounds = msgspec.convert(settings.quotas, QuotaBounds, from_attributes=True)
         self.host.part(Retention).rules = retention_rules(settings.retention)
         self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)
+        self.tokens.people.appoint(settings.people.admins)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
         self.host.workspaces[:] = self._workspaces()

@@ -12,6 +12,7 @@ from portico.people.identity import NamedToken, effective_tokens, new_token, rea
 from portico.people.people import add_person, check_scopes, read_people
 from portico.people.quotas import Quotas
 from portico.people.retention import DAY_MS, Retention
+from portico.settings import PeopleSettings
 
 
 def own_tokens(home: Home, who: Caller) -> list[NamedToken]:
@@ -20,10 +21,10 @@ def own_tokens(home: Home, who: Caller) -> list[NamedToken]:
 
 
 class PeopleCommands:
-    def __init__(self, host: Host, home: Home, scopes_of: Callable[[str], list[str]]) -> None:
+    def __init__(self, host: Host, home: Home, settings: Callable[[], PeopleSettings]) -> None:
         self._host = host
         self._home = home
-        self._scopes_of = scopes_of
+        self._settings = settings
         handle = host.commands.handle
         handle(c.AddPerson, self._add)
         handle(c.RemovePerson, self._remove)
@@ -34,7 +35,8 @@ class PeopleCommands:
         handle(c.RevokeOwnToken, self._revoke_own_token)
 
     async def _add(self, command: c.AddPerson, caller: Caller) -> c.PersonShown:
-        made = add_person(self._home, command.name, command.scopes or self._scopes_of(command.name))
+        settings = self._settings()
+        made = add_person(self._home, command.name, command.scopes or settings.scopes, settings.admins)
         await self._host.audit("person.added", caller.by, person=made.name, scopes=made.scopes)
         return c.PersonShown(made.name, made.scopes, made.created, "", self._host.part(Quotas).of(made.name))
 

@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -31,10 +31,12 @@ class Person(Struct, omit_defaults=True):
     created: int
     """Milliseconds since the epoch."""
     local: bool = False
-    """Added by hand: a login does not change what they may do, unless the settings name them as an admin."""
+    """Added by hand: a login does not change what they may do."""
     issuer: str = ""
     subject: str = ""
     """The account that they log in with; empty: none yet."""
+    appointed: bool = False
+    """They have the scope `admin` because the settings name them, and no longer than that."""
 
 
 class Account(Struct, frozen=True):
@@ -72,6 +74,12 @@ class People:
     def get(self, name: str) -> Person | None:
         return self.all().get(name)
 
+    def appoint(self, admins: Collection[str]) -> None:
+        """Whom the settings name is an admin from now on; whom they named before, and do not now, is none."""
+        if any(_appointed(each, admins) != each for each in self.all().values()):
+            with _editing(self._home) as people:
+                people.update({name: _appointed(each, admins) for name, each in people.items()})
+
 
 def people_path(home: Home) -> Path:
     return home.path / "people.json"
@@ -86,9 +94,10 @@ def read_people(home: Home) -> list[Person]:
         raise BadRequest(f"{str(people_path(home))!r} is not valid: {error}. Repair or remove it.") from error
 
 
-def add_person(home: Home, name: str, scopes: Iterable[str]) -> Person:
+def add_person(home: Home, name: str, scopes: Iterable[str], admins: Collection[str] = ()) -> Person:
     """By hand: they can have tokens at once, and log in if their provider names them so."""
     person = Person(_checked(name), check_scopes(scopes), int(time.time() * 1000), local=True)
+    person = _appointed(person, admins)
     with _editing(home) as people:
         if person.name in people:
             raise AlreadyExists(f"There is a person {person.name!r} already.")
@@ -126,25 +135,31 @@ def _checked(name: str) -> str:
 def admit(people: People, home: Home, settings: Settings, account: Account) -> Person:
     """The person whose account this is: known, or new and let in by the settings."""
     name = _checked(account.name)
-    scopes, admin = _scopes(settings, account, name), name in settings.people.admins
-    person = _admitted(people.get(name), name, scopes, account, admin)
+    scopes, admins = _scopes(settings, account, name), settings.people.admins
+    person = _admitted(people.get(name), name, scopes, account, admins)
     if person != people.get(name):
         with _editing(home) as stored:  # looked at again: two may come at once
-            stored[name] = person = _admitted(stored.get(name), name, scopes, account, admin)
+            stored[name] = person = _admitted(stored.get(name), name, scopes, account, admins)
     return person
 
 
-def _admitted(known: Person | None, name: str, scopes: list[str], account: Account, admin: bool) -> Person:
+def _admitted(known: Person | None, name: str, scopes: list[str], account: Account, admins: Collection[str]) -> Person:
     if known is not None and known.subject and (known.issuer, known.subject) != (account.issuer, account.subject):
         raise Forbidden(f"The name {name!r} belongs to another account; an admin can remove that person.")
-    local = known is not None and known.local
-    if not local and not scopes:
-        raise Forbidden(f"{name!r} may not come in here: ask an admin of this host for access.")
-    created = known.created if known is not None else int(time.time() * 1000)
-    allowed = known.scopes if known is not None and local else scopes
-    if admin and "admin" not in allowed:
-        allowed = [*allowed, "admin"]
-    return Person(name, allowed, created, local, account.issuer, account.subject)
+    if known is None or not known.local:
+        if not scopes and name not in admins:
+            raise Forbidden(f"{name!r} may not come in here: ask an admin of this host for access.")
+        known = Person(name, scopes, known.created if known is not None else int(time.time() * 1000))
+    return _appointed(msgspec.structs.replace(known, issuer=account.issuer, subject=account.subject), admins)
+
+
+def _appointed(person: Person, admins: Collection[str]) -> Person:
+    """What somebody has by hand or by a group is not the settings' to take away."""
+    named = person.name in admins
+    if named == person.appointed or (named and "admin" in person.scopes):
+        return person
+    scopes = [*person.scopes, "admin"] if named else [each for each in person.scopes if each != "admin"]
+    return msgspec.structs.replace(person, scopes=scopes, appointed=named)
 
 
 def _scopes(settings: Settings, account: Account, name: str) -> list[str]:
@@ -155,7 +170,7 @@ def _scopes(settings: Settings, account: Account, name: str) -> list[str]:
     known = bool(domain) and domain in [each.lower() for each in oidc.domains]
     if not given and (admin or known or "*" in oidc.domains or account.issuer == PROXY):
         given = set(usual)
-    return [scope for scope in SCOPES if scope in given or (admin and scope == "admin")]
+    return [scope for scope in SCOPES if scope in given]
 
 
 @contextlib.contextmanager
