@@ -62,6 +62,21 @@ def test_systemd_understands_the_machines_unit_and_calls_it_well_protected(tmp_p
     assert rated.returncode == 0, rated.stdout.splitlines()[-1]
 
 
+@analyze
+def test_systemd_understands_the_guides_socket_which_outlives_the_service(tmp_path: Path) -> None:
+    """It lay in the service's own folder, which systemd removes with everything in it when the service stops."""
+    text = (ROOT / "docs" / "guide" / "server.md").read_text("utf-8")
+    (block,) = re.findall(r"```ini\n# /etc/systemd/system/portico.socket\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "portico.socket").write_text(block)
+    service = inside(tmp_path / "home", "service", "install", "--system", "--print").stdout
+    (tmp_path / "portico.service").write_text(service)
+    command = ["systemd-analyze", "verify", str(tmp_path / "portico.socket")]
+    verified = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (verified.returncode, verified.stderr) == (0, "")
+    keys = dict(line.split("=", 1) for line in (service + block).splitlines() if "=" in line)
+    assert Path("/run") / keys["RuntimeDirectory"] not in Path(keys["ListenStream"]).parents
+
+
 def test_the_service_finds_the_agents_that_its_user_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """systemd's own PATH has neither `~/.local/bin` nor what nvm or npm put there: the service offered no agent."""
     monkeypatch.setenv("PATH", "/home/ada/my tools/100%:/usr/bin")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import socket
 import ssl
 import subprocess
@@ -18,7 +19,7 @@ from portico.doors.sockets import listen_unix
 from portico.errors import BadRequest, Unreachable
 from portico.home import Home
 from tests.doors.standing import options, standing
-from tests.process import environment, needs_openssl, watchdog
+from tests.process import PORTICO, environment, needs_openssl, watchdog
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
@@ -131,13 +132,12 @@ def test_sockets_of_systemd(tmp_path: Path, family: socket.AddressFamily) -> Non
     with socket.socket(family) as waiting:
         waiting.bind(("127.0.0.1", 0) if family is socket.AF_INET else str(path))
         waiting.listen()
-        portico = str(Path(sys.executable).parent / "portico")
         command = [
             sys.executable,
             "-c",
             HANDED,
             str(waiting.fileno()),
-            portico,
+            PORTICO,
             "serve",
             "--agent",
             "demo",
@@ -161,6 +161,29 @@ def test_sockets_of_systemd(tmp_path: Path, family: socket.AddressFamily) -> Non
             process.terminate()
             assert process.wait(60) == 0
     assert os.path.exists(path) is (family is socket.AF_UNIX), "systemd's socket is not ours to remove"
+
+
+@pytest.mark.skipif(shutil.which("systemd-socket-activate") is None, reason="needs systemd-socket-activate")
+def test_systemd_starts_it_with_the_first_connection(tmp_path: Path) -> None:
+    """The real program: it listens, and starts the host for whoever connects, who is answered, on every socket."""
+    paths = [tmp_path / "first", tmp_path / "second"]
+    serve = [PORTICO, "serve", "--agent", "demo", "--home", str(tmp_path / "home")]
+    command = ["systemd-socket-activate", *(f"--listen={path}" for path in paths), *serve]
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment()) as process,
+        watchdog(process),
+    ):
+        assert process.stderr is not None
+        for path in paths:
+            assert process.stderr.readline().startswith(f"Listening on {path} as ")
+        assert not (tmp_path / "home").exists(), "nobody has come yet"
+        for path in paths:
+            with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=60) as client:
+                assert client.get("http://localhost/healthz").json() == {"ok": True}
+        assert asyncio.run(_you(tmp_path / "home")) == "owner"
+        process.terminate()
+        assert process.wait(60) == 0
+    assert all(path.exists() for path in paths)
 
 
 async def _you(home: Path) -> str:

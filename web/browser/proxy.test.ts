@@ -1,4 +1,4 @@
-/** The recipe of docs/guide/server.md, word for word, with a real nginx before a real host: TLS, a base path, streams, a shell. */
+/** The recipes of docs/guide/server.md, word for word, with a real nginx and a real Caddy before a real host: TLS, a base path, streams, a shell. */
 
 import { createHash, X509Certificate } from "node:crypto";
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
@@ -9,17 +9,23 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { launch } from "./chromium";
 
-const NGINX = ["/usr/sbin/nginx", "/usr/bin/nginx"].find((path) => existsSync(path));
+const program = (name: string) => ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map((place) => join(place, name)).find((path) => existsSync(path));
+const NGINX = program("nginx");
+const CADDY = program("caddy");
 const PORTICO = resolve(import.meta.dirname, "../../.venv/bin/portico");
 const GUIDE = resolve(import.meta.dirname, "../../docs/guide/server.md");
 const SOCKET = "/run/portico/portico.sock";
 
-const folder = mkdtempSync(join(tmpdir(), "portico-nginx-"));
-const running: ChildProcess[] = [];
+const folder = mkdtempSync(join(tmpdir(), "portico-proxy-"));
+const certificate = join(folder, "cert.pem");
+const authority = join(folder, "caddy", "pki", "authorities", "local", "intermediate.crt");
+let port = 0;
 let url = "";
+let host: ChildProcess | undefined;
+let proxy: ChildProcess | undefined;
 let chromium: Browser | undefined;
 
 async function freePort(): Promise<number> {
@@ -42,51 +48,76 @@ function certify(): void {
 }
 
 /** Only what differs on every machine is changed: the port, the name, the places of files, and whether the path is taken away. */
-async function startNginx(port: number, stripped: boolean): Promise<void> {
+function startNginx(stripped: boolean): ChildProcess {
   const recipe = block("nginx")
     .replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`)
     .replace("server_name box.example", "server_name localhost")
-    .replace("/etc/ssl/box.example.pem", join(folder, "cert.pem"))
+    .replace("/etc/ssl/box.example.pem", certificate)
     .replace("/etc/ssl/box.example.key", join(folder, "key.pem"))
     .replace(`unix:${SOCKET};`, `unix:${join(folder, "portico.sock")}${stripped ? ":/" : ""};`);
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${join(folder, "temporary")};`).join(" ");
   const user = process.getuid?.() === 0 ? "user root;" : ""; // else its workers could not open the socket
   writeFileSync(join(folder, "nginx.conf"), `${user} daemon off; pid ${join(folder, "pid")}; error_log stderr; events {} http { access_log off; ${temporary} ${recipe} }`);
-  const nginx = spawn(NGINX!, ["-c", join(folder, "nginx.conf"), "-p", folder], { stdio: ["ignore", "ignore", "inherit"] });
-  running.push(nginx);
+  return spawn(NGINX!, ["-c", join(folder, "nginx.conf"), "-p", folder], { stdio: ["ignore", "ignore", "pipe"] });
+}
+
+/** The same for Caddy, with the certificate of an authority that it makes itself. */
+function startCaddy(stripped: boolean): ChildProcess {
+  const recipe = block("caddy")
+    .replace("box.example {", `https://localhost:${port} {\n    tls internal`)
+    .replace("handle /portico/*", `${stripped ? "handle_path" : "handle"} /portico/*`)
+    .replace(SOCKET.slice(1), join(folder, "portico.sock").slice(1));
+  const machine = `{\n admin off\n auto_https disable_redirects\n skip_install_trust\n storage file_system ${join(folder, "caddy")}\n log {\n level ERROR\n }\n}\n`;
+  writeFileSync(join(folder, "Caddyfile"), machine + recipe);
+  const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
+  return spawn(CADDY!, ["run", "--config", join(folder, "Caddyfile"), "--adapter", "caddyfile"], { env, stdio: ["ignore", "ignore", "pipe"] });
+}
+
+async function answering(started: ChildProcess): Promise<void> {
+  let complaints = "";
+  started.stderr!.on("data", (text) => (complaints += String(text)));
   for (let tries = 0; tries < 200; tries++) {
     try {
-      execFileSync("curl", ["-skf", "-o", "/dev/null", `https://localhost:${port}/portico/healthz`]);
+      execFileSync("curl", ["-skf", "-o", "/dev/null", `${url}/healthz`]);
       return;
     } catch {
       await new Promise((go) => setTimeout(go, 50));
     }
   }
-  throw new Error("nginx does not answer.");
+  throw new Error(`The proxy does not answer. ${complaints}`);
 }
 
-async function startHost(port: number): Promise<void> {
+async function stop(process: ChildProcess | undefined): Promise<void> {
+  if (!process || process.exitCode !== null || process.signalCode !== null) return; // the hook would wait for an exit that was
+  const gone = once(process, "exit");
+  process.kill("SIGTERM");
+  await gone;
+}
+
+async function startHost(): Promise<void> {
   const home = join(folder, "home");
   mkdirSync(home);
   const settings = block("toml").replace(SOCKET, join(folder, "portico.sock")).replace("https://box.example/portico", `https://localhost:${port}/portico`);
   writeFileSync(join(home, "settings.toml"), settings);
   const env = { ...process.env, HOME: folder, SHELL: "/bin/sh" };
-  const host = spawn(PORTICO, ["serve", "--print-ready", "--home", home, "--workspace", folder, "--agent", "scripted"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
-  running.push(host);
+  host = spawn(PORTICO, ["serve", "--print-ready", "--home", home, "--workspace", folder, "--agent", "scripted"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
   let ready = false;
   for await (const line of createInterface({ input: host.stdout! })) if ((ready = line.startsWith("READY:"))) break;
   if (!ready) throw new Error("The host ended before it was ready.");
   host.stdout!.resume();
 }
 
-/** The browser trusts the key of this certificate as if a known authority had signed it: also a service worker is fetched from there. */
-function trustedKey(): string {
-  const key = new X509Certificate(readFileSync(join(folder, "cert.pem"))).publicKey.export({ type: "spki", format: "der" });
-  return `--ignore-certificate-errors-spki-list=${createHash("sha256").update(key).digest("base64")}`;
+/** The browser trusts the keys of these certificates as if a known authority had signed them: also a service worker is fetched from there. */
+function trustedKeys(): string {
+  const trusted = [certificate, authority].filter((path) => existsSync(path)).map((path) => {
+    const key = new X509Certificate(readFileSync(path)).publicKey.export({ type: "spki", format: "der" });
+    return createHash("sha256").update(key).digest("base64");
+  });
+  return `--ignore-certificate-errors-spki-list=${trusted.join(",")}`;
 }
 
 async function visitor(): Promise<{ context: BrowserContext; page: Page; trouble: string[] }> {
-  chromium = await launch([trustedKey()]);
+  chromium = await launch([trustedKeys()]);
   const context = await chromium.newContext();
   const page = await context.newPage();
   const trouble: string[] = [];
@@ -96,28 +127,34 @@ async function visitor(): Promise<{ context: BrowserContext; page: Page; trouble
   return { context, page, trouble };
 }
 
-describe.skipIf(!NGINX).each([["left in place", false], ["taken away", true]] as const)("behind nginx, with the base path %s", (_, stripped) => {
-  beforeAll(async () => {
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(join(folder, "temporary"), { recursive: true });
-    certify();
-    const port = await freePort();
-    url = `https://localhost:${port}/portico`;
-    await startHost(port);
-    await startNginx(port, stripped);
-  });
-  afterAll(async () => {
-    await chromium?.close();
-    for (const each of running.splice(0).reverse()) {
-      if (each.exitCode !== null || each.signalCode !== null) continue; // the hook would wait for an exit that was
-      const gone = once(each, "exit");
-      each.kill("SIGTERM");
-      await gone;
-    }
-    rmSync(folder, { recursive: true, force: true });
-  });
+beforeAll(async () => {
+  mkdirSync(join(folder, "temporary"));
+  certify();
+  port = await freePort();
+  url = `https://localhost:${port}/portico`;
+  await startHost();
+});
+afterEach(async () => {
+  await chromium?.close();
+  await stop(proxy);
+});
+afterAll(async () => {
+  await stop(host);
+  rmSync(folder, { recursive: true, force: true });
+});
 
-  test("the login link, every page, a streamed answer and a shell", async () => {
+const proxies = [
+  ["nginx", NGINX, "left in place", () => startNginx(false)],
+  ["nginx", NGINX, "taken away", () => startNginx(true)],
+  ["Caddy", CADDY, "left in place", () => startCaddy(false)],
+  ["Caddy", CADDY, "taken away", () => startCaddy(true)],
+] as const;
+
+for (const [name, found, path, start] of proxies) {
+  test.skipIf(!found)(`behind ${name}, with the base path ${path}: the login link, every page, a streamed answer and a shell`, async () => {
+    const words = `through ${name} with the path ${path}`;
+    proxy = start();
+    await answering(proxy);
     const { context, page, trouble } = await visitor();
     const token = readFileSync(join(folder, "home", "token"), "utf8").trim();
     await page.goto(`${url}/app/inbox`);
@@ -135,9 +172,9 @@ describe.skipIf(!NGINX).each([["left in place", false], ["taken away", true]] as
     }
     await page.goto(`${url}/app/new?agent=scripted`);
     await page.waitForSelector("#agents input:checked");
-    await page.fill("#first", "[[say:through the proxy]] [[gap:20]]");
+    await page.fill("#first", `[[say:${words}]] [[hang]]`);
     await page.click("#start:enabled");
-    await page.getByText("through the proxy").last().waitFor();
+    await page.getByText(words).last().waitFor(); // of a turn that never ends: nothing is held back until then
     await page.goto(`${url}/terminal.html`);
     await page.click("#new");
     await page.waitForSelector(".xterm-cursor");
@@ -148,4 +185,4 @@ describe.skipIf(!NGINX).each([["left in place", false], ["taken away", true]] as
     expect(await page.evaluate(async () => (await navigator.serviceWorker.ready).scope)).toBe(`${url}/`);
     expect(trouble).toEqual([]);
   });
-});
+}
