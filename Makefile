@@ -10,6 +10,11 @@ HOURS ?= 1
 
 LIVE := tests/live/node_modules/.installed
 
+# What `make test` does, the longest first, and with PORTICO_TEST_ALL=1 (as .ci/run sets it) what needs root, too.
+PARTS := unit browser-test check web-test $(if $(PORTICO_TEST_ALL),image docs)
+JOBS ?= 4
+PART := @bash .ci/part
+
 .PHONY: docs image run test check unit web-test browser-test bench cluster soak dist outdated screenshots pictures clean
 
 # What a step prints is shown when it fails.
@@ -20,23 +25,26 @@ run: $(WEB) $(VENV)/.core $(VENV)/.compiled
 	@$(BIN)/portico model offer || true
 	@$(BIN)/portico serve $(ARGS)
 
-# Does all that this machine can, and says in the end what it left out; .ci/run leaves nothing out.
-test: check web-test browser-test unit
-	@bash .ci/left-out
+# Does all that this machine can, and says in the end what it left out; .ci/run leaves nothing out. The parts run side by
+# side, for each of them waits much of its time: what one prints is shown when it is over, and in the end how each ended.
+test:
+	@echo "Side by side: $(PARTS). Each is shown when it is over."
+	@summary=$$(mktemp); code=0; \
+	PORTICO_TEST_SUMMARY=$$summary $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) \
+		$(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(PARTS) || code=1; \
+	bash .ci/left-out || code=1; cat "$$summary"; rm -f "$$summary"; exit $$code
 
-check: $(VENV)/.dev $(WEB)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+check: $(VENV)/.dev
+	$(PART) $@ sh -c '$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy'
 
 unit: $(VENV)/.dev $(VENV)/.compiled $(WEB) $(LIVE)
-	$(BIN)/python .ci/unit.py $(ARGS)
+	$(PART) $@ $(BIN)/python .ci/unit.py $(ARGS)
 
 web-test: $(WEB)
-	cd web && npm test
+	$(PART) $@ npm --prefix web --silent test
 
-browser-test: $(VENV)/.core $(WEB)
-	@if bash web/browser/chromium.sh; then cd web && npm run --silent test:browser; else test -z "$$PORTICO_TEST_ALL"; fi
+browser-test: $(VENV)/.dev $(VENV)/.compiled $(WEB)
+	$(PART) $@ sh -c 'if bash web/browser/chromium.sh; then npm --prefix web run --silent test:browser; else test -z "$$PORTICO_TEST_ALL"; fi'
 
 cluster: $(VENV)/.dev $(WEB)
 	@$(BIN)/portico cluster up --hosts 3
@@ -56,16 +64,17 @@ dist: $(VENV)/.dev $(WEB)
 
 # The documentation as a site, in site/; a broken link is an error.
 docs: $(VENV)/.docs
-	@$(BIN)/zensical build --strict
+	$(PART) $@ $(BIN)/zensical build --strict
 
-$(VENV)/.docs: pyproject.toml $(VENV)/bin/pip
+# Two at once would break each other, so where everything is done it comes second.
+$(VENV)/.docs: pyproject.toml $(VENV)/bin/pip $(if $(PORTICO_TEST_ALL),$(VENV)/.dev)
 	@echo "Installing what builds the documentation into $(VENV) ..."
 	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 # The image of the Dockerfile, built and started without an image registry; needs root.
 image: $(VENV)/.dev $(WEB)
-	@bash tests/image/build.sh
+	$(PART) $@ bash tests/image/build.sh
 
 # Exit code 1 when a library that we name has a newer release: for a schedule.
 outdated: $(VENV)/.dev web/node_modules/.installed $(LIVE)

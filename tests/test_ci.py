@@ -1,8 +1,12 @@
 """What `make test` says in the end."""
 
+import contextlib
 import importlib.util
 import json
 import os
+import re
+import shutil
+import signal
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -60,26 +64,98 @@ def test_a_release_is_newer_by_its_number(tmp_path: Path, monkeypatch: pytest.Mo
     assert found == [("web: b", "1.9.0", "1.10.0"), ("web: c", "not installed", "1.0")]
 
 
-@pytest.mark.parametrize("failing", ["", "docs", "check", "browser-test", "unit", "image", "tests/live"])
-def test_each_part_of_the_run_is_timed_and_can_fail_it(tmp_path: Path, failing: str) -> None:
-    """Two parts go on beside the others: what they say and how they end must not be lost."""
-    make = tmp_path / "make"
-    make.write_text('#!/bin/sh\necho "making $*"\n[ -z "$FAILING" ] || case "$*" in *"$FAILING"*) exit 2;; esac\n')
-    for name in ("apt-get", "sudo", "chromium", "nginx", "buildah", "mmdebstrap"):
-        (tmp_path / name).write_text("#!/bin/sh\n")
-    for each in tmp_path.iterdir():
-        each.chmod(0o755)
-    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "FAILING": failing}
-    done = subprocess.run([str(CI / "run")], env=env, capture_output=True, text=True, check=False, timeout=60)
+def stub(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+SAYS = 'for each in one two; do echo "$0 $* $each"; [ -z "$SLOW" ] || sleep 0.2; done\n'
+FAILS = '[ -z "$FAILING" ] || case "$0 $*" in *"$FAILING"*) exit 2;; esac'
+PROGRAMS = ("ruff", "mypy", "python", "zensical")
+MADE = ("web/node_modules/.installed", "src/portico/doors/pages/.built", "tests/live/node_modules/.installed")
+PARTS = {
+    "unit": ".ci/unit.py",
+    "browser-test": "test:browser",
+    "check": "mypy",
+    "web-test": "web --silent test",
+    "image": "build.sh",
+    "docs": "zensical",
+}
+"""Of everything that `make test` does, a word of the last command that each part runs."""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The real Makefile and scripts, where everything is installed and every program only says what it was asked."""
+    for name in ("pyproject.toml", "web/package.json", "web/package-lock.json"):
+        stub(tmp_path / name, "")
+    for name in ("package.json", "package-lock.json"):
+        stub(tmp_path / "tests" / "live" / name, "")
+    shutil.copy(CI.parent / "Makefile", tmp_path)
+    shutil.copytree(CI, tmp_path / ".ci")
+    stub(tmp_path / "web/browser/chromium.sh", "")
+    stub(tmp_path / "tests/image/build.sh", SAYS + FAILS)
+    for name in ("apt-get", "sudo", "chromium", "nginx", "caddy", "buildah", "mmdebstrap"):
+        stub(tmp_path / "programs" / name, "")
+    stub(tmp_path / "programs" / "npm", SAYS + FAILS)
+    for name in (*PROGRAMS, "pip"):
+        stub(tmp_path / ".venv" / "bin" / name, SAYS + FAILS)
+    for name in (*MADE, *(f".venv/{each}" for each in (".dev", ".core", ".docs", ".compiled"))):
+        stub(tmp_path / name, "")
+    return tmp_path
+
+
+def run(checkout: Path, *command: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    env = {"PATH": f"{checkout / 'programs'}:/usr/bin:/bin", "TMPDIR": str(checkout), **env}
+    return subprocess.run(command, cwd=checkout, env=env, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize("failing", ["", *PARTS])
+def test_each_part_of_the_run_is_timed_and_can_fail_it(checkout: Path, failing: str) -> None:
+    """The parts go on beside each other: what they say and how they end must not be lost."""
+    done = run(checkout, str(checkout / ".ci" / "run"), FAILING=PARTS.get(failing, ""))
     assert (done.returncode == 0) is (not failing), done.stdout + done.stderr
-    took = [line.partition(" s: make ")[2] for line in done.stdout.splitlines() if line.startswith("Took ")]
-    parts = ["docs", ".venv/.dev src/portico/doors/pages/.built", "check", "web-test", "browser-test"]
-    if not failing:
-        assert took == [*parts, "tests/live/node_modules/.installed", "unit", "image"]
-    assert not failing or any(f"making {failing}" in line for line in done.stdout.splitlines())
+    ends = [re.sub(r"\d+ s: make ", "", line) for line in done.stdout.splitlines()[-len(PARTS) :]]
+    assert sorted(ends) == sorted(f"FAILED after {each}" if each == failing else f"Took {each}" for each in PARTS)
+    for each in PARTS.values():
+        assert [line.split()[-1] for line in done.stdout.splitlines() if each in line] == ["one", "two"]
+
+
+def test_what_a_part_prints_stands_together(checkout: Path) -> None:
+    done = run(checkout, "make", "test", SLOW="1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    blocks = re.split(r"^== ", done.stdout, flags=re.MULTILINE)[1:]
+    assert sorted(block.split()[0] for block in blocks) == sorted(set(PARTS) - {"image", "docs"})
+    for block in blocks:
+        name, *lines = block.splitlines()
+        found = [(part, line.split()[-1]) for line in lines for part, word in PARTS.items() if word in line]
+        assert found == [(name, "one"), (name, "two")]
+
+
+def test_an_interrupt_ends_all_parts(checkout: Path) -> None:
+    os.mkfifo(checkout / "started")
+    stub(checkout / ".venv/bin/mypy", "echo here >started; exec sleep 600")
+    with subprocess.Popen(
+        ["make", "test", "PARTS=check web-test"],
+        cwd=checkout,
+        env={"PATH": f"{checkout / 'programs'}:/usr/bin:/bin", "TMPDIR": str(checkout)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert (checkout / "started").read_text() == "here\n"
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.communicate(timeout=60)  # until nobody has it open any more
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode != 0
 
 
 def test_the_scripts_of_ci_can_be_run() -> None:
     assert os.access(CI / "run", os.X_OK)
-    for name in ("run", "left-out"):
+    for name in ("run", "left-out", "part"):
         subprocess.run(["bash", "-n", str(CI / name)], check=True, timeout=30)
