@@ -93,6 +93,8 @@ USAGE_DAYS = 400
 """How far back usage is counted: a year and a month to compare with."""
 BOARD_ROWS = 500
 """Sessions that the live list begins with: more than anybody scrolls through, and 300 KB at most."""
+BOARD_DAYS = 31
+"""Times between which a list counts what it has not loaded: a month by days."""
 ANSWERS = 200
 """Answers that the inbox looks back on: a day of somebody who answers all day."""
 BOARD_SECONDS = 0.1

@@ -13,11 +13,13 @@ import { Person } from "./person";
 
 const MINUTES = Number(process.env["STREAM_MINUTES"] ?? 1);
 const SAMPLES = 30;
+/** Milliseconds between two pieces. */
+const GAP = Number(process.env["STREAM_GAP"] ?? 20);
 const ANSWER = "The bucket takes a **clock** now, so a test can turn it.\n\n- `limits.py` has it\n- the route asks it\n\n```python\ndef allow(self) -> bool:\n    return self.left > 0\n```\n\n".repeat(8);
 const STEPS = [
-  { do: "reason", text: "Let me see how the route is built, and what counts requests here already. ".repeat(6), deltas: 60, gap: 20 },
+  { do: "reason", text: "Let me see how the route is built, and what counts requests here already. ".repeat(6), deltas: 60, gap: GAP },
   { do: "tool", name: "bash", kind: "execute", input: { command: "pytest -q" }, output: "....\n4 passed in 0.21s", exit_code: 0 },
-  { do: "say", text: ANSWER, deltas: 400, gap: 20 },
+  { do: "say", text: ANSWER, deltas: 400, gap: GAP },
 ];
 const host = new RealHost();
 

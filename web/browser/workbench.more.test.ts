@@ -30,6 +30,36 @@ const openChanges = async ({ page }: Person, id: string) => {
 };
 
 describe("review", () => {
+  test.each(["Unified", "Side by side"])("unchanged lines are folded and opened by a click or the keys: %s", async (mode) => {
+    const { folder, id } = await reviewed("folds");
+    const lines = Array.from({ length: 90 }, (_, n) => `value_${n + 1} = ${n + 1}`);
+    writeFileSync(join(folder, "long.py"), lines.join("\n") + "\n");
+    git(folder, "add . && git commit -qm long");
+    writeFileSync(join(folder, "long.py"), lines.with(44, "value_45 = 0").join("\n") + "\n");
+    const person = await somebody({ size: { width: 1440, height: 900 } });
+    const { page } = person;
+    await openChanges(person, id);
+    await page.selectOption('[aria-label="Which changes"]', "uncommitted");
+    await page.click(`.modes >> text=${mode}`);
+    const file = page.locator('.file-diff[data-path="long.py"]');
+    await file.locator(".diff-gap").nth(1).waitFor();
+    expect(await file.locator(".diff-gap button").allTextContents()).toEqual(["41 lines", "20 ↑", "The rest of the file"]);
+    expect(await file.locator(".said").allTextContents()).toEqual(["removed, line 45, ", "added, line 45, "]);
+    await file.locator('button:has-text("20 ↑")').focus();
+    await page.keyboard.press("Enter");
+    await file.locator('[data-new="22"]').waitFor();
+    expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Comment on line 22");
+    expect(await file.locator(".diff-gap button").first().textContent()).toBe("21 lines");
+    await file.locator('button:has-text("42 lines")').click(); // where the file ends is known now
+    await file.locator('[data-new="90"]').waitFor();
+    await file.locator('button:has-text("21 lines")').click();
+    await file.locator('[data-new="1"]').waitFor();
+    expect(await file.locator(".diff-gap").count()).toBe(0);
+    expect((await file.locator('[data-new="60"]').first().textContent())?.replace(/^\d+/, "")).toContain("value_60 = 60");
+    expect(await person.barriers(page, "moderate")).toEqual([]);
+    expect(person.trouble).toEqual([]);
+  });
+
   test("a comment on a line becomes the next message, and asks first when the line has moved", async () => {
     const { folder, id } = await reviewed("comments");
     const person = await somebody();

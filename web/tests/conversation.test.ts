@@ -2,10 +2,11 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { changedFiles } from "../src/conversation/changes";
 import { Conversation } from "../src/conversation/conversation";
 import { diffView, kindsOf, unified } from "../src/conversation/diff";
-import { exact, pretty, relative } from "../src/conversation/pieces";
-import { markdownReady, pieceEnd, TextRow } from "../src/conversation/rows";
-import type { CallPart, SessionState } from "../src/conversation/state";
-import { Transcript } from "../src/conversation/transcript";
+import { CallRow, LookRow } from "../src/conversation/callRows";
+import { type Acts, exact, pretty, relative } from "../src/conversation/pieces";
+import { markdownReady, pieceEnd, QuestionRow, TextRow } from "../src/conversation/rows";
+import type { CallPart, QuestionPart, SessionState } from "../src/conversation/state";
+import { type Row, Transcript } from "../src/conversation/transcript";
 import { ago, count, duration, folder, learn, who, words } from "../src/conversation/words";
 
 describe("a diff", () => {
@@ -189,6 +190,43 @@ describe("the transcript", () => {
     const before = built;
     transcript.element("row-4096");
     expect([built - before, transcript.built("row-4096")?.textContent, stand.size < 150]).toEqual([16, "row-4096", true]);
+    view.remove();
+    vi.unstubAllGlobals();
+  });
+
+  const acts = { attempt: () => Promise.resolve(true), cwd: () => "/w", agent: () => "A" } as unknown as Acts;
+  const call = { part: "call" as const, id: "c", tool: "bash", kind: "execute", input: '{"command":"make"}', output: "one\ntwo", ready: true, done: true, ok: true };
+  const rowKinds: [string, () => Row][] = [
+    ["a text", () => new TextRow({ part: "text", id: "t", kind: "text", text: "**bold** words", done: true })],
+    ["a thought", () => new TextRow({ part: "text", id: "r", kind: "reasoning", text: "Hm.", done: true })],
+    ["a command", () => new CallRow(call, acts)],
+    ["a look around", () => new LookRow({ ...call, kind: "read" }, acts)],
+    ["a question", () => new QuestionRow({ part: "question", id: "q", response: "cancel", message: "Why?" } as unknown as QuestionPart, acts)],
+  ];
+
+  test.each(rowKinds)("%s that was forgotten holds nothing of what it built, and can be built again", async (_, make) => {
+    await markdownReady;
+    const row = make();
+    const built = row.build();
+    const text = built.textContent;
+    expect(text).not.toBe("");
+    row.forget?.();
+    expect(Object.values(row).filter((value) => value instanceof Node && built.contains(value))).toEqual([]);
+    expect(row.build().textContent).toBe(text);
+  });
+
+  test("what is long away is forgotten, unless somebody opened something in it", () => {
+    const [, report] = observed();
+    const view = document.body.appendChild(document.createElement("div"));
+    const transcript = new Transcript(view);
+    const forgotten: string[] = [];
+    const row = (key: string) => ({ key, build: () => Object.assign(document.createElement("article"), { innerHTML: `<details ${key === "row-0" ? "open" : ""}></details>` }), forget: () => forgotten.push(key) });
+    transcript.append(...Array.from({ length: 30 * 16 }, (_, n) => row(`row-${n}`)));
+    const chunks = [...view.querySelectorAll(".chunk")];
+    for (const chunk of chunks) report(chunk, true);
+    for (const chunk of chunks) report(chunk, false, 100);
+    expect(forgotten.length).toBe((30 - 16 - 1) * 16); // of 30, 16 are kept, and one has something open
+    expect([forgotten[0], forgotten.includes("row-0")]).toEqual(["row-16", false]);
     view.remove();
     vi.unstubAllGlobals();
   });

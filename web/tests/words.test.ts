@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { hasMoved, linesWord, messageOf, quoteOf } from "../src/app/comments";
 import { size } from "../src/app/binary";
 import { fileTree } from "../src/app/fileTree";
-import { said } from "../src/app/jobModel";
+import { said } from "../src/app/reasons";
 import { dayWords } from "../src/app/usage";
 import { lostBy } from "../src/conversation/danger";
 import { linesOf } from "../src/conversation/diffLines";

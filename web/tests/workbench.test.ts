@@ -5,10 +5,10 @@ import { awayNotices } from "../src/app/awayNotices";
 import { type Comment, hasMoved, messageOf } from "../src/app/comments";
 import { type Entry, entryOfJob, entryOfSession, fits, groupOf, grouped, type JobRow, lastName, type Row } from "../src/app/entries";
 import { splitHtml } from "../src/conversation/diffColours";
-import { JobHistory, lanesOf, type Run, said, stepsOf, treeOf, type TreeNode, type WorkTree } from "../src/app/jobModel";
+import { JobHistory, lanesOf, type Run, stepsOf, treeOf, type TreeNode, type WorkTree } from "../src/app/jobModel";
+import { said } from "../src/app/reasons";
 import { offersAt, placeIn } from "../src/app/jsonPlace";
-import { Feed } from "../src/app/feed";
-import { ListView, markWords } from "../src/app/list";
+import { markWords } from "../src/app/list";
 import { pathOf, type Place, placeOf } from "../src/app/router";
 import { nowOf } from "../src/app/sessionView";
 import { wordAt } from "../src/app/suggestions";
@@ -71,22 +71,6 @@ describe("the list", () => {
     expect(groups).toEqual({ need: "ba", work: "", stopped: "f", pinned: "", today: "dc", yesterday: "", older: "e" });
     expect(["a", "d", "e", "f"].map((key) => groupOf(all.find((each) => each.key === key)!, NOON, new Set(["a", "d", "f"])))).toEqual(["need", "pinned", "older", "pinned"]);
     expect(groupOf(entry("g", "done", NOON - 86_400_000), NOON)).toBe("yesterday");
-  });
-
-  test("of 10,000 rows a screen is built, and the chosen one", () => {
-    const feed = new Feed();
-    feed.live = true;
-    for (let n = 0; n < 10_000; n++) feed.rows.set(`s${n}`, row({ id: `s${n}`, modified: n < 5_000 ? Date.now() - n : NOON - n, title: `Session ${n}` }));
-    Element.prototype.scrollIntoView = () => undefined; // jsdom has none
-    const list = new ListView(feed, () => undefined);
-    list.show();
-    expect([list.element.querySelectorAll(".entry").length, list.element.querySelectorAll("*").length < 2_000]).toEqual([30, true]); // older ones are folded
-    expect([...list.element.querySelectorAll(".group-count")].map((count) => count.textContent)).toEqual(["5000", "5000"]);
-    list.select("s/s80");
-    list.show();
-    expect(list.element.querySelector("[aria-current]")?.textContent).toContain("Session 80");
-    list.element.querySelector<HTMLElement>(".more-rows")?.click();
-    expect(list.element.querySelectorAll(".entry").length).toBe(81 + 30);
   });
 
   test("who looked away is told once what waits, by folder, and what is done", () => {

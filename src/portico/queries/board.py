@@ -5,7 +5,8 @@ read from the log.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -43,12 +44,36 @@ class PendingRequest(Struct, omit_defaults=True):
     question: QuestionPart | None = None
 
 
+class BoardPart(NamedTuple):
+    rows: list[BoardRow]
+    left: list[Summary]
+    """Older ones that are not among the rows."""
+    before: int
+    """Where they begin; 0: there are none."""
+
+    def by_day(self, days: Sequence[int]) -> list[int]:
+        """How many rows those left out will be: since each of these times, newest first, and before them all. Helpers
+        and the sessions of a job stand in the row of what sent them."""
+        own = [each.modified for each in self.left if not each.by.startswith("task:") and not _is_helper(each)]
+        since = [sum(time >= day for time in own) for day in days]
+        return [now - before for now, before in zip([*since, len(own)], [0, *since], strict=True)]
+
+
 class Changed(Struct):
     version: int
     rows: list[BoardRow]
     removed: list[str]
     jobs: list[str]
     """Jobs that have moved on."""
+
+
+def _is_helper(summary: Summary) -> bool:
+    return summary.origin is not None and summary.origin.kind == "agent"
+
+
+def _is_called(summary: Summary, words: Sequence[str]) -> bool:
+    name = " ".join((summary.title, summary.agent, summary.model or "", summary.cwd, summary.id)).lower()
+    return all(word in name for word in words)
 
 
 class Board:
@@ -102,17 +127,25 @@ class Board:
         doing, since = self._doing.get(summary.id) or (activity(session.state), summary.modified)
         return BoardRow(summary, doing, since, waiting_of(session.state))
 
-    def rows(
-        self, view: View, limit: int, before: int | None = None, archived: bool = False
-    ) -> tuple[list[BoardRow], int]:
-        """What is going on, and the newest `limit` besides; the second number counts the older ones left out. With
-        `before`, the newest of those that changed before that time."""
+    def page(
+        self, view: View, limit: int, before: int | None = None, *, archived: bool = False, words: Sequence[str] = ()
+    ) -> BoardPart:
+        """What is going on, and the newest `limit` besides. With `before`, the newest of those that changed before that
+        time; with `words`, the newest that are called so."""
         found = view.list(archived=archived)
+        if words:
+            found = [each for each in found if _is_called(each, words)]
         if before is not None:
-            older = [each for each in found if each.modified < before]
-            return [self.row(each) for each in older[:limit]], max(0, len(older) - limit)
-        busy = [each for each in found[limit:] if each.status in ("running", "waiting")]
-        return [self.row(each) for each in (*found[:limit], *busy)], max(0, len(found) - limit - len(busy))
+            found = [each for each in found if each.modified < before]
+        end = limit
+        while end < len(found) and found[end].modified == found[end - 1].modified:
+            end += 1  # who asks for what was before it would miss those of the same millisecond
+        rest = found[end:]
+        busy = [] if before is not None or words else [each for each in rest if each.status in ("running", "waiting")]
+        left = [each for each in rest if each not in busy] if busy else rest
+        return BoardPart(
+            [self.row(each) for each in (*found[:end], *busy)], left, found[end - 1].modified if rest else 0
+        )
 
     def since(self, version: int, view: View) -> Changed:
         """What is not (any more) for this reader counts as removed."""

@@ -7,6 +7,9 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from portico import limits
+from portico.events import Origin
+from portico.host.state import Summary
+from portico.queries.board import BoardPart
 from tests.doors.standing import Standing, problem
 
 
@@ -104,19 +107,98 @@ async def test_a_row_says_what_runs_and_goes_with_its_session(shared: Standing) 
             pass
 
 
-async def test_older_rows_come_page_by_page(shared: Standing) -> None:
-    for _ in range(3):
-        await shared.start()
-    first = (await shared.http.get("/v1/board", params={"limit": "1"})).json()
-    assert len(first["rows"]) >= 1
-    assert first["older"] >= 2
-    last = first["rows"][0]["session"]["modified"] + 1
-    rest = (await shared.http.get("/v1/board", params={"limit": "2", "before": str(last)})).json()
-    times = [row["session"]["modified"] for row in rest["rows"]]
-    assert times == sorted(times, reverse=True)
+def titled(page: dict[str, Any]) -> list[str]:
+    return [row["session"]["title"] for row in page["rows"]]
+
+
+async def test_older_rows_come_page_by_page_and_none_is_missed(shared: Standing) -> None:
+    for number in range(7):
+        await shared.http.post("/v1/sessions", json={"agent": "demo", "title": f"Paged {number}"})
+    wanted = [f"Paged {number}" for number in range(7)]
+    page = (await shared.http.get("/v1/board", params={"limit": "2", "q": "paged"})).json()
+    seen = titled(page)
+    while page["before"]:
+        assert page["older"] == len(wanted) - len(seen)
+        query = {"limit": "2", "q": "paged", "before": str(page["before"])}
+        page = (await shared.http.get("/v1/board", params=query)).json()
+        seen += titled(page)
+    assert (seen, page["older"]) == (wanted[::-1], 0)
     problem(
         await shared.http.get("/v1/board", params={"limit": str(limits.BOARD_ROWS + 1)}), 400, "bad_request", "limit"
     )
+
+
+async def test_sessions_of_one_millisecond_stay_on_one_page(shared: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        await shared.http.post("/v1/sessions", json={"agent": "demo", "title": f"Twin {number}"})
+    for session in list(shared.server.host.catalogue):
+        if session.summary.title.startswith("Twin"):
+            monkeypatch.setattr(session.summary, "modified", 1_000)
+    page = (await shared.http.get("/v1/board", params={"limit": "1", "q": "twin"})).json()
+    assert (sorted(titled(page)), page["older"], page["before"]) == ([f"Twin {n}" for n in range(4)], 0, 0)
+
+
+async def test_what_runs_is_on_the_first_page_however_old_and_older_ones_follow_it(shared: Standing) -> None:
+    running = await begin(shared, "[[reasoning:0]] [[hang]]", "scripted")
+    async with socket(shared) as feed:
+        await until(feed, running, status="running")
+    await shared.http.post("/v1/sessions", json={"agent": "demo", "title": "Newer"})
+    await shared.http.post("/v1/sessions", json={"agent": "demo", "title": "Newest"})
+    first = (await shared.http.get("/v1/board", params={"limit": "1"})).json()
+    assert titled(first)[0] == "Newest"
+    assert running in [row["session"]["id"] for row in first["rows"]]
+    second = (await shared.http.get("/v1/board", params={"limit": "1", "before": str(first["before"])})).json()
+    assert titled(second) == ["Newer"]  # not what is older than the one that runs
+    await shared.http.post(f"/v1/sessions/{running}/cancel", json={})
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("kiwi", True),
+        ("KIWI green", True),
+        ("green kiwi", True),
+        ("demo kiwi", True),
+        ("kiwi blue", False),
+        ("", True),
+    ],
+)
+async def test_a_board_of_certain_words(shared: Standing, words: str, found: bool) -> None:
+    await shared.http.post("/v1/sessions", json={"agent": "demo", "title": "A green Kiwi"})
+    page = (await shared.http.get("/v1/board", params={"q": words})).json()
+    assert ("A green Kiwi" in titled(page)) is found
+
+
+async def test_those_left_out_are_counted_by_day(shared: Standing) -> None:
+    for number in range(5):
+        await shared.http.post("/v1/sessions", json={"agent": "demo", "title": f"Counted {number}"})
+    every = (await shared.http.get("/v1/board", params={"q": "counted"})).json()
+    times = [row["session"]["modified"] for row in every["rows"]]
+
+    async def left(*days: int) -> list[int]:
+        query = {"q": "counted", "limit": "1", "days": ",".join(map(str, days))}
+        return (await shared.http.get("/v1/board", params=query)).json()["days"]  # type: ignore[no-any-return]
+
+    assert await left() == [4]
+    assert await left(times[2], times[3]) == [2, 1, 1]
+    assert await left(times[0] + 1) == [0, 4]
+    for wrong in ("x", "-1", "1,2,y", "9" * 19, ",".join(["1"] * (limits.BOARD_DAYS + 1))):
+        problem(await shared.http.get("/v1/board", params={"days": wrong}), 400, "bad_request", "days")
+
+
+@pytest.mark.parametrize(
+    ("row", "fields"),
+    [
+        (True, {}),
+        (True, {"by": "token:phone"}),
+        (True, {"origin": Origin("fork", "parent")}),
+        (False, {"by": "task:7"}),
+        (False, {"origin": Origin("agent", "parent")}),
+    ],
+)
+def test_sessions_of_a_job_and_helpers_are_no_rows_of_their_own(row: bool, fields: dict[str, Any]) -> None:
+    left = Summary("x", "demo", "", "/", "", "idle", created=1, modified=1, pos=1, **fields)
+    assert BoardPart([], [left], 0).by_day([]) == [int(row)]
 
 
 @pytest.mark.parametrize("path", ["/v1/board", "/v1/inbox", "/v1/inbox/answered"])

@@ -2,7 +2,7 @@
 
 import type { Summary } from "../conversation/state";
 import { plain } from "../conversation/pieces";
-import { said } from "./jobModel";
+import { said } from "./reasons";
 import { clock, type Day, dayOf } from "./time";
 
 export interface Waiting {

@@ -5,11 +5,16 @@ import { root } from "../root";
 import { reportConnection } from "../connection";
 import { call, v1 } from "../v1";
 import { type Entry, entryOfJob, entryOfSession, type JobRow, ofTask, type Row } from "./entries";
+import { type Day, dayOf, startOfDay } from "./time";
 
 interface Page {
   version: number;
   rows: Row[];
   older?: number;
+  /** Where the older ones begin; 0: there are none. */
+  before?: number;
+  /** How many rows they will be: today, yesterday, before. */
+  days?: number[];
   archived?: number;
   removed?: string[];
   jobs?: string[];
@@ -20,11 +25,26 @@ const LAST_RETRY_MS = 5_000;
 const CACHE = "portico.board";
 /** What a cold start shows at once, until the host has answered. */
 const CACHED_ROWS = 60;
+/** Older ones come so many at a time. */
+const PAGE = 100;
+const NONE_LEFT: Readonly<Record<Day, number>> = { today: 0, yesterday: 0, older: 0 };
+
+/** Has a row of its own: helpers and the sessions of a job stand in the row of what sent them. */
+const isOwn = (row: Row) => !ofTask(row) && row.session.origin?.kind !== "agent";
+
+/** Where today and yesterday begin, for the host to count by. */
+function days(): string {
+  const today = startOfDay(Date.now());
+  return `${today},${startOfDay(today - 1)}`;
+}
 
 export class Feed {
   readonly rows = new Map<string, Row>();
   readonly jobs = new Map<string, JobRow>();
-  older = 0;
+  /** Rows that the host has and that are not here, as it counted them. */
+  left: Record<Day, number> = { ...NONE_LEFT };
+  /** Where they begin. */
+  private before = 0;
   /** The host has answered at least once. */
   live = false;
   /** Since when the host is out of reach. */
@@ -51,10 +71,20 @@ export class Feed {
   entries(archived = false): Entry[] {
     const rows = [...this.rows.values()];
     const tasks = rows.filter(ofTask);
-    const sessions = rows.filter((row) => !ofTask(row) && row.session.origin?.kind !== "agent" && (row.session.archived === true) === archived);
-    if (archived) return sessions.map((row) => entryOfSession(row));
+    const sessions = rows.filter((row) => isOwn(row) && (row.session.archived === true) === archived);
+    if (archived) return sessions.map((row) => this.entryOf(row));
     const asking = new Map(rows.filter(({ session, waiting }) => session.origin?.kind === "agent" && waiting?.length).map((row) => [row.session.parent ?? "", row]));
-    return [...sessions.map((row) => entryOfSession(row, asking.get(row.session.id))), ...[...this.jobs.values()].map((job) => entryOfJob(job, tasks))];
+    return [...sessions.map((row) => this.entryOf(row, asking.get(row.session.id))), ...[...this.jobs.values()].map((job) => entryOfJob(job, tasks))];
+  }
+
+  private readonly made = new WeakMap<Row, Entry>();
+
+  /** Made once for each row that the host told: there may be thousands, and few of them change. */
+  private entryOf(row: Row, helper?: Row): Entry {
+    if (helper) return entryOfSession(row, helper);
+    const entry = this.made.get(row) ?? entryOfSession(row);
+    this.made.set(row, entry);
+    return entry;
   }
 
   /** How many things wait for a person, everywhere. */
@@ -70,12 +100,54 @@ export class Feed {
     return [...this.rows.values()].filter(({ session }) => session.by === `task:${task}`).sort((one, other) => other.session.created - one.session.created);
   }
 
-  async loadOlder(): Promise<void> {
-    const oldest = Math.min(...[...this.rows.values()].map(({ session }) => session.modified));
-    const { rows, older = 0 } = await call<Page>("GET", `/board?before=${oldest}&limit=100`);
-    for (const row of rows) this.rows.set(row.session.id, row);
-    this.older = older;
-    this.tell();
+  private loading: Promise<void> | undefined;
+
+  /** The next ones that are not here; whoever asks while they come waits for the same. */
+  loadOlder(): Promise<void> {
+    this.loading ??= this.loadPage().finally(() => (this.loading = undefined));
+    return this.loading;
+  }
+
+  private async loadPage(): Promise<void> {
+    try {
+      const page = this.before ? await call<Page>("GET", `/board?before=${this.before}&limit=${PAGE}&days=${days()}`) : { rows: [], version: 0 };
+      for (const row of page.rows) if (!this.rows.has(row.session.id)) this.rows.set(row.session.id, row);
+      this.count(page);
+      for (const row of this.rows.values()) if (row.session.modified < this.before) this.known(row);
+      this.tell();
+    } catch {
+      // Out of reach: said in the list, and scrolling on asks again.
+    }
+  }
+
+  /** Those that are called so, wherever they are: the list has only the newest. */
+  async loadCalled(words: string): Promise<void> {
+    if (!this.before) return;
+    try {
+      const { rows } = await call<Page>("GET", `/board?${new URLSearchParams({ q: words, limit: String(PAGE) })}`);
+      for (const row of rows) this.learn(row);
+      this.tell();
+    } catch {
+      // Out of reach: said in the list.
+    }
+  }
+
+  private count({ before = 0, days: [today = 0, yesterday = 0, older = 0] = [] }: Page): void {
+    this.before = before;
+    this.left = { today, yesterday, older };
+  }
+
+  /** One that was left out is here now. */
+  private known(row: Row): void {
+    const day = dayOf(row.session.modified, Date.now());
+    const from = [day, "older", "yesterday", "today"].find((each) => this.left[each as Day] > 0) as Day | undefined;
+    if (from && isOwn(row) && !row.session.archived) this.left[from]--;
+  }
+
+  /** A row of which nothing was known: if it is older than what was loaded, it had been counted among those left. */
+  private learn(row: Row): void {
+    if (!this.rows.has(row.session.id) && row.session.created < this.before) this.known(row);
+    this.rows.set(row.session.id, row);
   }
 
   private inArchive = 0;
@@ -94,20 +166,20 @@ export class Feed {
     if (this.archiveAsked) return;
     this.archiveAsked = true;
     try {
-      for (let before = "", left = 1; left > 0; ) {
-        const { rows, older = 0 } = await call<Page>("GET", `/board?archived=true&limit=100${before}`);
-        for (const row of rows) if (!this.rows.has(row.session.id)) this.rows.set(row.session.id, row);
-        before = `&before=${Math.min(...rows.map(({ session }) => session.modified))}`;
-        left = rows.length > 0 ? older : 0;
+      let next = 0;
+      do {
+        const page = await call<Page>("GET", `/board?archived=true&limit=${PAGE}${next ? `&before=${next}` : ""}`);
+        for (const row of page.rows) if (!this.rows.has(row.session.id)) this.rows.set(row.session.id, row);
+        next = page.before ?? 0;
         this.tell();
-      }
+      } while (next);
     } catch {
       this.archiveAsked = false; // out of reach: the next look asks again
     }
   }
 
   private connect(): void {
-    const address = new URL(`${root}/v1/board/socket`, window.location.href);
+    const address = new URL(`${root}/v1/board/socket?days=${days()}`, window.location.href);
     address.protocol = address.protocol.replace("http", "ws");
     const socket = new WebSocket(keyed(address.href));
     let whole = true;
@@ -138,7 +210,7 @@ export class Feed {
 
   private begin(page: Page): void {
     this.rows.clear();
-    this.older = page.older ?? 0;
+    this.count(page);
     this.inArchive = page.archived ?? 0;
     this.archiveAsked = false;
     if (this.downSince !== undefined) void this.loadJobs();
@@ -147,11 +219,12 @@ export class Feed {
     this.downSince = undefined;
     this.retry = FIRST_RETRY_MS;
     reportConnection(this, true);
-    this.take(page);
+    for (const row of page.rows) this.rows.set(row.session.id, row);
+    this.take({ ...page, rows: [] });
   }
 
   private take(page: Page): void {
-    for (const row of page.rows) this.rows.set(row.session.id, row);
+    for (const row of page.rows) this.learn(row);
     for (const id of page.removed ?? []) this.rows.delete(id);
     for (const id of page.jobs ?? []) void this.loadJob(id);
     this.tell();

@@ -1,13 +1,14 @@
 /** The changed lines of one file: unified or side by side, with colours, comments, and a button on every line number. */
 
-import { lineView, marked } from "../conversation/diff";
+import { lineView, SAID, signed } from "../conversation/diff";
 import { colourLines } from "../conversation/diffColours";
 import { type DiffLine, pairs } from "../conversation/diffLines";
+import { type Gap, opened, type Opened, openings, type Shown, withGaps } from "../conversation/gaps";
 import { exact } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { binaryView, type ReadSide } from "./binary";
+import type { FileView } from "./changeSource";
 import { type Comment, linesWord } from "./comments";
-import type { FileView } from "./review";
 
 export interface LineActs {
   comments: Comment[];
@@ -17,6 +18,15 @@ export interface LineActs {
   remove(comment: Comment): void;
   /** The file as a whole, before or after the change. */
   side: ReadSide;
+  unfolded: Unfolded | undefined;
+  /** Shows these lines, too; without it nobody can. */
+  unfold?(range: Opened): void;
+}
+
+/** The file as it is now, and what of its unchanged lines is shown. */
+export interface Unfolded {
+  content: string[];
+  ranges: Opened[];
 }
 
 /** More lines of one file than this are not drawn at once. */
@@ -25,15 +35,47 @@ const MOST = 3000;
 export function fileDiff(content: HTMLElement, file: FileView, beside: boolean, acts: LineActs): void {
   if (file.binary) return void binaryView(content, file.path, acts.side);
   if (!file.lines) return content.replaceChildren(make("p", "soft pad", "The change is too long to be shown here."));
-  const lines = file.lines.slice(0, MOST);
+  const all = shownOf(file.lines, acts);
   const view = make("div", beside ? "diff beside" : "diff unified");
   const spans: [HTMLElement, DiffLine][] = [];
-  if (beside) drawBeside(view, lines, acts, spans);
-  else drawUnified(view, lines, acts, spans);
-  if (file.lines.length > MOST) view.append(make("p", "soft pad", `${file.lines.length - MOST} more lines`));
+  for (const item of runs(all.slice(0, MOST))) {
+    if (!Array.isArray(item)) view.append(gapView(item, acts, view.childElementCount === 0));
+    else if (beside) drawBeside(view, item, acts, spans);
+    else drawUnified(view, item, acts, spans);
+  }
+  if (all.length > MOST) view.append(make("p", "soft pad", `${all.length - MOST} more lines`));
   const lost = acts.comments.filter((comment) => !view.querySelector(`[data-comment="${CSS.escape(comment.id)}"]`));
   content.replaceChildren(view, ...lost.map((comment) => noteView(comment, acts)));
   void colourLines(file.path, spans);
+}
+
+function shownOf(lines: DiffLine[], { unfold, unfolded }: LineActs): Shown[] {
+  if (!unfold) return lines;
+  return unfolded ? opened(withGaps(lines), unfolded.content, unfolded.ranges) : withGaps(lines);
+}
+
+/** Lines that stand together, and the gaps between them. */
+function runs(shown: Shown[]): (DiffLine[] | Gap)[] {
+  const found: (DiffLine[] | Gap)[] = [];
+  for (const item of shown) {
+    const last = found.at(-1);
+    if (item.kind === "gap") found.push(item);
+    else if (Array.isArray(last)) last.push(item);
+    else found.push([item]);
+  }
+  return found;
+}
+
+/** Unchanged lines, folded: a click shows all of them, or some more at either end. */
+function gapView(gap: Gap, acts: LineActs, atTop: boolean): HTMLElement {
+  const row = make("div", "dl diff-hunk diff-gap");
+  for (const { text, said, range } of openings(gap, atTop)) {
+    const button = makeButton("gap-lines", text, () => acts.unfold?.(range));
+    button.setAttribute("aria-label", said);
+    row.append(button);
+  }
+  if (gap.title) row.append(make("span", "gap-title", gap.title));
+  return row;
 }
 
 function drawUnified(view: HTMLElement, lines: DiffLine[], acts: LineActs, spans: [HTMLElement, DiffLine][]): void {
@@ -59,17 +101,13 @@ function drawBeside(view: HTMLElement, lines: DiffLine[], acts: LineActs, spans:
 function half(line: DiffLine | undefined, side: "old" | "new", acts: LineActs, spans: [HTMLElement, DiffLine][]): HTMLElement {
   if (!line) return make("div", "dl nothing");
   const row = make("div", `dl diff-${line.kind}`);
-  const text = make("span");
-  text.append(...marked(line));
-  row.append(make("i", "", String(line[side] ?? "")), make("b", "", line.kind === "added" ? "+" : line.kind === "removed" ? "−" : ""), text);
+  row.append(make("i", "", String(line[side] ?? "")), ...signed(line));
   dress(row, line, side, acts, spans);
   return row;
 }
 
 /** The number where a pointer went down, to comment on the lines from there on. */
 let drag: { row: HTMLElement; side: "old" | "new"; number: number } | undefined;
-
-const SAID: Partial<Record<DiffLine["kind"], string>> = { added: "added", removed: "removed" };
 
 /** The number becomes a button that opens a comment; for ears it says what the colours say. */
 function dress(row: HTMLElement, line: DiffLine, side: "old" | "new", acts: LineActs, spans: [HTMLElement, DiffLine][]): void {
@@ -92,7 +130,7 @@ function dress(row: HTMLElement, line: DiffLine, side: "old" | "new", acts: Line
     const together = begun && begun.side === side && begun.row.closest(".diff") === row.closest(".diff");
     if (together && begun.number < number) acts.write(line, side, begun.number);
   });
-  const text = row.querySelector("span");
+  const text = row.lastElementChild as HTMLElement | null;
   if (text && line.text.trim()) spans.push([text, line]);
 }
 

@@ -2,7 +2,7 @@
 
 import { counted, exact } from "../conversation/pieces";
 import { make } from "../page";
-import type { FileView } from "./review";
+import type { FileView } from "./changeSource";
 
 export function fileTree(files: FileView[], row: (file: FileView) => HTMLElement): HTMLElement[] {
   const folders = new Map<string, FileView[]>();

@@ -6,35 +6,33 @@ import { make, makeButton } from "../page";
 import { type Hit, v1 } from "../v1";
 import { type Entry, fits, type Group, grouped, GROUPS, lastName, wantsArchive } from "./entries";
 import type { Feed } from "./feed";
+import { FilterField } from "./filterField";
+import { GroupView, place } from "./groupView";
 import { icon } from "../icons";
 import { remember, remembered } from "./preferences";
 import { RowView } from "./row";
+import type { Day } from "./time";
 
-const OFFERS: Record<string, string> = { "is:needs": "needs you", "is:working": "working", "is:interrupted": "interrupted", "is:failed": "failed", "is:unread": "unread", "is:job": "jobs" };
 /** Folders of the host that an empty list offers. */
 const FOLDERS = 3;
-/** Folders and agents among them. */
-const OFFERED = 4;
-/** Rows of a group that are built, about a screen; more as somebody scrolls there. */
-const PAGE = 30;
-/** The chosen row is built as well, unless it is further down than this. */
-const FAR = 300;
+/** So far above and below the view rows are built as well: with a screen of them about 30. */
+const NEAR_PX = 400;
+/** Where a page has no size, in tests. */
+const SCREEN_PX = 800;
+/** The heading that stays at the top while its rows go by. */
+const HEAD_PX = 34;
 /** Rows never move under the pointer: the order follows so long after it left. */
 const LEFT_MS = 500;
 const SEARCH_MS = 250;
 
 export class ListView {
   readonly element = make("div", "list");
-  readonly search = make("input", "filter");
-  /** The field with what it offers. */
-  readonly field = make("div", "filter-field");
-  private readonly offers = make("div", "chips offers");
+  readonly filter: FilterField;
   private readonly empty = make("div", "list-empty");
-  private readonly chips = make("div", "chips");
+  /** Those near the view. */
   private readonly rows = new Map<string, RowView>();
+  private readonly groups: Map<Group, GroupView>;
   private readonly folded = new Set<string>((remembered("folded") ?? "older").split(",").filter(Boolean));
-  private readonly shownOf = new Map<Group, number>();
-  private order: string[] = [];
   private current = "";
   private busy = false;
   private leaving: ReturnType<typeof setTimeout> | undefined;
@@ -46,22 +44,19 @@ export class ListView {
     private readonly feed: Feed,
     private readonly open: (entry: Entry) => void,
   ) {
-    this.search.type = "search";
-    this.search.id = "filter";
-    this.search.placeholder = "Filter";
-    this.search.title = "Words, folder:, agent:, by: or is:";
-    this.search.setAttribute("aria-label", "Filter sessions and jobs");
-    this.search.addEventListener("input", () => this.filtered());
-    this.field.addEventListener("focusin", () => this.showOffers());
-    this.field.addEventListener("focusout", ({ relatedTarget }) => this.showOffers(relatedTarget as Element | null));
-    this.offers.hidden = true;
-    this.field.append(this.search, this.offers);
-    this.search.value = new URLSearchParams(window.location.search).get("filter") ?? "";
+    this.filter = new FilterField(feed, () => this.filtered());
+    this.groups = new Map(GROUPS.map(([group, title]) => [group, new GroupView(group, title, () => this.fold(group))]));
     this.element.addEventListener("pointerenter", () => this.hold(true));
     this.element.addEventListener("pointerleave", () => this.hold(false));
+    this.element.addEventListener("scroll", () => this.draw(), { passive: true });
+    if (typeof ResizeObserver !== "undefined") new ResizeObserver(() => this.draw()).observe(this.element);
     this.feed.watch(() => this.show());
     setInterval(() => this.tick(), 1000);
     this.tick();
+  }
+
+  get search(): HTMLInputElement {
+    return this.filter.input;
   }
 
   private hold(busy: boolean): void {
@@ -81,17 +76,15 @@ export class ListView {
 
   private filtered(): void {
     this.busy = false;
-    this.offers.hidden = true; // who types knows what they want
-    this.showChips();
     this.show();
-    const [text, mine] = [this.search.value.trim(), ++this.asked];
-    const words = text.split(/\s+/).filter((word) => !/^(folder|agent|by|is):/.test(word)).join(" ");
+    const [words, mine] = [this.filter.words, ++this.asked];
     if (words.length < 2) {
       this.hits = [];
       return this.show();
     }
     setTimeout(async () => {
       if (mine !== this.asked) return;
+      void this.feed.loadCalled(words);
       try {
         const { hits } = await v1.search(words);
         if (mine !== this.asked) return;
@@ -103,78 +96,100 @@ export class ListView {
     }, SEARCH_MS);
   }
 
-  private showChips(): void {
-    const on = this.search.value.split(/\s+/).filter((word) => /^(folder|agent|by|is):./.test(word));
-    this.chips.replaceChildren(
-      ...on.map((word) => {
-        const chip = makeButton("chip", word, () => {
-          this.search.value = this.search.value.split(/\s+/).filter((each) => each !== word).join(" ");
-          this.filtered();
-        });
-        chip.setAttribute("aria-label", `Remove the filter ${word}`);
-        chip.append(icon("close"));
-        return chip;
-      }),
-    );
-  }
-
-  /** What can be filtered by, for those who have yet to learn the words; over the list, so that no row moves. */
-  private showOffers(focused = document.activeElement): void {
-    const wanted = this.search.value === "" && this.field.contains(focused);
-    if (wanted && !this.offers.hidden) return; // one of them may have the focus
-    const found = wanted ? this.offered() : [];
-    this.offers.hidden = found.length === 0;
-    this.offers.replaceChildren(...found);
-  }
-
-  private offered(): HTMLElement[] {
-    const entries = this.feed.entries();
-    const most = (values: string[]) => [...new Set(values.filter(Boolean))].slice(0, OFFERED);
-    const words = [...Object.entries(OFFERS), ...most(entries.map(({ folder }) => folder)).map((name) => [`folder:${name}`, name]), ...most(entries.filter(({ kind }) => kind === "session").map(({ agent }) => agent)).map((id) => [`agent:${id}`, this.feed.agentName(id)])];
-    return words.flatMap(([word = "", text = ""]) => {
-      if (/\s/.test(word) || !entries.some((entry) => fits(entry, word))) return [];
-      const chip = makeButton("chip", text, () => {
-        this.search.value = word;
-        this.search.focus();
-        this.filtered();
-      });
-      chip.setAttribute("aria-label", `Only ${text}`);
-      chip.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
-      return [chip];
-    });
-  }
+  // -- showing ------------------------------------------------------------------------------------------------------
 
   show(): void {
-    const now = Date.now();
-    const text = this.search.value;
+    const { text } = this.filter;
     const archive = wantsArchive(text);
     if (archive) void this.feed.loadArchive();
     const entries = this.feed.entries(archive).filter((entry) => (this.kind === "all" || entry.kind === "job") && fits(entry, text));
-    const groups = grouped(entries, now, this.pinned);
-    if (this.busy && this.element.childElementCount > 0) return this.refresh(entries, groups);
-    this.order = [];
-    const seen = new Set<string>();
-    const pieces: HTMLElement[] = [this.chips];
-    for (const [group, title] of GROUPS) {
-      const list = groups.get(group) ?? [];
-      const older = group === "older" && !text && this.kind === "all" ? this.feed.older : 0;
-      if (list.length + older > 0) pieces.push(this.section(group, title, list, list.length + older, seen, text !== ""));
-    }
+    const fresh = grouped(entries, Date.now(), this.pinned);
+    const stay = this.anchor(); // before the rows that are there move
+    const holding = this.busy && this.rows.size > 0 ? new Set([...this.groups.values()].flatMap((view) => view.entries.map(({ key }) => key))) : undefined;
+    for (const [group, view] of this.groups) this.fill(group, view, fresh, holding);
+    const shown = [...this.groups.values()].filter((view) => view.total > 0);
+    const pieces: HTMLElement[] = [this.filter.chips, ...shown.map((view) => view.element)];
     if (this.hits.length > 0 && text) pieces.push(this.saidSection());
-    for (const key of [...this.rows.keys()]) if (!seen.has(key)) this.rows.delete(key);
-    const teach = pieces.length === 1;
-    if (teach) pieces.push(this.teach(text));
+    if (pieces.length === 1) pieces.push(this.teach(text));
     if (!text && this.kind === "all" && this.feed.archived > 0) pieces.push(this.archive());
     place(this.element, pieces);
+    stay();
+    this.draw();
     if (this.unseen && this.feed.live) this.reveal();
+  }
+
+  /** `holding`: the rows that are there, none of which may move. */
+  private fill(group: Group, view: GroupView, fresh: Map<Group, Entry[]>, holding: ReadonlySet<string> | undefined): void {
+    const { text } = this.filter;
+    const list = fresh.get(group) ?? [];
+    const left = text || this.kind !== "all" ? 0 : (this.feed.left[group as Day] ?? 0);
+    view.entries = holding ? held(view.entries, view.left > 0 ? list.filter(({ key }) => !holding.has(key)) : [], fresh) : list;
+    view.left = left;
+    view.folded = this.folded.has(group) && !text;
+    view.arrange(list.length + left);
+  }
+
+  /** Gives a way to have what is in view where it was, after rows came or went above it. */
+  private anchor(): () => void {
+    const { element } = this;
+    if (element.scrollTop <= 0) return () => undefined; // at the top: what is new is to be seen
+    const top = element.scrollTop + HEAD_PX;
+    const before = [...this.groups.values()].flatMap((view) => [...this.rows.keys()].flatMap((key) => {
+      const at = view.placeOf(key);
+      return at && at.top + at.height > top ? [{ key, view, top: at.top }] : [];
+    }));
+    before.sort((one, other) => one.top - other.top);
+    return () => {
+      // The first that is still in its group: who went to another one is not followed there.
+      for (const { key, view, top: was } of before) {
+        const now = view.placeOf(key)?.top;
+        if (now === undefined) continue;
+        if (now !== was) element.scrollTop += now - was;
+        return;
+      }
+    };
+  }
+
+  /** Builds the rows near the view, and asks for those of them that are not here. */
+  private draw(again = true): void {
+    const { scrollTop, clientHeight } = this.element;
+    const [from, to] = [scrollTop - NEAR_PX, scrollTop + (clientHeight || SCREEN_PX) + NEAR_PX];
+    const stays = document.activeElement?.closest<HTMLElement>(".list .entry-row")?.querySelector<HTMLElement>("[data-key]")?.dataset["key"];
+    const used = new Set<string>();
+    const row = (entry: Entry) => {
+      used.add(entry.key);
+      return this.row(entry).element;
+    };
+    let missing = false;
+    for (const view of this.groups.values()) if (view.total > 0) missing = view.draw(from, to, row, stays) || missing;
+    for (const [key, each] of this.rows) if (!used.has(key) && !each.element.isConnected) this.rows.delete(key);
+    if (again && this.remeasure()) return this.draw(false);
+    if (missing) void this.feed.loadOlder();
+  }
+
+  private remeasure(): boolean {
+    let wrong = false;
+    for (const view of this.groups.values()) wrong = view.measure(({ key }) => this.rows.get(key)?.element) || wrong;
+    if (wrong) for (const view of this.groups.values()) view.takeRoom();
+    return wrong;
+  }
+
+  private row(entry: Entry): RowView {
+    let row = this.rows.get(entry.key);
+    if (!row) {
+      row = new RowView((each) => this.open(each), (key) => this.pin(key), () => (this.busy = false), (agent) => this.feed.agentName(agent));
+      this.rows.set(entry.key, row);
+    }
+    row.update(entry, this.pinned.has(entry.key));
+    row.select(entry.key === this.current);
+    return row;
   }
 
   /** The chosen row may come after it was chosen: the host's answer takes a moment. */
   private unseen = false;
 
   private readonly archiveButton = makeButton("link archive", "", () => {
-    this.search.value = "is:archived";
-    this.filtered();
+    this.filter.set("is:archived");
     this.search.focus();
   });
 
@@ -193,85 +208,12 @@ export class ListView {
     this.show();
   }
 
-  /** The pointer is over the list: rows say what is new, and none moves. */
-  private refresh(entries: Entry[], groups: Map<Group, Entry[]>): void {
-    for (const entry of entries) this.rows.get(entry.key)?.update(entry, this.pinned.has(entry.key));
-    for (const [group, list] of groups) {
-      const count = this.element.querySelector(`[data-group="${group}"] .group-count`);
-      if (count) count.textContent = String(list.length + (group === "older" ? this.feed.older : 0));
-    }
-  }
-
-  private readonly sections = new Map<Group, { element: HTMLElement; head: HTMLButtonElement; body: HTMLElement }>();
-
-  private section(group: Group, title: string, list: Entry[], total: number, seen: Set<string>, filtering: boolean): HTMLElement {
-    let found = this.sections.get(group);
-    if (!found) {
-      const element = make("section", "group");
-      element.dataset["group"] = group;
-      const heading = make("h2");
-      const head = makeButton("group-head", title, () => this.fold(group));
-      head.append(make("span", "group-count"));
-      heading.append(head);
-      const body = make("div", "group-body");
-      element.append(heading, body);
-      found = { element, head, body };
-      this.sections.set(group, found);
-    }
-    const folded = this.folded.has(group) && !filtering;
-    found.head.setAttribute("aria-expanded", String(!folded));
-    (found.head.lastElementChild as HTMLElement).textContent = String(total);
-    found.body.hidden = folded;
-    if (folded) return found.element;
-    const chosen = list.findIndex(({ key }) => key === this.current);
-    const most = Math.max(this.shownOf.get(group) ?? PAGE, chosen < FAR ? chosen + 1 : 0);
-    const rows: HTMLElement[] = list.slice(0, most).map((entry) => {
-      seen.add(entry.key);
-      this.order.push(entry.key);
-      return this.row(entry).element;
-    });
-    const left = total - Math.min(list.length, most);
-    if (left > 0) rows.push(this.more(group, left, most));
-    place(found.body, rows);
-    return found.element;
-  }
-
-  private more(group: Group, left: number, most: number): HTMLElement {
-    const show = () => {
-      this.shownOf.set(group, most + PAGE);
-      this.busy = false;
-      if (group === "older" && this.feed.older > 0) void this.feed.loadOlder();
-      else this.show();
-    };
-    const button = makeButton("more-rows", `Show more (${left})`, show);
-    // Who scrolls there gets more without a click.
-    if (typeof IntersectionObserver === "undefined") return button;
-    const near = new IntersectionObserver((entries) => {
-      if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
-      near.disconnect();
-      show();
-    }, { root: this.element, rootMargin: "200px 0px" });
-    near.observe(button);
-    return button;
-  }
-
-  private row(entry: Entry): RowView {
-    let row = this.rows.get(entry.key);
-    if (!row) {
-      row = new RowView((each) => this.open(each), (key) => this.pin(key), () => (this.busy = false), (agent) => this.feed.agentName(agent));
-      this.rows.set(entry.key, row);
-    }
-    row.update(entry, this.pinned.has(entry.key));
-    row.select(entry.key === this.current);
-    return row;
-  }
-
   /** What was said, one line for each session, with the words marked. */
   private saidSection(): HTMLElement {
     const section = make("section", "group");
     section.append(make("h2", "group-head", "Said in a session"));
     const once = new Map(this.hits.map((hit) => [hit.session, hit]).reverse() as [string, Hit][]);
-    const words = this.search.value.trim().split(/\s+/).filter((word) => !word.includes(":"));
+    const words = this.filter.words.split(" ");
     for (const hit of [...once.values()].reverse()) {
       const anchor = make("a", "entry hit");
       anchor.href = `${root}/app/s/${encodeURIComponent(hit.session)}`;
@@ -321,19 +263,26 @@ export class ListView {
     });
   }
 
-  /** The next or previous row of those shown. */
+  // -- the keys -----------------------------------------------------------------------------------------------------
+
+  /** The next or previous row; folded groups are passed by. */
   step(by: 1 | -1): Entry | undefined {
-    const at = this.order.indexOf(this.current);
-    const key = this.order[at < 0 ? (by > 0 ? 0 : this.order.length - 1) : Math.min(Math.max(at + by, 0), this.order.length - 1)];
-    return key === undefined ? undefined : this.rows.get(key)?.entry;
+    const order = [...this.groups.values()].flatMap((view) => (view.folded ? [] : view.entries));
+    const at = order.findIndex(({ key }) => key === this.current);
+    return order[at < 0 ? (by > 0 ? 0 : order.length - 1) : Math.min(Math.max(at + by, 0), order.length - 1)];
   }
 
   focusOn(key: string): void {
-    this.rows.get(key)?.element.querySelector<HTMLElement>(".entry")?.focus();
+    this.rows.get(key)?.element.querySelector<HTMLElement>(".entry")?.focus({ preventScroll: true });
   }
 
+  /** Scrolls as little as it takes to have the chosen row in view. */
   reveal(): void {
-    this.rows.get(this.current)?.element.scrollIntoView({ block: "nearest" });
+    const at = [...this.groups.values()].map((view) => view.placeOf(this.current)).find(Boolean);
+    const { element } = this;
+    if (at && at.top - HEAD_PX < element.scrollTop) element.scrollTop = at.top - HEAD_PX;
+    else if (at && at.top + at.height > element.scrollTop + element.clientHeight) element.scrollTop = at.top + at.height - element.clientHeight;
+    this.draw();
     if (this.feed.live) this.unseen = false;
   }
 
@@ -343,13 +292,11 @@ export class ListView {
   }
 }
 
-/** The elements in this order, moving as few as possible: focus and hover stay where they are. */
-export function place(parent: HTMLElement, children: HTMLElement[]): void {
-  const wanted = new Set(children);
-  for (const child of [...parent.children]) if (!wanted.has(child as HTMLElement)) child.remove();
-  children.forEach((child, index) => {
-    if (parent.children[index] !== child) parent.insertBefore(child, parent.children[index] ?? null);
-  });
+/** The pointer is over the list: rows say what is new, and none moves. Older ones that were loaded take the place that was kept for them. */
+export function held(before: Entry[], loaded: Entry[], fresh: Map<Group, Entry[]>): Entry[] {
+  const now = new Map([...fresh.values()].flat().map((entry) => [entry.key, entry]));
+  const last = before.at(-1)?.time ?? Infinity;
+  return [...before.map((entry) => now.get(entry.key) ?? entry), ...loaded.filter(({ time }) => time <= last)];
 }
 
 function link(href: string, text: string): HTMLElement {

@@ -1,41 +1,26 @@
 /** The changes of a session: per turn or whole, unified or side by side, with comments that become the next message. */
 
-import { keyHeader } from "../key";
-import { root } from "../root";
 import { explain } from "../api";
-import { changedFiles } from "../conversation/changes";
-import { countOf, type DiffLine, filesOf, linesOf } from "../conversation/diffLines";
-import { counted, exact, relative } from "../conversation/pieces";
-import { active, waitingApproval } from "../conversation/state";
+import type { DiffLine } from "../conversation/diffLines";
+import type { Opened } from "../conversation/gaps";
+import { counted, exact } from "../conversation/pieces";
+import { active } from "../conversation/state";
 import { make, makeButton } from "../page";
 import { ask } from "../shortcuts";
 import { type ChangedFile, v1 } from "../v1";
+import { type Changes, ChangeSource, type FileView } from "./changeSource";
 import { type Comment, hasMoved, linesWord, loadComments, messageOf, quoteOf, saveComments } from "./comments";
 import { commitDialog, discardDialog } from "./commit";
-import { fileDiff } from "./fileDiff";
+import { fileDiff, type Unfolded } from "./fileDiff";
 import { fileTree } from "./fileTree";
 import { icon } from "../icons";
 import { prefer, remember, remembered, setPreference } from "./preferences";
 import type { SessionView } from "./sessionView";
 
-export interface FileView {
-  path: string;
-  added: number;
-  removed: number;
-  status: ChangedFile["status"];
-  from?: string;
-  binary: boolean;
-  /** Somebody has yet to allow it. */
-  asked?: boolean;
-  diff?: string;
-  lines?: DiffLine[];
-}
-
 /** Files whose changes are longer are folded. */
 const FOLD_LINES = 400;
 /** More files than this are shown by their folders, and their changes folded. */
 const TREE_FILES = 200;
-const path = (id: string) => `/sessions/${encodeURIComponent(id)}`;
 
 export class Review {
   readonly element = make("div", "review");
@@ -57,12 +42,14 @@ export class Review {
   /** The changes as they stood when somebody last looked here; undefined: nobody has. */
   private readonly looked: Record<string, string> | undefined;
   private loading = 0;
+  private readonly source: ChangeSource;
 
   /** `noteAt`: what somebody looks at, for the address. */
   constructor(
     private readonly view: SessionView,
     private readonly noteAt: (file: string, line?: number) => void,
   ) {
+    this.source = new ChangeSource(view);
     this.comments = loadComments(view.id);
     this.looked = parsed(remembered(`looked.${view.id}`));
     this.scope.setAttribute("aria-label", "Which changes");
@@ -104,14 +91,14 @@ export class Review {
 
   async load(fresh = false): Promise<void> {
     this.fillScope();
-    const [mine, turn] = [++this.loading, this.scope.value];
+    const [mine, scope] = [++this.loading, this.scope.value];
     if (fresh || this.files.length === 0) this.note.textContent = "Looking…";
     try {
-      const written = await this.filesOf(turn);
+      const written = await this.changes(scope);
       if (mine !== this.loading) return;
-      if (turn === "") this.noteLooked(written);
-      const files = [...this.askedFor(turn), ...written];
-      if (files.length > 0 && written.length === 0) this.note.textContent = "";
+      const files = [...this.source.asked(scope), ...written.files];
+      this.seen = written.state;
+      this.note.textContent = files.length > 0 && written.files.length === 0 ? "" : written.note;
       const same = this.files.length > 0 && JSON.stringify(this.files.map(({ path: each, diff }) => [each, diff])) === JSON.stringify(files.map(({ path: each, diff }) => [each, diff]));
       this.news.hidden = true;
       if (!same || fresh || this.body.childElementCount === 0) {
@@ -123,27 +110,13 @@ export class Review {
     }
   }
 
-  private async filesOf(scope: string): Promise<FileView[]> {
-    if (scope === "uncommitted") return this.uncommitted();
-    if (scope !== "looked") return this.changes(scope);
-    const all = await this.changes("");
-    this.noteLooked(all);
-    const fresh = all.filter((file) => this.isNew(file));
-    if (all.length > 0 && fresh.length === 0) this.note.textContent = "Nothing has changed since you last looked.";
-    return fresh;
-  }
-
-  /** What an agent wants to change and nobody has allowed yet stands before what is changed. */
-  private askedFor(scope: string): FileView[] {
-    const { state } = this.view;
-    const turn = state && active(state);
-    if (!turn || (scope !== "" && scope !== turn.id)) return [];
-    return (turn.parts ?? []).flatMap((part) => {
-      const approval = part.part === "call" ? waitingApproval(part) : undefined;
-      if (!approval?.diff || !approval.path) return [];
-      const lines = linesOf(exact(approval.diff)).filter(({ kind }) => kind !== "file");
-      return [{ path: relative(approval.path, state.cwd), status: "modified" as const, binary: false, asked: true, diff: approval.diff, lines, ...countOf(lines) }];
-    });
+  /** Whoever sees the whole session has looked at all of it. */
+  private async changes(scope: string): Promise<Changes> {
+    const found = await this.source.load(scope === "looked" ? "" : scope);
+    if (scope === "" || scope === "looked") this.noteLooked(found.files);
+    if (scope !== "looked") return found;
+    const files = found.files.filter((file) => this.isNew(file));
+    return { ...found, files, note: found.files.length > 0 && files.length === 0 ? "Nothing has changed since you last looked." : found.note };
   }
 
   private noteLooked(files: FileView[]): void {
@@ -153,41 +126,6 @@ export class Review {
   /** It has changed since somebody last looked. */
   private isNew(file: FileView): boolean {
     return this.looked !== undefined && this.looked[file.path] !== fingerprint(file.diff ?? "");
-  }
-
-  private async uncommitted(): Promise<FileView[]> {
-    const found = await v1.uncommitted(this.view.id);
-    this.seen = found.state;
-    if (!found.git) return this.reported("");
-    this.note.textContent = found.files.length === 0 ? "Everything is committed." : "";
-    if (found.files.length === 0) return [];
-    return withDiffs(found.files, await text(`${path(this.view.id)}/uncommitted/diff`));
-  }
-
-  private async changes(turn: string): Promise<FileView[]> {
-    const found = await v1.changes(this.view.id, turn || undefined);
-    this.seen = undefined;
-    if (!found.git) return this.reported(turn);
-    if (found.note) {
-      const told = this.reported(turn);
-      this.note.textContent = `${found.note} Only what the agent itself told of is known.`;
-      return told;
-    }
-    this.note.textContent = found.files.length === 0 ? (turn ? "This turn has changed no file." : "No files changed yet.") : "";
-    if (found.files.length === 0) return [];
-    return withDiffs(found.files, await text(`${path(this.view.id)}/changes/diff${turn ? `?${new URLSearchParams({ turn })}` : ""}`));
-  }
-
-  /** A folder that git does not know: what the agent told of. */
-  private reported(turn: string): FileView[] {
-    const { state } = this.view;
-    const found = state ? changedFiles(state, turn) : new Map<string, string[]>();
-    this.note.textContent = found.size === 0 ? "No files changed yet." : "This folder is not in git: these are the changes that the agent told of.";
-    return [...found].map(([name, diffs]) => {
-      const diff = diffs.join("\n");
-      const lines = linesOf(diff);
-      return { path: relative(name, state?.cwd ?? ""), status: "modified", binary: false, diff, lines, ...countOf(lines) };
-    });
   }
 
   /** Something happened in the session: what is open does not jump, it says that there is more. */
@@ -293,21 +231,37 @@ export class Review {
   }
 
   private fill(content: HTMLElement, file: FileView, beside: boolean): void {
+    const scope = this.scope.value === "looked" ? "" : this.scope.value;
     fileDiff(content, file, beside, {
       comments: this.comments.filter((comment) => comment.path === file.path),
       moved: (comment) => hasMoved(comment, file.lines),
       write: (line, side, from) => this.write(file, line, side, content, beside, from),
       remove: (comment) => this.remove(comment),
-      side: (side) => this.side(file, side),
+      side: (side) => this.source.side(file, side, scope),
+      unfolded: this.unfolded.get(file),
+      // What nobody has written yet, or only the agent told of, the host cannot show.
+      ...(file.asked || file.told ? {} : { unfold: (range: Opened) => void this.unfold(content, file, beside, range, scope) }),
     });
   }
 
-  private async side(file: FileView, side: "before" | "after"): Promise<Blob | undefined> {
-    const scope = this.scope.value;
-    const query = new URLSearchParams({ path: (side === "before" && file.from) || file.path, side });
-    if (scope !== "" && scope !== "looked" && scope !== "uncommitted") query.set("turn", scope);
-    const response = await get(`${path(this.view.id)}/${scope === "uncommitted" ? scope : "changes"}/file?${query}`);
-    return response.ok ? response.blob() : undefined; // it was not there, or is too large to be shown
+  /** What somebody opened of the unchanged parts. Files that changed since are others, and closed. */
+  private readonly unfolded = new WeakMap<FileView, Unfolded>();
+
+  private async unfold(content: HTMLElement, file: FileView, beside: boolean, range: Opened, scope: string): Promise<void> {
+    await this.view.attempt(async () => {
+      let known = this.unfolded.get(file);
+      if (!known) {
+        const whole = await this.source.side(file, "after", scope);
+        if (!whole) throw new Error(`The rest of ${file.path} cannot be shown: it is too large, or has changed since.`);
+        known = { content: exact(await whole.text()).replace(/\n$/, "").split("\n"), ranges: [] };
+        this.unfolded.set(file, known);
+      }
+      known.ranges.push(range);
+      const top = this.body.scrollTop;
+      this.fill(content, file, beside);
+      this.body.scrollTop = top;
+      content.querySelector<HTMLElement>(`[data-new="${range[0]}"] .line-number`)?.focus({ preventScroll: true });
+    });
   }
 
   private showFoot(): void {
@@ -440,8 +394,8 @@ export class Review {
   /** The lines are looked at once more first: an agent that has gone on would read about what is no longer there. */
   private send(): void {
     void this.view.attempt(async () => {
-      const before = this.scope.value;
-      const files = [...this.askedFor(before), ...(await (before === "looked" ? this.changes("") : this.filesOf(before)))];
+      const scope = this.scope.value === "looked" ? "" : this.scope.value;
+      const files = [...this.source.asked(scope), ...(await this.source.load(scope)).files];
       const moved = this.comments.filter((comment) => hasMoved(comment, files.find((file) => file.path === comment.path)?.lines));
       if (moved.length === 0) return this.sendNow();
       this.files = files;
@@ -465,21 +419,6 @@ export class Review {
 }
 
 const STATUS: Record<ChangedFile["status"], string> = { added: "new", modified: "", deleted: "deleted", renamed: "renamed" };
-
-const get = (address: string) => fetch(`${root}/v1${address}`, { cache: "no-store", headers: keyHeader() });
-
-async function text(address: string): Promise<string> {
-  const response = await get(address);
-  return response.ok ? response.text() : "";
-}
-
-function withDiffs(files: ChangedFile[], diff: string): FileView[] {
-  const parts = filesOf(exact(diff));
-  return files.map((file) => {
-    const own = parts.get(file.path);
-    return { ...file, ...(own === undefined || file.binary ? {} : { diff: own, lines: linesOf(own).filter(({ kind }) => kind !== "file") }) };
-  });
-}
 
 function parsed(text: string | undefined): Record<string, string> | undefined {
   try {

@@ -15,7 +15,7 @@ import { lastName } from "./entries";
 import type { Feed } from "./feed";
 import { Helper } from "./helper";
 import { icon } from "../icons";
-import { MessageMap } from "./messageMap";
+import type { MessageMap } from "./messageMap";
 import type { Aim, Tab } from "./panel";
 import { type Place, pathOf } from "./router";
 import { sessionMenu } from "./sessionMenu";
@@ -54,7 +54,7 @@ export class SessionView {
   private readonly stream: Stream;
   private readonly acts: Acts;
   private readonly announcer = new Announcer();
-  private readonly map: MessageMap;
+  private map: MessageMap | undefined;
   private readonly helpers = new Map<string, Helper>();
   /** Calls whose helper the list has yet to tell of. */
   private readonly expected = new Set<string>();
@@ -108,8 +108,8 @@ export class SessionView {
     const dock = make("div", "dock");
     dock.append(this.now, this.queueView, this.composer.element);
     const middle = make("div", "middle");
-    this.map = new MessageMap((turn) => this.conversation.goToMessage(turn));
-    middle.append(this.sticky, view, this.map.element, end);
+    middle.append(this.sticky, view, end);
+    void this.openMap(view);
     this.element.append(this.head(), this.trouble, middle, dock, this.announcer.element);
     this.followOwnWords(view);
     this.stream = new Stream(id, {
@@ -165,7 +165,7 @@ export class SessionView {
   private opened(state: SessionState): void {
     this.state = state;
     this.conversation.open(state);
-    this.map.show(state);
+    this.map?.show(state);
     this.announcer.begin(state);
     this.showHead();
     this.markRead();
@@ -179,7 +179,7 @@ export class SessionView {
     const plainOnes = events.every(({ type }) => DELTAS.has(type));
     if (!plainOnes) {
       this.showHead();
-      this.map.show(state);
+      this.map?.show(state);
       this.announcer.tellCard(this.element);
     }
     this.announcer.tellText(state);
@@ -230,6 +230,14 @@ export class SessionView {
     this.composer.show(now);
     this.showNow();
     this.frame.titled(title);
+  }
+
+  /** Its code comes beside the conversation, and not before it. */
+  private async openMap(view: HTMLElement): Promise<void> {
+    const { MessageMap: View } = await import("./messageMap");
+    this.map = new View((turn) => this.conversation.goToMessage(turn));
+    view.after(this.map.element);
+    if (this.state) this.map.show(this.state);
   }
 
   /** Its code is loaded with the first message that waits. */

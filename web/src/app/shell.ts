@@ -95,7 +95,7 @@ export class Shell {
     navs.append(this.nav("inbox", "Inbox", "inbox", true), this.nav("jobs", "Jobs", "jobs"), this.nav("automations", "Automations", "clock"), this.nav("usage", "Usage", "usage"));
     this.offline.setAttribute("role", "status");
     this.offline.hidden = true;
-    side.append(heading, brandrow, find, navs, this.offline, this.list.field, this.list.element, this.foot());
+    side.append(heading, brandrow, find, navs, this.offline, this.list.filter.element, this.list.element, this.foot());
     byId("tabbar").append(this.tab("inbox", "Inbox", "inbox", true), this.tab("home", "Sessions", "chats"), this.tab("jobs", "Jobs", "jobs"), this.tab("more", "More", "more"));
   }
 

@@ -8,7 +8,8 @@ import { plain } from "../conversation/pieces";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { sessionAddress, v1 } from "../v1";
-import { type JobRecord, type Run, said, type StepNode } from "./jobModel";
+import type { JobRecord, Run, StepNode } from "./jobModel";
+import { said } from "./reasons";
 import { clock } from "./time";
 
 interface TaskSession {

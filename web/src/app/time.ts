@@ -20,7 +20,7 @@ export function span(milliseconds: number): string {
   return minutes < 48 * 60 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} days`;
 }
 
-const startOfDay = (time: number) => new Date(time).setHours(0, 0, 0, 0);
+export const startOfDay = (time: number) => new Date(time).setHours(0, 0, 0, 0);
 
 export type Day = "today" | "yesterday" | "older";
 

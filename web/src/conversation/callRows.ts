@@ -26,7 +26,7 @@ export class CallRow implements Row {
   readonly key: string;
   private row: HTMLElement | undefined;
   private details: HTMLDetailsElement | undefined;
-  private readonly tail = make("pre", "tail");
+  private tail = make("pre", "tail");
   private card: HTMLElement | undefined;
   private asked: string | undefined;
   private helper: HTMLElement | undefined;
@@ -44,12 +44,18 @@ export class CallRow implements Row {
     this.details = make("details", "call");
     this.details.append(make("summary"), make("div", "call-body"));
     this.details.addEventListener("toggle", () => this.fillBody());
+    this.tail = make("pre", "tail");
     this.tail.hidden = true;
     this.row.append(this.details, this.tail);
     this.asked = this.card = undefined;
     this.answered = 0;
     this.update();
     return this.row;
+  }
+
+  forget(): void {
+    this.tail.remove();
+    this.row = this.details = this.card = this.helper = undefined;
   }
 
   update(): void {
@@ -240,6 +246,10 @@ export class LookRow implements Row {
     this.asked = this.card = undefined;
     this.update();
     return row;
+  }
+
+  forget(): void {
+    this.details = this.card = undefined;
   }
 
   update(): void {

@@ -52,10 +52,18 @@ export function lineView(line: DiffLine): HTMLElement {
     view.textContent = line.kind === "hunk" ? hunkTitle(line.text) : line.text;
     return view;
   }
-  const text = make("span");
-  text.append(...marked(line));
-  view.append(make("i", "", String(line.old ?? "")), make("i", "", String(line.new ?? "")), make("b", "", SIGNS[line.kind] ?? ""), text);
+  view.append(make("i", "", String(line.old ?? "")), make("i", "", String(line.new ?? "")), ...signed(line));
   return view;
+}
+
+export const SAID: Partial<Record<LineKind, string>> = { added: "added", removed: "removed" };
+
+/** The sign, what is heard in its place ("added, line 22, …"), and the text. */
+export function signed(line: DiffLine): HTMLElement[] {
+  const [sign, text, said] = [make("b", "", SIGNS[line.kind] ?? ""), make("span"), SAID[line.kind]];
+  sign.setAttribute("aria-hidden", "true");
+  text.append(...marked(line));
+  return said ? [sign, make("span", "vh said", `${said}, line ${line.new ?? line.old}, `), text] : [sign, text];
 }
 
 function hunkTitle(text: string): string {

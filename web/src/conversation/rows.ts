@@ -116,6 +116,11 @@ export class TextRow implements Row {
     return row;
   }
 
+  forget(): void {
+    clearTimeout(this.timer);
+    this.body = this.details = this.tail = this.timer = undefined;
+  }
+
   private restart(): void {
     this.shown = -1;
     this.finished = false;
@@ -273,6 +278,10 @@ export class QuestionRow implements Row {
     this.shown = undefined;
     this.update();
     return this.row;
+  }
+
+  forget(): void {
+    this.row = undefined;
   }
 
   update(): void {

@@ -14,6 +14,8 @@ export interface Row {
   build(): HTMLElement;
   /** What it shows may have changed; called only after `build`. */
   update?(): void;
+  /** Its element is gone for good, and so must be all that it knows of it. */
+  forget?(): void;
 }
 
 /** Few enough to be built within a frame. */
@@ -28,8 +30,8 @@ const AT_END = 48;
 const SETTLED = 3;
 /** Chunks of a section: as many boxes as a browser lays out without being noticed. */
 const SECTION = 64;
-/** Chunks that left and keep their elements: a long way up and down again. More would be memory that only grows. */
-const KEPT = 64;
+/** Chunks that left and keep their elements: some screens up and down again. More would be memory that grows for half an hour. */
+const KEPT = 16;
 
 interface Section {
   box: HTMLElement;
@@ -285,7 +287,9 @@ export class Transcript {
     const [oldest] = this.kept;
     if (!oldest) return;
     this.kept.delete(oldest);
-    if (!oldest.elements?.some((element) => element.querySelector("details[open], textarea, input"))) oldest.elements = undefined;
+    if (oldest.elements?.some((element) => element.querySelector("details[open], textarea, input"))) return;
+    oldest.elements = undefined;
+    for (const row of oldest.rows) row.forget?.();
   }
 }
 

@@ -14,6 +14,7 @@ from portico.doors.body import JsonResponse
 from portico.doors.read_forward import at_owner
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Route, Socket, Table
+from portico.errors import BadRequest
 from portico.events import Breadth
 from portico.people.view import View
 from portico.queries.answers import Answers, PastAnswers
@@ -25,6 +26,10 @@ class BoardPage(Struct):
     rows: list[BoardRow]
     older: int
     """Sessions that are not among the rows; ask with `?before=`."""
+    before: int
+    """What to ask with; 0: there are no older ones."""
+    days: list[int]
+    """How many rows the older ones will be, since each time of `?days=` and before them all."""
     archived: int
     """Sessions in the archive; ask with `?archived=true`."""
 
@@ -47,14 +52,17 @@ def table(app: App) -> Table:
     host = app.host
     board, answers = Board(host), Answers(host)
 
-    def page(view: View, limit: int, before: int | None = None, archived: bool = False) -> BoardPage:
-        rows, older = board.rows(view, limit, before, archived)
-        return BoardPage(board.version, rows, older, len(view.list(archived=True)))
+    def page(asked: Request | WebSocket) -> BoardPage:
+        view, days = app.view(asked), _days(asked)
+        before = number(asked, "before", 0) if "before" in asked.query_params else None
+        limit = number(asked, "limit", limits.BOARD_ROWS, 1, limits.BOARD_ROWS)
+        words = asked.query_params.get("q", "").lower().split()
+        found = board.page(view, limit, before, archived=flag(asked, "archived") or False, words=words)
+        archived = len(view.list(archived=True))
+        return BoardPage(board.version, found.rows, len(found.left), found.before, found.by_day(days), archived)
 
     async def listing(request: Request) -> Response:
-        before = number(request, "before", 0) if "before" in request.query_params else None
-        limit = number(request, "limit", limits.BOARD_ROWS, 1, limits.BOARD_ROWS)
-        return JsonResponse(page(app.view(request), limit, before, flag(request, "archived") or False))
+        return JsonResponse(page(request))
 
     async def inbox(request: Request) -> Response:
         return JsonResponse(Inbox(board.inbox(app.view(request))))
@@ -68,9 +76,9 @@ def table(app: App) -> Table:
         return JsonResponse(Coverage([Covered(*each) for each in session.approvals.breadths(ident)]))
 
     async def live(socket: WebSocket) -> None:
+        first = page(socket)
         await socket.accept()
-        view = app.view(socket)
-        sending = asyncio.ensure_future(_send_board(socket, page(view, limits.BOARD_ROWS), board, view))
+        sending = asyncio.ensure_future(_send_board(socket, first, board, app.view(socket)))
         taking = asyncio.ensure_future(_until_gone(socket))
         try:
             await asyncio.wait({sending, taking}, return_when=asyncio.FIRST_COMPLETED)
@@ -91,6 +99,8 @@ def table(app: App) -> Table:
                     "before": numbered("only those that changed before this time (ms)"),
                     "limit": numbered(f"how many; {limits.BOARD_ROWS}", 1, limits.BOARD_ROWS),
                     "archived": Param("`true`: those in the archive instead", Flag),
+                    "q": "only those whose title, agent, model, folder or id has all these words",
+                    "days": "times (ms), newest first, between which the older ones are counted",
                 },
             },
         ),
@@ -111,6 +121,13 @@ def table(app: App) -> Table:
             doc={"answer": Coverage},
         ),
     ]
+
+
+def _days(asked: Request | WebSocket) -> list[int]:
+    times = [each for each in asked.query_params.get("days", "").split(",") if each]
+    if len(times) > limits.BOARD_DAYS or not all(each.isdecimal() and len(each) <= 18 for each in times):
+        raise BadRequest(f"'days' is at most {limits.BOARD_DAYS} times in milliseconds, with commas.", field="days")
+    return sorted(map(int, times), reverse=True)
 
 
 async def _send_board(socket: WebSocket, first: BoardPage, board: Board, view: View) -> None:

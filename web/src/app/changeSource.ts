@@ -1,0 +1,105 @@
+/** Where the changes of a session come from: the host's captures of turns, git, or what the agent itself told of. */
+
+import { keyHeader } from "../key";
+import { root } from "../root";
+import { changedFiles } from "../conversation/changes";
+import { countOf, type DiffLine, filesOf, linesOf } from "../conversation/diffLines";
+import { exact, relative } from "../conversation/pieces";
+import { active, waitingApproval } from "../conversation/state";
+import { type ChangedFile, v1 } from "../v1";
+import type { SessionView } from "./sessionView";
+
+export interface FileView {
+  path: string;
+  added: number;
+  removed: number;
+  status: ChangedFile["status"];
+  from?: string;
+  binary: boolean;
+  /** Somebody has yet to allow it. */
+  asked?: boolean;
+  /** The host has no copy of it: the agent told of the change, and that is all. */
+  told?: boolean;
+  diff?: string;
+  lines?: DiffLine[];
+}
+
+export interface Changes {
+  files: FileView[];
+  /** What is to be said of them; empty: nothing. */
+  note: string;
+  /** Names the folder as it is now, for a commit. */
+  state?: string;
+}
+
+const NOTHING = "No files changed yet.";
+const path = (id: string) => `/sessions/${encodeURIComponent(id)}`;
+
+export class ChangeSource {
+  constructor(private readonly view: SessionView) {}
+
+  /** `scope`: a turn, `uncommitted`, or empty for the whole session. */
+  async load(scope: string): Promise<Changes> {
+    if (scope === "uncommitted") return this.uncommitted();
+    const found = await v1.changes(this.view.id, scope || undefined);
+    if (!found.git) return this.told(scope);
+    if (found.note) return { ...this.told(scope), note: `${found.note} Only what the agent itself told of is known.` };
+    if (found.files.length === 0) return { files: [], note: scope ? "This turn has changed no file." : NOTHING };
+    return { files: withDiffs(found.files, await text(`${path(this.view.id)}/changes/diff${scope ? `?${new URLSearchParams({ turn: scope })}` : ""}`)), note: "" };
+  }
+
+  private async uncommitted(): Promise<Changes> {
+    const found = await v1.uncommitted(this.view.id);
+    if (!found.git) return { ...this.told(""), state: found.state };
+    if (found.files.length === 0) return { files: [], note: "Everything is committed.", state: found.state };
+    return { files: withDiffs(found.files, await text(`${path(this.view.id)}/uncommitted/diff`)), note: "", state: found.state };
+  }
+
+  /** A folder that git does not know: what the agent told of. */
+  private told(turn: string): Changes {
+    const { state } = this.view;
+    const found = state ? changedFiles(state, turn) : new Map<string, string[]>();
+    const files = [...found].map(([name, diffs]): FileView => {
+      const diff = diffs.join("\n");
+      const lines = linesOf(diff);
+      return { path: relative(name, state?.cwd ?? ""), status: "modified", binary: false, told: true, diff, lines, ...countOf(lines) };
+    });
+    return { files, note: files.length === 0 ? NOTHING : "This folder is not in git: these are the changes that the agent told of." };
+  }
+
+  /** What an agent wants to change and nobody has allowed yet stands before what is changed. */
+  asked(scope: string): FileView[] {
+    const { state } = this.view;
+    const turn = state && active(state);
+    if (!turn || (scope !== "" && scope !== turn.id)) return [];
+    return (turn.parts ?? []).flatMap((part) => {
+      const approval = part.part === "call" ? waitingApproval(part) : undefined;
+      if (!approval?.diff || !approval.path) return [];
+      const lines = linesOf(exact(approval.diff)).filter(({ kind }) => kind !== "file");
+      return [{ path: relative(approval.path, state.cwd), status: "modified" as const, binary: false, asked: true, diff: approval.diff, lines, ...countOf(lines) }];
+    });
+  }
+
+  /** The whole file, before or after the change; undefined: it was not there, or is too large to be shown. */
+  async side(file: FileView, side: "before" | "after", scope: string): Promise<Blob | undefined> {
+    const query = new URLSearchParams({ path: (side === "before" && file.from) || file.path, side });
+    if (scope !== "" && scope !== "uncommitted") query.set("turn", scope);
+    const response = await get(`${path(this.view.id)}/${scope === "uncommitted" ? scope : "changes"}/file?${query}`);
+    return response.ok ? response.blob() : undefined;
+  }
+}
+
+const get = (address: string) => fetch(`${root}/v1${address}`, { cache: "no-store", headers: keyHeader() });
+
+async function text(address: string): Promise<string> {
+  const response = await get(address);
+  return response.ok ? response.text() : "";
+}
+
+function withDiffs(files: ChangedFile[], diff: string): FileView[] {
+  const parts = filesOf(exact(diff));
+  return files.map((file) => {
+    const own = parts.get(file.path);
+    return { ...file, ...(own === undefined || file.binary ? {} : { diff: own, lines: linesOf(own).filter(({ kind }) => kind !== "file") }) };
+  });
+}

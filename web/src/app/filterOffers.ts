@@ -1,0 +1,23 @@
+/** What the list can be filtered by: states, and the folders and agents that are in it. Loaded when somebody goes to the field. */
+
+import { makeButton } from "../page";
+import { fits } from "./entries";
+import type { Feed } from "./feed";
+
+const STATES: Record<string, string> = { "is:needs": "needs you", "is:working": "working", "is:interrupted": "interrupted", "is:failed": "failed", "is:unread": "unread", "is:job": "jobs" };
+/** So many folders, and so many agents. */
+const MOST = 4;
+
+export function filterOffers(feed: Feed, choose: (word: string) => void): HTMLElement[] {
+  const entries = feed.entries();
+  const most = (values: string[]) => [...new Set(values.filter(Boolean))].slice(0, MOST);
+  const folders = most(entries.map(({ folder }) => folder)).map((name) => [`folder:${name}`, name]);
+  const agents = most(entries.filter(({ kind }) => kind === "session").map(({ agent }) => agent)).map((id) => [`agent:${id}`, feed.agentName(id)]);
+  return [...Object.entries(STATES), ...folders, ...agents].flatMap(([word = "", text = ""]) => {
+    if (/\s/.test(word) || !entries.some((entry) => fits(entry, word))) return [];
+    const chip = makeButton("chip", text, () => choose(word));
+    chip.setAttribute("aria-label", `Only ${text}`);
+    chip.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
+    return [chip];
+  });
+}

@@ -1,0 +1,84 @@
+/** The unchanged lines that a diff leaves out: how many there are, and what is shown of them once somebody opened them. */
+
+import type { DiffLine } from "./diffLines";
+
+export interface Gap {
+  kind: "gap";
+  /** The numbers of its first line. */
+  old: number;
+  new: number;
+  /** Undefined: to the end of the file, which a diff does not tell. */
+  count: number | undefined;
+  /** The function or heading that the next lines stand in. */
+  title: string;
+}
+
+export type Shown = DiffLine | Gap;
+
+/** Lines of the file as it is now: from, to. */
+export type Opened = readonly [from: number, to: number];
+
+/** Git shows so many lines around a change; where there are fewer, the file ends. */
+const AROUND = 3;
+
+/** The lines with gaps in the place of the lines that begin a hunk. */
+export function withGaps(lines: DiffLine[]): Shown[] {
+  const found: Shown[] = [];
+  let [before, after] = [1, 1];
+  for (const line of lines) {
+    if (line.kind === "hunk") {
+      const [, from = "1", size = "1", title = ""] = /^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@ ?(.*)$/.exec(line.text) ?? [];
+      const count = Number(from) + (size === "0" ? 1 : 0) - after; // a side without lines is named by the line before it
+      if (count > 0) found.push({ kind: "gap", old: before, new: after, count, title });
+      continue;
+    }
+    if (line.old !== undefined) before = line.old + 1;
+    if (line.new !== undefined) after = line.new + 1;
+    found.push(line);
+  }
+  const end = lines.slice(-AROUND);
+  if (lines.length > AROUND && end.every(({ kind }) => kind === "same")) found.push({ kind: "gap", old: before, new: after, count: undefined, title: "" });
+  return found;
+}
+
+/** What was opened stands there as lines, what was not is a gap as before. */
+export function opened(shown: Shown[], content: readonly string[], ranges: readonly Opened[]): Shown[] {
+  return shown.flatMap((item) => (item.kind === "gap" ? openGap(item, content, ranges) : [item]));
+}
+
+function openGap(gap: Gap, content: readonly string[], ranges: readonly Opened[]): Shown[] {
+  const count = gap.count ?? Math.max(0, content.length - gap.new + 1);
+  const found: Shown[] = [];
+  for (let at = 0; at < count; at++) {
+    const number = gap.new + at;
+    const last = found.at(-1);
+    if (ranges.some(([from, to]) => number >= from && number <= to)) found.push({ kind: "same", text: content[number - 1] ?? "", old: gap.old + at, new: number });
+    else if (last?.kind === "gap") last.count = (last.count ?? 0) + 1;
+    else found.push({ ...gap, old: gap.old + at, new: number, count: 1 });
+  }
+  return found;
+}
+
+/** A click opens so many lines at each end of a long gap; a short one is opened as a whole. */
+export const STEP = 20;
+/** More are not opened at once: a file of a million lines must not stop the page. */
+export const MOST_OPENED = 1_000;
+
+export interface Opening {
+  text: string;
+  /** For those who do not see where it stands. */
+  said: string;
+  range: Opened;
+}
+
+/** What can be opened of a gap: some lines after what is above it, all of them, some before what is below it. */
+export function openings({ new: from, count }: Gap, atTop: boolean): Opening[] {
+  if (count === undefined) return [{ text: "The rest of the file", said: "Show the rest of the file", range: [from, from + MOST_OPENED - 1] }];
+  const to = from + count - 1;
+  const many = count > MOST_OPENED ? `${MOST_OPENED} of ${count} lines` : count === 1 ? "1 line" : `${count} lines`;
+  const all: Opening = { text: many, said: `Show ${many} that did not change, from line ${from}`, range: [from, Math.min(to, from + MOST_OPENED - 1)] };
+  if (count <= STEP) return [all];
+  const down: Opening = { text: `${STEP} ↓`, said: `Show ${STEP} lines from line ${from}`, range: [from, from + STEP - 1] };
+  const up: Opening = { text: `${STEP} ↑`, said: `Show ${STEP} lines up to line ${to}`, range: [to - STEP + 1, to] };
+  return atTop ? [all, up] : [down, all, up];
+}
