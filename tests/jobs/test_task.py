@@ -6,7 +6,6 @@ import pytest
 
 from portico import events as e
 from portico.agents.agent import AgentInfo, Capabilities, Message, Model, Turn
-from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.jobs import Jobs
@@ -408,39 +407,6 @@ async def test_what_an_agent_only_thinks_is_no_report(open_host: HostOpener, tmp
     host = await open_host(Plain(answer))
     plan = task("Go.", criteria={"toolExecuted": ["job_boolean_true"], "failureAction": {"retryTimes": 0}})
     assert (await played(host, tmp_path, plan))[-1] == "taskFailed"
-
-
-class Maker(PlayAgent):
-    """Runs `make` and then `rm`, if it may."""
-
-    def __init__(self) -> None:
-        super().__init__(self._make)
-
-    async def describe(self) -> AgentInfo:
-        return AgentInfo(self.id, "Maker", models=[Model("gpt-5.2", "A"), Model("gpt-5-mini", "B")])
-
-    async def _make(self, message: Message, turn: Turn) -> None:
-        for line in ("make all", "rm it"):
-            call = turn.tool("shell", "{}")
-            decision = await call.approve("shell", command=line)
-            await call.end(ok=decision.allowed)
-
-
-async def test_in_a_job_its_own_policy_decides_and_is_written_down(open_host: HostOpener, tmp_path: Path) -> None:
-    """Nobody is asked, since nobody is there. What the settings refuse stays refused."""
-    host = await open_host(Maker())
-    host.approval_timeout = 0.01
-    host.part(WorkspacePolicy).settings = Rules("setting", refused=("rm",))
-    assert (await played(host, tmp_path, task("Go.")))[-1] == "taskSucceeded"
-    [summary] = host.list()
-    told: list[e.Event] = [record.event for record in await host.log.read(f"session/{summary.id}")]
-    assert not [each for each in told if isinstance(each, e.ApprovalAsked)]
-    assert [(each.allowed, each.by, each.rule) for each in told if isinstance(each, e.ToolDecided)] == [
-        (True, "policy", "session config: approvals = allow"),
-        (False, "policy", "setting 'rm' refuses the command"),
-    ]
-    [begun] = [each for each in told if isinstance(each, e.SessionStarted)]
-    assert (begun.config, begun.by) == ({"approvals": "allow"}, "task:task-1")
 
 
 # -- borrowing -------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ rules, grants, a session's `approvals = allow`, an editor's "approve everything"
 """
 
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -68,6 +69,9 @@ COMMANDS = {
     "su": False,
 }
 """What is not here asks; a false one asks also where another rule, a grant or a session's setting would let it pass."""
+
+ACCOUNTS = ("sudo", "doas", "pkexec", "su")
+"""Of these, what acts under another account."""
 
 _PROTECTED = tuple(Glob(each) for each in PROTECTED)
 _PATTERN_CHARS = 500
@@ -166,14 +170,17 @@ class WorkspacePolicy(Component):
 
     def must_ask(self, session: "Session", request: Request) -> str | None:
         """The rule by which a person is asked, whatever else would let it pass. The owner's settings can do without
-        the built-in ones (`agent.require_approval`), and so does a job, where nobody is there to ask."""
+        the built-in ones (`agent.require_approval`). In a job, where nobody is there to ask, they hold for what
+        reaches beyond its folders."""
         if request.result:
             return None
-        owned = bool(request.passing) or unattended(session)
+        job = unattended(session) and not request.passing
+        owned = bool(request.passing) or job
         sources = [self.settings] if owned else [self.settings, self.clients, session_rules(session.state.config)]
         try:
             with _bounded(sources if request.action.text is not None else []):
-                return _always(sources, request, builtin=not owned) or (None if owned else self._kept(session, request))
+                found = _always(sources, request, builtin=not owned)
+                return found or (_beyond(session, request) if job else None if owned else self._kept(session, request))
         except RegexTimeout:
             return "a rule that takes too long"
 
@@ -317,11 +324,56 @@ def _always(sources: list[Rules], request: Request, *, builtin: bool) -> str | N
     started = programs(request.action) if request.action.text is not None else _claimed(request)
     if started is None:
         return "a command that is only known when it runs" if rules else None
+    return next((f"{rules[rule]} {rule!r}" for rule in _mentioned(rules, started)), None)
+
+
+def _mentioned(rules: Iterable[str], started: list[list[str]]) -> Iterator[str]:
+    """Those that may speak of one of these commands."""
     looked = [each for words in started for each in (words, list(shell_syntax.pieces(_looked_into(words))))]
     names = {commandline.program(word) for words in looked for word in words}
-    speaking = {rule: origin for rule, origin in rules.items() if commandline.may_mention(rule, names)}
-    found = (rule for rule in speaking if any(commandline.mentions(rule, words) for words in looked))
-    return next((f"{speaking[rule]} {rule!r}" for rule in found), None)
+    for rule in rules:
+        if commandline.may_mention(rule, names) and any(commandline.mentions(rule, words) for words in looked):
+            yield rule
+
+
+def _beyond(session: "Session", request: Request) -> str | None:
+    """What the policy of a job does not cover, since that is about the folders it works in. A line whose programs are
+    only known when it runs is covered."""
+    action = request.action
+    if any(_hosts_own(session, path) for path in (action.files if action.text is None else _written(action))):
+        return "a file of the host itself"
+    started = (programs(action) if action.text is not None else None) or []
+    account = next(_mentioned(ACCOUNTS, started), None)
+    if account is not None:
+        return f"built-in rule {account!r}"
+    return (
+        "built-in rule 'rm', of what is not known to be in its folders" if _deletes(session, action, started) else None
+    )
+
+
+_MOVES = ("cd", "pushd", "popd")
+_STARTERS = shell_syntax.RUNNERS | {"busybox"}
+
+
+def _deletes(session: "Session", action: Action, started: list[list[str]]) -> bool:
+    """Does an `rm` name anything that is not surely in a folder of the session or among temporary files?"""
+    if any(commandline.program(words[0]) in _STARTERS and commandline.mentions("rm", words) for words in started):
+        return True  # `xargs rm`, `find / -exec rm`
+    deleted = [words[1:] for words in started if commandline.program(words[0]) == "rm"]
+    entered = [words[1:] or ["-"] for words in started if words[0] in _MOVES] if deleted else []
+    paths = [path for each in deleted for path in each if not path.startswith("-")]
+    paths += [path for each in entered for path in each]
+    return not all(_is_near(session, action, path, moves=bool(entered)) for path in paths)
+
+
+def _is_near(session: "Session", action: Action, path: str, *, moves: bool) -> bool:
+    dynamic = shell_syntax.DYNAMIC in path  # a wildcard or, behind a `$`, anything
+    if path.startswith("~") or (dynamic and set(action.text or "") & set("$`{")):
+        return False
+    if (moves or dynamic) and (path.startswith(("/", "-")) or ".." in path.split("/")):
+        return False
+    named = os.path.join(session.state.cwd, action.cwd, path.partition(shell_syntax.DYNAMIC)[0])
+    return _inside(session, named) is not None or below(tempfile.gettempdir(), named) not in (None, ".")
 
 
 def _claimed(request: Request) -> list[list[str]] | None:

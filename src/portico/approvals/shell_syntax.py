@@ -19,7 +19,7 @@ WRITES = ">"
 """Stands in the place of a program before a file that the line itself writes."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"})
-_RUNNERS = frozenset(
+RUNNERS = frozenset(
     {"env", "command", "builtin", "exec", "nohup", "nice", "ionice", "time", "timeout", "stdbuf", "setsid", "chroot"}
     | {"xargs", "parallel", "watch", "ssh", "su", "sudo", "doas", "find", "fd", "script", "unshare", "strace", "flock"}
     | {"taskset", "chrt", "setpriv", "runuser", "prlimit", "systemd-run", "nsenter", "bwrap", "ltrace", "entr"}
@@ -129,7 +129,7 @@ def _inside(words: list[str], depth: int) -> Iterator[list[str]]:
     if name == "busybox" and words[1:] and not is_shell(words[1]):
         yield from _inside(words[1:], depth)
         return
-    runner = name in _RUNNERS
+    runner = name in RUNNERS
     if name in ("eval", "source", ".") or (runner and "eval" in words):
         if any(DYNAMIC in word or _DESCRIPTOR.match(word) for word in words[1:]):
             raise UnknownSyntax
@@ -152,7 +152,7 @@ def _inside(words: list[str], depth: int) -> Iterator[list[str]]:
 def _runs_what_it_finds(option: str, program: str) -> bool:
     if _FINDER_OPTION.match(option) is None:
         return False
-    return "{}" in program or DYNAMIC in program or _program(program) in _RUNNERS
+    return "{}" in program or DYNAMIC in program or _program(program) in RUNNERS
 
 
 def _command_variable(words: list[str]) -> bool:
@@ -167,7 +167,7 @@ def _runs_dynamic(words: list[str]) -> bool:
         if DYNAMIC in word:
             return not _NO_PROGRAM.match(word)
         if _NO_PROGRAM.match(word) is None and not (before.startswith("-") and before not in _FLAGS):
-            if not skipped and _program(word) not in _RUNNERS:
+            if not skipped and _program(word) not in RUNNERS:
                 return False
             skipped = not skipped and _program(word) in _PLACED
         before = word
@@ -227,7 +227,7 @@ def _runs_what_it_reads(words: list[str]) -> bool:
     replaced |= {word[2:] for word in words if word.startswith("-I") and len(word) > 2}
     if not rest:
         return _program(words[0]) == "parallel"
-    if _program(rest[0]) in _RUNNERS or any(map(is_shell, words)) or any(each in rest[0] for each in replaced):
+    if _program(rest[0]) in RUNNERS or any(map(is_shell, words)) or any(each in rest[0] for each in replaced):
         return True
     return _INTERPRETERS.match(_program(rest[0])) is not None and any(word in ("-c", "-e", "-r") for word in words)
 
