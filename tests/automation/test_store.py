@@ -11,8 +11,9 @@ from portico import events as e
 from portico.automation.state import AutomationState, RunSummary, begin, begin_run, fold, fold_run
 from portico.automation.store import AUTOMATION, RUN, AutomationStore
 from portico.log.log import Log
+from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
-from tests.automation.playing import ME, made, opened, settle
+from tests.automation.playing import ME, made, opened, pass_time, settle
 
 
 @pytest.mark.parametrize("behind", ["not at all", "two events", "from its beginning", "the log has lost its end"])
@@ -39,6 +40,48 @@ async def test_a_note_that_is_behind_catches_up(open_host: HostOpener, tmp_path:
     store = AutomationStore(log, lambda *_: None)
     await store.open()
     assert {**store.automations, **store.runs} == states
+
+
+async def test_old_runs_leave_the_channel_of_their_automation(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock
+) -> None:
+    """Two events for each run stayed for ever: one every ten seconds is three megabytes a day."""
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    host = automations.host
+    await made(automations, "often", schedule={"every": "1h"})
+    for number in range(1, 4):
+        await pass_time(clock, 3600)
+        await settle(automations, number)
+    await host.do(c.PauseAutomation(automation="often"), ME)
+    [state] = automations.store.automations.values()
+    clock.advance(host.retention_hours * 3600 + 1)
+    await host.sweep()
+    left = [type(record.event) for record in await host.log.read(f"automation/{state.id}")]
+    assert left == [e.AutomationCreated, e.AutomationPaused]
+    store = AutomationStore(host.log, lambda *_: None)
+    await store.open()
+    assert (list(store.automations.values()), len(store.runs), state.runs) == ([state], 3, 3)
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+async def test_what_a_note_was_behind_is_not_lost(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock, starts: int
+) -> None:
+    """A kill left an old note, the events behind it are compacted, and a second start reads the note alone."""
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    log = automations.host.log
+    await made(automations, "it", stop_after_failures=9)
+    [state] = automations.store.automations.values()
+    old = msgspec.json.encode(state)
+    await automations.host.do(c.RunAutomation(automation="it"), ME)
+    await settle(automations, 1)
+    log.put_kv(f"automation/{state.id}", AUTOMATION, old)
+    for _ in range(starts):
+        store = AutomationStore(log, lambda *_: None)
+        await store.open()
+        await log.flush()
+        await log.compact(automations.host.now() + 1)
+    assert store.automations[state.id] == state
 
 
 async def _as_of(log: Log, channel: str, pos: int) -> AutomationState | RunSummary:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -65,7 +66,8 @@ class _Waiting:
 class Pool:
     def __init__(self, bounds: Callable[[], Bounds]) -> None:
         self._bounds = bounds
-        self._members: set[PoolMember] = set()
+        self._members = WeakSet[PoolMember]()
+        """One that nobody has any more needs no place."""
         self._turnstile = asyncio.Lock()
         self._changed = asyncio.Event()
         self._queue: list[_Waiting] = []

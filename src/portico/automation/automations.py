@@ -211,6 +211,8 @@ class Automations:
         elif not isinstance(event, e.RunReserved | e.RunStarted | e.RunSettled):
             if isinstance(event, e.AutomationEdited | e.AutomationDeleted):
                 self._buckets.pop(f"hook {automation}", None)
+            if isinstance(event, e.AutomationDeleted):
+                self._buckets.pop(automation, None)
             self._look_at(automation)
 
     def _look_at(self, automation: str) -> None:
@@ -340,10 +342,11 @@ class Automations:
     async def sweep(self) -> int:
         """Forgets what each automation keeps no longer; returns how many runs went."""
         count = 0
-        for state in list(self.store.automations.values()):
-            ended = [run for run in self.store.runs_of(state.id) if not run.open]
-            before = self.host.now() - state.plan.keep_days * 86_400_000
-            spare = len(ended) - state.plan.keep_runs
+        for automation, runs in self.store.history():
+            ended = [run for run in runs if not run.open]
+            state = self.store.automations.get(automation)  # None: deleted while they ran
+            before = self.host.now() - (state.plan.keep_days if state is not None else 0) * 86_400_000
+            spare = len(ended) - (state.plan.keep_runs if state is not None else 0)
             for index, run in enumerate(ended):
                 if index < spare or (run.ended or 0) < before:
                     await self.store.forget(run)

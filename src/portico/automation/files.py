@@ -39,6 +39,8 @@ class FileWatch:
         if task is not None:
             task.cancel()
             del self._tasks[automation]
+        if state is None:
+            self._ready.pop(automation, None)
         if wanted is not None:
             self._tasks[automation] = (
                 wanted,

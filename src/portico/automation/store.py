@@ -53,7 +53,7 @@ class AutomationStore:
             state = msgspec.json.decode(data, type=kind)
             if not (head := self._log.head(channel)):
                 continue  # the disk said no to what it stands beside
-            after = state.pos if state.pos <= head else 0  # the log may have lost its end
+            after = stored = state.pos if state.pos <= head else 0  # the log may have lost its end
             while after < head and (records := await self._log.read(channel, after, limits.READ_EVENTS)):
                 for record in records:
                     if record.pos == 1 and isinstance(record.event, e.AutomationCreated | e.RunClaimed):
@@ -61,6 +61,8 @@ class AutomationStore:
                     else:
                         fold(state, record.event, record.time)
                     after = state.pos = record.pos
+            if after > stored:  # what it was behind may be compacted
+                self._log.put_kv(channel, key, msgspec.json.encode(state), lazy=True)
             found.append(state)
         return found
 
@@ -102,7 +104,7 @@ class AutomationStore:
         fold_run(run, event, record.time)
         run.pos = record.pos
         if not run.open:
-            self._open.get(run.automation, {}).pop(run.id, None)
+            _discard(self._open, run)
         self._log.put_kv(record.channel, RUN, msgspec.json.encode(run), lazy=True)
         self._on_change(run.automation, event)
 
@@ -157,10 +159,21 @@ class AutomationStore:
         """In the order of their claims."""
         return list(self._of.get(automation, {}).values())
 
+    def history(self) -> list[tuple[str, list[RunSummary]]]:
+        """The runs of every automation that has some, of deleted ones, too."""
+        return [(automation, list(runs.values())) for automation, runs in self._of.items()]
+
     def open_runs(self, automation: str) -> list[RunSummary]:
         return list(self._open.get(automation, {}).values())
 
     async def forget(self, run: RunSummary) -> None:
         self.runs.pop(run.id, None)
-        self._of.get(run.automation, {}).pop(run.id, None)
+        _discard(self._of, run)
         await self._log.delete(f"run/{run.id}")
+
+
+def _discard(runs: dict[str, dict[str, RunSummary]], run: RunSummary) -> None:
+    left = runs.get(run.automation, {})
+    left.pop(run.id, None)
+    if not left:
+        runs.pop(run.automation, None)

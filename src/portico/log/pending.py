@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from portico import limits
 from portico.errors import BadRequest, TooLarge
-from portico.events import Channel, Delta, Event, TerminalShown, encode
+from portico.events import Channel, Delta, Event, RunReserved, RunSettled, TerminalShown, encode
 
 
 class Pending(Struct, eq=False, gc=False):
@@ -90,4 +90,6 @@ def _clean(value: Any) -> Any:
 
 def compactable_part(event: Event) -> str | None:
     """The part that it is a piece of: it may go when all of that is written down."""
+    if isinstance(event, RunReserved | RunSettled):  # folded into what is stored beside the automation's channel
+        return event.run
     return (event.part or None) if isinstance(event, Delta | TerminalShown) else None

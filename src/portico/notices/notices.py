@@ -112,6 +112,7 @@ class Notices(Component):
             self._move(self.host.log.seq)  # what happened before nobody was to be told
         elif self._started and not self._targets:
             self.host.log.put_kv(_CHANNEL, _CURSOR, None, lazy=True)
+        self._failing &= self._targets.keys()
         for lane in self._lanes.values():
             lane.wake()
 
@@ -296,7 +297,7 @@ class Notices(Component):
                 self.host.log.put_kv(self._place(delivery.id), _KEY, msgspec.json.encode(delivery))
             if cursor:
                 self.host.log.put_kv(_CHANNEL, _CURSOR, self._cursor_data(cursor))
-                self._prune()
+            self._prune()
             try:
                 await self.host.log.flush()
                 return
@@ -341,7 +342,7 @@ class Notices(Component):
         """Returns when it is time; False: it is not needed any more."""
         while delivery.waits:
             target, now = self._targets.get(delivery.target), self.host.now()
-            first = due(delivery, now)
+            first = now if target is None and delivery.target.startswith(PREFIX) else due(delivery, now)
             if target is not None and not delivery.by_hand:
                 first = max(first, after_quiet(target, now))
             if first <= now and self.host.members.held():

@@ -147,10 +147,10 @@ class Tokens:
     def save_uses(self) -> None:
         """To the minute, and not with every request: it is for people who wonder whether a token is still needed."""
         valid = {each.id for each in self.named()}
-        uses = {ident: used for ident, used in self.used.items() if ident in valid}
+        self.used = uses = {ident: used for ident, used in self.used.items() if ident in valid}
         if any(used - self._saved.get(ident, 0) >= _USE_MS for ident, used in uses.items()):
             write_private(self._home.path / _USES, msgspec.json.encode(uses))
-            self._saved = uses
+            self._saved = dict(uses)
 
     def code(self, caller: Caller) -> str:
         """For one login within a minute. A link that another program opens stands in the list of processes, where

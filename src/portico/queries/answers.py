@@ -9,11 +9,15 @@ from msgspec import Struct, field
 
 from portico import events as e
 from portico import limits
+from portico.cache import Cache
 from portico.events import Record
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.people.view import View
 from portico.queries.activity import asks, wants
+
+_SESSIONS = 20_000
+"""Whose answers are remembered: more are read again."""
 
 
 class PastAnswer(Struct, omit_defaults=True):
@@ -47,7 +51,7 @@ class _Read(Struct):
 class Answers:
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._known: dict[str, _Read] = {}
+        self._known = Cache[str, _Read](_SESSIONS)
 
     async def since(self, time: int, view: View) -> PastAnswers:
         found: list[PastAnswer] = []

@@ -10,11 +10,15 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from portico.cache import Cache
 from portico.events import Record
 from portico.host.host import Host
 from portico.host.state import Approval, CallPart, QuestionPart, Summary
 from portico.people.view import View
 from portico.queries.activity import Waiting, activity, waiting_of
+
+_MOVED = 20_000
+"""Changes that are remembered, some 100 bytes each: a reader is at most some seconds behind."""
 
 
 class BoardRow(Struct, omit_defaults=True):
@@ -80,10 +84,12 @@ class Board:
     def __init__(self, host: Host) -> None:
         self._host = host
         self.version = 0
-        self._moved: dict[str, int] = {}
-        """Sessions and jobs by the version in which they last changed; gone sessions stay, as removed."""
+        self._moved = Cache[str, int](_MOVED)
+        """Sessions and jobs by the version in which they last changed, the newest at the end; gone sessions stay, as
+        removed."""
         self._doing: dict[str, tuple[str, int]] = {}
-        self._asked: dict[str, int] = {}
+        self._asked: dict[str, dict[str, int]] = {}
+        """By session: since when each request waits."""
         self._bell = asyncio.Event()
         host.watch(self._changed)
         host.log.on_commit(self._committed)
@@ -94,12 +100,14 @@ class Board:
         session = self._host.catalogue.get(ident)
         if summary is None or session is None:
             self._doing.pop(ident, None)
+            self._asked.pop(ident, None)
         elif session.loaded:
             doing = activity(session.state)
             if self._doing.get(ident, ("", 0))[0] != doing:
                 self._doing[ident] = (doing, summary.modified)  # the log's time, which all hosts share
-            for each in waiting_of(session.state):
-                self._asked.setdefault(each.id, summary.modified)
+            before = self._asked.pop(ident, {})
+            if waiting := {each.id: before.get(each.id, summary.modified) for each in waiting_of(session.state)}:
+                self._asked[ident] = waiting
         self._touch(ident)
 
     def _committed(self, records: Iterable[Record]) -> None:
@@ -108,7 +116,6 @@ class Board:
 
     def _touch(self, name: str) -> None:
         self.version += 1
-        self._moved.pop(name, None)  # the newest stand at the end
         self._moved[name] = self.version
         self._bell.set()
         self._bell = asyncio.Event()
@@ -177,6 +184,7 @@ class Board:
         turn = session.state.active if session is not None else None
         if session is None or turn is None:
             return []
+        since = self._asked.get(summary.id, {})
         found: list[PendingRequest] = []
         for each in waiting_of(session.state):
             asked = PendingRequest(
@@ -186,7 +194,7 @@ class Board:
                 agent=summary.agent,
                 cwd=summary.cwd,
                 turn=turn.id,
-                since=self._asked.get(each.id, summary.modified),
+                since=since.get(each.id, summary.modified),
                 text=each.text,
                 by=summary.by,
             )

@@ -10,11 +10,15 @@ import logging
 import re
 from collections.abc import Collection, Sequence
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 logger = logging.getLogger("portico.usage")
+
+
+_MODELS = 1_000
+"""Names that are remembered: agents say what they like."""
 
 
 class TokenUse(NamedTuple):
@@ -68,7 +72,7 @@ def newest_price() -> str:
     return str(max((day for day in since if day <= date.today()), default=""))
 
 
-@cache
+@lru_cache(_MODELS)
 def _entry(model: str) -> str:
     calculate, usage = _library()
     for name in _names(model):
@@ -90,7 +94,7 @@ def price(used: TokenUse) -> float | None:
     return next((found for name in _names(used.model) if (found := _priced(name, used)) is not None), None)
 
 
-@cache
+@lru_cache(_MODELS)
 def _names(model: str) -> tuple[str, ...]:
     """The model's own name, then without the provider that an agent puts before it, then with dashes for dots."""
     plain = model.rpartition("/")[2]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
+from portico.cache import Cache
 from portico.events import Channel
 from portico.host.host import Host
 from portico.host.session import Session
@@ -18,12 +19,15 @@ from portico.usage.lineage import Lineages
 from portico.usage.prices import TokenUse, dollars
 from portico.usage.shapes import UsageRow
 
+_SESSIONS = 20_000
+"""Whose rows are remembered, for each zone that asks: more are counted again."""
+
 
 class UsageIndex:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._lineages = Lineages(host)
-        self._known: dict[tuple[str, int], tuple[int, list[UsageRow]]] = {}
+        self._known = Cache[tuple[str, int], tuple[int, list[UsageRow]]](_SESSIONS)
         self._counting = asyncio.Lock()
 
     async def rows(

@@ -60,6 +60,7 @@ class TerminalCommands:
     def begin(self) -> None:
         """A new turn: what an earlier one left running is not its own."""
         self._of_turn.clear()
+        self._shown &= self._running.keys()
         self._stopped = False
 
     async def stop(self) -> None:

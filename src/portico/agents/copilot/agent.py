@@ -7,6 +7,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 import msgspec
 from msgspec import Struct
@@ -71,8 +72,8 @@ class CopilotAgent:
         self._supervisor = self._supervise()
         self._lent: dict[str, Supervisor[Runtime]] = {}
         """By the client whose token they work with."""
-        self._past: list[Supervisor[Runtime]] = []
-        """Of tokens that were followed by others: what still works there may finish."""
+        self._past: WeakSet[Supervisor[Runtime]] = WeakSet()
+        """Of tokens that were followed by others: what still works there, or is still used, may finish."""
         self.key_refused = ""
         """What the provider of the settings said to its key, until it answers."""
 
@@ -158,14 +159,14 @@ class CopilotAgent:
             old.append(self._lent.pop(next(iter(self._lent))))
         for each in old:
             each.rest()
-            self._past.append(each)
+            self._past.add(each)
 
     def sign_out(self, client: str) -> None:
         """A runtime that works with its token is left to it, and rests afterwards."""
         before = self._lent.pop(client, None)
         if before is not None:
             before.rest()
-            self._past.append(before)
+            self._past.add(before)
 
     def sign_in_state(self, resource: str, client: str) -> SignInState:
         own = self.options.provider is not None or self._facts.signed_in
@@ -193,7 +194,7 @@ class CopilotAgent:
         """The vendor does not know us, or the token that was lent, any more: everybody sees that from now on."""
         lender = next((client for client, each in self._lent.items() if each is supervisor), None)
         if lender is not None:
-            self._past.append(self._lent.pop(lender))
+            self._past.add(self._lent.pop(lender))
             return SignInRequired(f"Copilot: {reason}")
         self._facts = RuntimeFacts(self._facts.models, False, reason)
         self._keep_facts()

@@ -10,13 +10,17 @@ import re
 import time
 from typing import NamedTuple
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from portico.agents.mcp.client import ServerError
+from portico.cache import Cache
 from portico.events import Json, SignInReason
 from portico.host.agent import Resource, SignInState
 from portico.host.call import Call
 
 _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
+_RESOURCES = 100
+"""That servers ask for: the servers of one settings file, several times over."""
 
 
 class SignInNeeded(ServerError):
@@ -54,10 +58,11 @@ class McpTokens:
     """Of one agent, by resource and client."""
 
     def __init__(self) -> None:
-        self.resources: dict[str, Resource] = {}
+        self.resources = Cache[str, Resource](_RESOURCES)
         """What servers have asked for since the host started."""
         self._given: dict[tuple[str, str], tuple[str, float]] = {}
-        self._arrivals: dict[tuple[str, str], asyncio.Event] = {}
+        self._arrivals = WeakValueDictionary[tuple[str, str], asyncio.Event]()
+        """For those who wait."""
 
     def learn(self, described: Json) -> None:
         self.resources[described["resource"]] = Resource(

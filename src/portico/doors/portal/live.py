@@ -35,6 +35,8 @@ SILENT_SECONDS = 15.0
 """A reader that has not polled for this long gets nothing handed any more."""
 KEPT_SECONDS = 3600.0
 """A reader that has not polled for this long leaves memory; its cursor is in the log."""
+READERS = 10_000
+"""In memory, some 2 KB each: above it the ones that polled longest ago leave earlier."""
 _LONG_TOKEN = 80
 
 Trouble = Literal["NotFound", "Closed", "Timeout", "Parallel"]
@@ -306,13 +308,14 @@ class Live:
     def _sweep(self) -> None:
         """Now and then, when a new reader comes: the ones that nobody uses any more leave memory."""
         now = asyncio.get_running_loop().time()
-        if now - self._swept < SILENT_SECONDS:
+        if now - self._swept < SILENT_SECONDS and len(self._readers) < READERS:
             return
         self._swept = now
-        for key, reader in list(self._readers.items()):
-            if not reader.busy and now - reader.used > KEPT_SECONDS:
-                self._detach(reader)
-                del self._readers[key]
+        idle = sorted((reader.used, key) for key, reader in self._readers.items() if not reader.busy)
+        spare = len(self._readers) - READERS * 3 // 4 if len(self._readers) >= READERS else 0
+        for index, (used, key) in enumerate(idle):
+            if index < spare or now - used > KEPT_SECONDS:
+                self._detach(self._readers.pop(key))
 
 
 def _rest(reader: LiveReader) -> float:

@@ -32,7 +32,7 @@ _TEXT = "part.delta"
 
 class _Piece(msgspec.Struct):
     type: str
-    text: str
+    text: str = ""
 
 
 _piece = msgspec.json.Decoder(_Piece)
