@@ -201,18 +201,46 @@ def by_action(types: Types) -> dict[str, str]:
     return found
 
 
-def source(types: Types, roots: Iterable[str], actions: dict[str, str]) -> str:
+def source(types: Types, roots: Iterable[str], actions: dict[str, str], known: dict[str, str] | None = None) -> str:
+    """`known`: what was written before, names by declarations; more are added."""
     ordered: dict[str, str] = {}
     for root in roots:
         _collect(root, types.definitions, ordered)
-    body = "\n\n".join(ordered.values())
-    table = "".join(f'    "{kind}": {name},\n' for kind, name in actions.items())
+    kept, renamed = _shared(
+        "\n\n".join(ordered.values()), {} if known is None else known, WRITTEN[types.version].removesuffix(".py")
+    )
+    body = "\n\n".join(kept)
+    table = "".join(f'    "{kind}": {renamed.get(name, name)},\n' for kind, name in actions.items())
     imports = ", ".join(each for each in ("Any", "Literal", "NotRequired", "TypedDict") if each in body)
+    others = "\nfrom portico.doors.ahp.wire import types\n" if " types." in body + table else ""
     return (
         f'"""What clients send, after the schema {types.version}. Written by `tools/ahp_types.py`: change that."""\n\n'
-        f"from typing import {imports}\n\n{body}\n\n"
+        f"from typing import {imports}\n{others}\n{body}\n\n"
         f"ACTIONS: dict[str, Any] = {{\n{table}}}\n" + '"""What a client may dispatch."""\n'
     )
+
+
+_DECLARED = re.compile(r"^(?:class (\w+)\(TypedDict\):|(\w+) =)(.+?)\n(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def _shared(body: str, known: dict[str, str], module: str) -> tuple[list[str], dict[str, str]]:
+    """Without what another one says in the same words, and by whose name that goes."""
+    kept: list[str] = []
+    whole: dict[str, str] = {}
+    """Names with their module: the same words may mean another type there."""
+    renamed: dict[str, str] = {}
+    for record, union, rest in _DECLARED.findall(body):
+        own = record or union
+        whole[own] = known.setdefault(_with(whole, rest), f"{module}.{own}")
+        if whole[own] == f"{module}.{own}":
+            kept.append((f"class {own}(TypedDict):" if record else f"{own} =") + _with(renamed, rest) + "\n")
+        else:
+            renamed[own] = whole[own].removeprefix(f"{module}.")
+    return kept, renamed
+
+
+def _with(names: dict[str, str], text: str) -> str:
+    return re.sub(r"\w+", lambda word: names.get(word[0], word[0]), text)
 
 
 def _collect(name: str, definitions: dict[str, Json], ordered: dict[str, str]) -> None:
@@ -303,13 +331,21 @@ def _type(of: Json, definitions: dict[str, Json], inside: str = "") -> str:
     return _PLAIN.get(str(kind), "Any")
 
 
-def write(schemas: Path, version: str) -> str:
+def write(schemas: Path, version: str, known: dict[str, str] | None = None) -> str:
     types = load(schemas, version)
     found = by_action(types)
     actions = {kind: found[kind] for kind in DISPATCHED[version].split()}
-    return source(types, (*actions.values(), *GIVEN[version]), actions)
+    for name in actions.values():  # found by their type, so they need not say it
+        del types.definitions[name]["properties"]["type"]
+    return source(types, (*actions.values(), *GIVEN[version]), actions, known)
+
+
+def written(schemas: Path) -> dict[str, str]:
+    """The files. Version 1 refers to what it has in common with the other."""
+    known: dict[str, str] = {}
+    return {file: write(schemas, version, known) for version, file in WRITTEN.items()}
 
 
 if __name__ == "__main__":  # format them afterwards: `ruff format`
-    for _version, _file in WRITTEN.items():
-        (TARGET / _file).write_text(write(Path(sys.argv[1]), _version))
+    for _file, _text in written(Path(sys.argv[1])).items():
+        (TARGET / _file).write_text(_text)

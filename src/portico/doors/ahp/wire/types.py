@@ -4,13 +4,11 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class RootConfigChangedAction(TypedDict):
-    type: Literal["root/configChanged"]
     config: dict[str, Any]
     replace: NotRequired[bool]
 
 
 class SessionTitleChangedAction(TypedDict):
-    type: Literal["session/titleChanged"]
     title: str
 
 
@@ -66,67 +64,38 @@ class SessionActiveClient(TypedDict):
 
 
 class SessionActiveClientSetAction(TypedDict):
-    type: Literal["session/activeClientSet"]
     activeClient: SessionActiveClient
 
 
 class SessionActiveClientRemovedAction(TypedDict):
-    type: Literal["session/activeClientRemoved"]
     clientId: str
 
 
 class SessionWorkingDirectorySetAction(TypedDict):
-    type: Literal["session/workingDirectorySet"]
-    directory: str
-
-
-class SessionWorkingDirectoryRemovedAction(TypedDict):
-    type: Literal["session/workingDirectoryRemoved"]
     directory: str
 
 
 class SessionWorkingDirectoryReplacedAction(TypedDict):
-    type: Literal["session/workingDirectoryReplaced"]
     directory: str
     replacement: str
 
 
 class SessionCustomizationToggledAction(TypedDict):
-    type: Literal["session/customizationToggled"]
     id: str
     enabled: NotRequired[bool]
     enablement: NotRequired[list[EnablementDecision]]
 
 
 class SessionMcpServerStartRequestedAction(TypedDict):
-    type: Literal["session/mcpServerStartRequested"]
-    id: str
-
-
-class SessionMcpServerStopRequestedAction(TypedDict):
-    type: Literal["session/mcpServerStopRequested"]
-    id: str
-
-
-class SessionMcpServerBackgroundRequestedAction(TypedDict):
-    type: Literal["session/mcpServerBackgroundRequested"]
     id: str
 
 
 class SessionIsReadChangedAction(TypedDict):
-    type: Literal["session/isReadChanged"]
     isRead: bool
 
 
 class SessionIsArchivedChangedAction(TypedDict):
-    type: Literal["session/isArchivedChanged"]
     isArchived: bool
-
-
-class SessionConfigChangedAction(TypedDict):
-    type: Literal["session/configChanged"]
-    config: dict[str, Any]
-    replace: NotRequired[bool]
 
 
 class MessageOrigin(TypedDict):
@@ -218,7 +187,6 @@ class Message(TypedDict):
 
 
 class ChatTurnStartedAction(TypedDict):
-    type: Literal["chat/turnStarted"]
     turnId: str
     startedAt: NotRequired[str]
     message: Message
@@ -237,7 +205,6 @@ class ChatToolCallConfirmedAction(TypedDict):
     turnId: str
     toolCallId: str
     _meta: NotRequired[dict[str, Any]]
-    type: Literal["chat/toolCallConfirmed"]
     approved: bool
     confirmed: NotRequired[str]
     editedToolInput: NotRequired[str]
@@ -327,7 +294,6 @@ class ChatToolCallCompleteAction(TypedDict):
     turnId: str
     toolCallId: str
     _meta: NotRequired[dict[str, Any]]
-    type: Literal["chat/toolCallComplete"]
     result: ToolCallResult
     requiresResultConfirmation: NotRequired[bool]
 
@@ -336,7 +302,6 @@ class ChatToolCallResultConfirmedAction(TypedDict):
     turnId: str
     toolCallId: str
     _meta: NotRequired[dict[str, Any]]
-    type: Literal["chat/toolCallResultConfirmed"]
     approved: bool
 
 
@@ -344,52 +309,35 @@ class ChatToolCallContentChangedAction(TypedDict):
     turnId: str
     toolCallId: str
     _meta: NotRequired[dict[str, Any]]
-    type: Literal["chat/toolCallContentChanged"]
     content: list[ToolResultContent]
 
 
 class ChatTurnCancelledAction(TypedDict):
-    type: Literal["chat/turnCancelled"]
     turnId: str
     duration: NotRequired[float]
     _meta: NotRequired[dict[str, Any]]
 
 
 class ChatTurnResumeAction(TypedDict):
-    type: Literal["chat/turnResume"]
     turnId: str
 
 
-class ChatWorkingDirectorySetAction(TypedDict):
-    type: Literal["chat/workingDirectorySet"]
-    directory: str
-
-
-class ChatWorkingDirectoryRemovedAction(TypedDict):
-    type: Literal["chat/workingDirectoryRemoved"]
-    directory: str
-
-
 class ChatPendingMessageSetAction(TypedDict):
-    type: Literal["chat/pendingMessageSet"]
     kind: str
     id: str
     message: Message
 
 
 class ChatPendingMessageRemovedAction(TypedDict):
-    type: Literal["chat/pendingMessageRemoved"]
     kind: str
     id: str
 
 
 class ChatQueuedMessagesReorderedAction(TypedDict):
-    type: Literal["chat/queuedMessagesReordered"]
     order: list[str]
 
 
 class ChatDraftChangedAction(TypedDict):
-    type: Literal["chat/draftChanged"]
     draft: NotRequired[Message]
 
 
@@ -443,36 +391,22 @@ ChatInputAnswer = ChatInputAnswered | ChatInputSkipped
 
 
 class ChatInputAnswerChangedAction(TypedDict):
-    type: Literal["chat/inputAnswerChanged"]
     requestId: str
     questionId: str
     answer: NotRequired[ChatInputAnswer]
 
 
 class ChatInputCompletedAction(TypedDict):
-    type: Literal["chat/inputCompleted"]
     requestId: str
     response: str
     answers: NotRequired[dict[str, ChatInputAnswer]]
 
 
 class ChatTruncatedAction(TypedDict):
-    type: Literal["chat/truncated"]
     turnId: NotRequired[str]
 
 
-class ChatIsReadChangedAction(TypedDict):
-    type: Literal["chat/isReadChanged"]
-    isRead: bool
-
-
-class ChatIsArchivedChangedAction(TypedDict):
-    type: Literal["chat/isArchivedChanged"]
-    isArchived: bool
-
-
 class ChangesetFilesReviewChangedAction(TypedDict):
-    type: Literal["changeset/filesReviewChanged"]
     files: list[str]
     reviewed: bool
 
@@ -494,12 +428,10 @@ class Annotation(TypedDict):
 
 
 class AnnotationsSetAction(TypedDict):
-    type: Literal["annotations/set"]
     annotation: Annotation
 
 
 class AnnotationsUpdatedAction(TypedDict):
-    type: Literal["annotations/updated"]
     annotationId: str
     turnId: NotRequired[str]
     resource: NotRequired[str]
@@ -509,29 +441,24 @@ class AnnotationsUpdatedAction(TypedDict):
 
 
 class AnnotationsRemovedAction(TypedDict):
-    type: Literal["annotations/removed"]
     annotationId: str
 
 
 class AnnotationsEntrySetAction(TypedDict):
-    type: Literal["annotations/entrySet"]
     annotationId: str
     entry: AnnotationEntry
 
 
 class AnnotationsEntryRemovedAction(TypedDict):
-    type: Literal["annotations/entryRemoved"]
     annotationId: str
     entryId: str
 
 
 class TerminalInputAction(TypedDict):
-    type: Literal["terminal/input"]
     data: str
 
 
 class TerminalResizedAction(TypedDict):
-    type: Literal["terminal/resized"]
     cols: int
     rows: int
 
@@ -553,38 +480,25 @@ TerminalClaim = TerminalClientClaim | TerminalSessionClaim
 
 
 class TerminalClaimedAction(TypedDict):
-    type: Literal["terminal/claimed"]
     claim: TerminalClaim
 
 
-class TerminalTitleChangedAction(TypedDict):
-    type: Literal["terminal/titleChanged"]
-    title: str
-
-
 class TerminalClearedAction(TypedDict):
-    type: Literal["terminal/cleared"]
+    pass
 
 
 class AutomationCreateRequestedAction(TypedDict):
-    type: Literal["automation/createRequested"]
     resource: str
     definition: dict[str, Any]
 
 
 class AutomationUpdateRequestedAction(TypedDict):
-    type: Literal["automation/updateRequested"]
     resource: str
     changes: dict[str, Any]
 
 
 class AutomationRemovedAction(TypedDict):
-    type: Literal["automation/removed"]
     resource: str
-
-
-class AutomationRunCancelRequestedAction(TypedDict):
-    type: Literal["automationRun/cancelRequested"]
 
 
 class ForkChatSource(TypedDict):
@@ -630,15 +544,15 @@ ACTIONS: dict[str, Any] = {
     "session/activeClientSet": SessionActiveClientSetAction,
     "session/activeClientRemoved": SessionActiveClientRemovedAction,
     "session/workingDirectorySet": SessionWorkingDirectorySetAction,
-    "session/workingDirectoryRemoved": SessionWorkingDirectoryRemovedAction,
+    "session/workingDirectoryRemoved": SessionWorkingDirectorySetAction,
     "session/workingDirectoryReplaced": SessionWorkingDirectoryReplacedAction,
     "session/customizationToggled": SessionCustomizationToggledAction,
     "session/mcpServerStartRequested": SessionMcpServerStartRequestedAction,
-    "session/mcpServerStopRequested": SessionMcpServerStopRequestedAction,
-    "session/mcpServerBackgroundRequested": SessionMcpServerBackgroundRequestedAction,
+    "session/mcpServerStopRequested": SessionMcpServerStartRequestedAction,
+    "session/mcpServerBackgroundRequested": SessionMcpServerStartRequestedAction,
     "session/isReadChanged": SessionIsReadChangedAction,
     "session/isArchivedChanged": SessionIsArchivedChangedAction,
-    "session/configChanged": SessionConfigChangedAction,
+    "session/configChanged": RootConfigChangedAction,
     "chat/turnStarted": ChatTurnStartedAction,
     "chat/toolCallConfirmed": ChatToolCallConfirmedAction,
     "chat/toolCallComplete": ChatToolCallCompleteAction,
@@ -646,8 +560,8 @@ ACTIONS: dict[str, Any] = {
     "chat/toolCallContentChanged": ChatToolCallContentChangedAction,
     "chat/turnCancelled": ChatTurnCancelledAction,
     "chat/turnResume": ChatTurnResumeAction,
-    "chat/workingDirectorySet": ChatWorkingDirectorySetAction,
-    "chat/workingDirectoryRemoved": ChatWorkingDirectoryRemovedAction,
+    "chat/workingDirectorySet": SessionWorkingDirectorySetAction,
+    "chat/workingDirectoryRemoved": SessionWorkingDirectorySetAction,
     "chat/pendingMessageSet": ChatPendingMessageSetAction,
     "chat/pendingMessageRemoved": ChatPendingMessageRemovedAction,
     "chat/queuedMessagesReordered": ChatQueuedMessagesReorderedAction,
@@ -655,8 +569,8 @@ ACTIONS: dict[str, Any] = {
     "chat/inputAnswerChanged": ChatInputAnswerChangedAction,
     "chat/inputCompleted": ChatInputCompletedAction,
     "chat/truncated": ChatTruncatedAction,
-    "chat/isReadChanged": ChatIsReadChangedAction,
-    "chat/isArchivedChanged": ChatIsArchivedChangedAction,
+    "chat/isReadChanged": SessionIsReadChangedAction,
+    "chat/isArchivedChanged": SessionIsArchivedChangedAction,
     "changeset/filesReviewChanged": ChangesetFilesReviewChangedAction,
     "annotations/set": AnnotationsSetAction,
     "annotations/updated": AnnotationsUpdatedAction,
@@ -666,11 +580,11 @@ ACTIONS: dict[str, Any] = {
     "terminal/input": TerminalInputAction,
     "terminal/resized": TerminalResizedAction,
     "terminal/claimed": TerminalClaimedAction,
-    "terminal/titleChanged": TerminalTitleChangedAction,
+    "terminal/titleChanged": SessionTitleChangedAction,
     "terminal/cleared": TerminalClearedAction,
     "automation/createRequested": AutomationCreateRequestedAction,
     "automation/updateRequested": AutomationUpdateRequestedAction,
     "automation/removed": AutomationRemovedAction,
-    "automationRun/cancelRequested": AutomationRunCancelRequestedAction,
+    "automationRun/cancelRequested": TerminalClearedAction,
 }
 """What a client may dispatch."""
