@@ -10,7 +10,7 @@ import msgspec
 
 from portico.doors.ahp.view import card, message, names
 from portico.doors.ahp.view.content import STRUCTURED, content_of
-from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.record import Json, present
 from portico.doors.ahp.wire.versions import Dialect, iso
 from portico.events import ErrorInfo, Option, SignInAsked
 from portico.host.command_turn import command_line
@@ -74,11 +74,7 @@ def response_part(part: TextPart | CallPart | QuestionPart, dialect: Dialect) ->
         return text_part(part, dialect.seed)
     if dialect.seed:
         return None  # version 1 keeps questions beside the turn, while they are open
-    return {
-        "kind": "inputRequest",
-        "request": request(part),
-        **({"response": part.response} if part.response else {}),
-    }
+    return {"kind": "inputRequest", "request": request(part), **present(response=part.response)}
 
 
 def text_part(part: TextPart, seed: bool) -> Json | None:
@@ -110,14 +106,9 @@ def error_info(error: ErrorInfo | None) -> Json:
 
 
 def usage(of: Usage, seed: bool) -> Json:
-    shown: Json = {"inputTokens": of.input, "outputTokens": of.output}
-    if of.model:
-        shown["model"] = of.model
-    if of.cached:
-        shown["cacheReadTokens"] = of.cached
-    if of.cost and not seed:
-        shown["_meta"] = {"cost": of.cost}
-    return shown
+    cost = {"cost": of.cost} if of.cost and not seed else None
+    more = present(model=of.model, cacheReadTokens=of.cached, _meta=cost)
+    return {"inputTokens": of.input, "outputTokens": of.output, **more}
 
 
 def pending(of: PendingState, dialect: Dialect) -> Json:
@@ -149,12 +140,11 @@ def call(part: CallPart, dialect: Dialect) -> Json:
     if approval is not None:
         return shown | {"status": "pending-confirmation", **_input(part), **confirmation(part, approval, seed)}
     if part.ready:
-        content = content_of(part, seed)
-        running = {**_running(part), **({"content": content} if content else {})}
+        running = _running(part) | present(content=content_of(part, seed))
         if part.sign_in is not None and dialect.since("0.6.0"):
             return shown | {"status": "auth-required", **running, "auth": auth(part.sign_in)}
         return shown | {"status": "running", **running}
-    return shown | {"status": "streaming", **({"partialInput": part.input} if part.input else {})}
+    return shown | {"status": "streaming", **present(partialInput=part.input)}
 
 
 def identity(part: CallPart, seed: bool) -> Json:
@@ -165,8 +155,7 @@ def identity(part: CallPart, seed: bool) -> Json:
         shown["contributor"] = of_server(part.server)
     if not seed and part.ready:
         shown |= card.intention(part)
-    told = meta(part, seed)
-    return shown | ({"_meta": told} if told else {})
+    return shown | present(_meta=meta(part, seed))
 
 
 def contributor(owner: str) -> Json:
@@ -182,8 +171,8 @@ _REASONS = {"insufficient_scope": "insufficientScope"}
 
 def auth(asked: SignInAsked) -> Json:
     """What a client has to sign in to, so that the call goes on."""
-    shown: Json = {"reason": _REASONS.get(asked.reason, asked.reason), "resource": asked.resource}
-    return shown | ({"requiredScopes": asked.scopes} if asked.scopes else {})
+    reason = _REASONS.get(asked.reason, asked.reason)
+    return {"reason": reason, "resource": asked.resource, **present(requiredScopes=asked.scopes)}
 
 
 def meta(part: CallPart, seed: bool) -> Json:
@@ -203,18 +192,17 @@ def asking(approval: Approval) -> Json:
 
 
 def _input(part: CallPart) -> Json:
-    shown = card.tool_input(part)
-    return {"invocationMessage": card.message(part), **({"toolInput": shown} if shown else {})}
+    return {"invocationMessage": card.message(part), **present(toolInput=card.tool_input(part))}
 
 
 def confirmation(part: CallPart, approval: Approval, seed: bool) -> Json:
     title = card.confirmation_title(part, approval)
-    shown: Json = {"confirmationTitle": title, "options": [option(each) for each in approval.options]}
-    if approval.file and approval.diff:
-        shown["edits"] = {"items": [edit(approval.id, approval.file, approval.diff)]}
-    if approval.why and not seed:
-        shown["riskAssessment"] = card.risk(approval)
-    return shown | ({"editable": True} if card.is_editable(part, approval) else {})
+    edits = [edit(approval.id, approval.file, approval.diff)] if approval.file and approval.diff else []
+    return {"confirmationTitle": title, "options": [option(each) for each in approval.options]} | present(
+        edits={"items": edits} if edits else None,
+        riskAssessment=card.risk(approval) if approval.why and not seed else None,
+        editable=card.is_editable(part, approval),
+    )
 
 
 def edit(approval: str, path: str, diff: str) -> Json:
@@ -271,18 +259,16 @@ def confirmed_by(part: CallPart) -> tuple[str, Json | None]:
 
 def _running(part: CallPart) -> Json:
     how, chosen = confirmed_by(part)
-    return _input(part) | {"confirmed": how} | ({"selectedOption": chosen} if chosen else {})
+    return _input(part) | {"confirmed": how} | present(selectedOption=chosen)
 
 
 def refusal(said: Json, words: str, dialect: Dialect) -> Json:
     """Why a call did not run. `said`: what the client that refused it kept for its likes."""
-    shown: Json = {"reason": said.get("reason", "denied")}
-    words = said.get("reasonMessage", words)
-    if words:
-        shown["reasonMessage"] = words
-    if "userSuggestion" in said:
-        shown["userSuggestion"] = message.to_wire(message.from_wire(said["userSuggestion"]), dialect)
-    return shown
+    suggestion = said.get("userSuggestion")
+    return {"reason": said.get("reason", "denied")} | present(
+        reasonMessage=said.get("reasonMessage", words),
+        userSuggestion=message.to_wire(message.from_wire(suggestion), dialect) if suggestion else None,
+    )
 
 
 def ruled_out(rule: str) -> Json:
@@ -294,20 +280,16 @@ def _cancelled(part: CallPart, why: Json, chosen: Json | None) -> Json:
     shown: Json = {"status": "cancelled", **_input(part), **why}
     if not part.ready:
         shown["invocationMessage"] = ""
-    return shown | ({"selectedOption": chosen} if chosen else {})
+    return shown | present(selectedOption=chosen)
 
 
 def result(part: CallPart, seed: bool = False) -> Json:
     """What `toolCallComplete` carries."""
     if part.result:
         return part.result
-    shown: Json = {"success": part.ok, "pastTenseMessage": card.past(part)}
-    content = content_of(part, seed)
-    if content:
-        shown["content"] = content
-    if part.error is not None:
-        shown["error"] = {"message": part.error.message, "code": part.error.code}
-    return shown | _structured(part)
+    error = {"message": part.error.message, "code": part.error.code} if part.error is not None else None
+    more = present(content=content_of(part, seed), error=error)
+    return {"success": part.ok, "pastTenseMessage": card.past(part), **more, **_structured(part)}
 
 
 def is_plain(said: Json, understood: ToolResult, title: str) -> bool:
@@ -323,9 +305,8 @@ def provisional(part: CallPart, approval: Approval, seed: bool = False) -> Json:
     """The result of a call that has run and waits for a yes."""
     if approval.proposed:
         return approval.proposed
-    content = content_of(part, seed)
-    shown: Json = {"success": True, "pastTenseMessage": card.message(part), **({"content": content} if content else {})}
-    return shown | _structured(part)
+    content = present(content=content_of(part, seed))
+    return {"success": True, "pastTenseMessage": card.message(part), **content, **_structured(part)}
 
 
 def _structured(part: CallPart) -> Json:
@@ -338,10 +319,8 @@ def _structured(part: CallPart) -> Json:
 
 def request(part: QuestionPart) -> Json:
     questions: list[Any] = part.fields or [{"kind": "text", "id": "answer", "message": part.text}]
-    shown: Json = {"id": part.id, "message": _with_evidence(part), "questions": questions}
-    if part.url is not None:
-        shown["url"] = part.url
-    return shown | ({"answers": part.answers} if part.answers else {})
+    more = present(url=part.url, answers=part.answers)
+    return {"id": part.id, "message": _with_evidence(part), "questions": questions, **more}
 
 
 def _with_evidence(part: QuestionPart) -> str:

@@ -8,7 +8,7 @@ from msgspec import structs
 from portico.chats.move import ordered
 from portico.doors.ahp.view import card, names, parts
 from portico.doors.ahp.wire import uri
-from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.record import Json, present
 from portico.doors.ahp.wire.status import (
     ERROR,
     IDLE,
@@ -112,7 +112,7 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activi
         "createdAt": of.created if dialect.seed else iso(of.created),
         "modifiedAt": of.modified if dialect.seed else iso(moved(of)),
         "workingDirectory": names.file_uri(of.cwd),
-        **({"activity": activity} if activity else {}),
+        **present(activity=activity),
     }
     if dialect.seed:
         return shown | ({"model": model(of.model, of.model_config)} if of.model else {})
@@ -147,7 +147,7 @@ def _listed(of: Summary, chats: Sequence[Summary]) -> Json:
         "origin": origin(of, source(of, above)),
         "interactivity": "full",
         **_interactivity(of),
-        **({"changes": of.changes} if of.changes else {}),
+        **present(changes=of.changes),
     }
 
 
@@ -179,24 +179,23 @@ def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, d
         "modifiedAt": state.modified,
         "workingDirectory": names.file_uri(state.cwd),
     }
-    if state.model:
-        head["model"] = model(state.model, state.model_config)
-    head |= _activity(state)
+    head |= present(model=model(state.model, state.model_config) if state.model else None)
+    head |= present(activity=card.activity(state))
     if CHANGES in state.client_data:
         head["diffs"] = parts.diffs(state, state.client_data[CHANGES])
     shown: Json = {"summary": head, "lifecycle": "ready", **_conversation(state, dialect), "config": config}
-    shown |= _tools(tools)
-    if state.clients:
-        shown["activeClient"] = client(state.clients[-1])
-    questions = [parts.request(part) for part in parts.open_questions(state)]
-    return shown | ({"inputRequests": questions} if questions else {})
+    return shown | present(
+        serverTools=[tool(each) for each in tools],
+        activeClient=client(state.clients[-1]) if state.clients else None,
+        inputRequests=[parts.request(part) for part in parts.open_questions(state)],
+    )
 
 
 def chat(
     state: SessionState, dialect: Dialect, source: str = "", last: int | None = None, changesets: Sequence[Json] = ()
 ) -> Json:
     """`source`: the chat it was made from. `last`: only so many finished turns; `fetchTurns` brings the others."""
-    shown = {**chat_head(state, source, dialect), **_activity(state), **_conversation(state, dialect)}
+    shown = chat_head(state, source, dialect) | present(activity=card.activity(state)) | _conversation(state, dialect)
     if not dialect.since("1.0.0"):
         shown.pop("changes", None)
     elif changesets:
@@ -205,31 +204,18 @@ def chat(
         shown["turns"] = shown["turns"][len(shown["turns"]) - last :]
         shown["turnsNextCursor"] = shown["turns"][0]["id"]
     asked = [] if dialect.since("0.6.0") else [parts.request(part) for part in parts.open_questions(state)]
-    if asked:
-        shown["inputRequests"] = asked
-    if DRAFT in state.client_data:
-        shown["draft"] = state.client_data[DRAFT]
-    return shown
-
-
-def _activity(state: SessionState) -> Json:
-    words = card.activity(state)
-    return {"activity": words} if words else {}
+    return shown | present(inputRequests=asked, draft=state.client_data.get(DRAFT))
 
 
 def _conversation(state: SessionState, dialect: Dialect) -> Json:
     active = state.active
     done = [each for each in state.turns if each is not active]
-    shown: Json = {"turns": [parts.turn(each, dialect) for each in done]}
-    if active is not None:
-        shown["activeTurn"] = parts.turn(active, dialect)
-    queued = [parts.pending(each, dialect) for each in state.queue if each.kind == "queue"]
     steering = [each for each in state.queue if each.kind == "steer"]
-    if queued:
-        shown["queuedMessages"] = queued
-    if steering:
-        shown["steeringMessage"] = parts.pending(steering[-1], dialect)
-    return shown
+    return {"turns": [parts.turn(each, dialect) for each in done]} | present(
+        activeTurn=parts.turn(active, dialect) if active is not None else None,
+        queuedMessages=[parts.pending(each, dialect) for each in state.queue if each.kind == "queue"],
+        steeringMessage=parts.pending(steering[-1], dialect) if steering else None,
+    )
 
 
 def chat_head(state: SessionState, source: str, dialect: Dialect) -> Json:
@@ -269,7 +255,7 @@ def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
         "modifiedAt": iso(moved(of)),
         "origin": origin(of, source),
         **chosen(of),
-        **({"changes": of.changes} if of.changes else {}),
+        **present(changes=of.changes),
         **_interactivity(of),
         **_movable(of, dialect),
     }
@@ -318,12 +304,11 @@ def session(
             "annotationCount": len(annotations),
             "entryCount": sum(len(each.get("entries", [])) for each in annotations),
         },
-        **_tools(tools),
     }
-    shown |= _activity(state)
-    if changesets:
-        shown["changesets"] = changesets
-    return shown | ({"inputNeeded": needed} if needed else {})
+    offered = [tool(each) for each in tools]
+    return shown | present(
+        serverTools=offered, activity=card.activity(state), changesets=changesets, inputNeeded=needed
+    )
 
 
 def input_needed(state: SessionState) -> list[Json]:
@@ -362,22 +347,11 @@ def client(of: ClientState) -> Json:
     said = of.meta.get("ahp")
     if isinstance(said, dict):
         return said
-    shown: Json = {"clientId": of.id, "tools": [tool(each) for each in of.tools]}
-    return shown | ({"displayName": of.name} if of.name else {})
+    return {"clientId": of.id, "tools": [tool(each) for each in of.tools], **present(displayName=of.name)}
 
 
 def tool(of: ToolSpec) -> Json:
-    shown: Json = {"name": of.name}
-    if of.title:
-        shown["title"] = of.title
-    if of.description:
-        shown["description"] = of.description
-    return shown | ({"inputSchema": of.schema} if of.schema else {})
-
-
-def _tools(tools: Iterable[ToolSpec]) -> Json:
-    shown = [tool(each) for each in tools]
-    return {"serverTools": shown} if shown else {}
+    return {"name": of.name, **present(title=of.title, description=of.description, inputSchema=of.schema)}
 
 
 def agent(of: AgentInfo) -> Json:
@@ -397,8 +371,7 @@ def agent(of: AgentInfo) -> Json:
                 "provider": of.id,
                 "name": each.name,
                 "supportsVision": each.vision,
-                **({"maxContextWindow": each.context} if each.context else {}),
-                **({"configSchema": each.config} if each.config else {}),
+                **present(maxContextWindow=each.context, configSchema=each.config),
                 "_meta": {"multiplier": each.multiplier},
             }
             for each in of.models
@@ -409,14 +382,12 @@ def agent(of: AgentInfo) -> Json:
 
 def metadata(of: Resource) -> Json:
     """As RFC 9728 writes it."""
-    shown: Json = {"resource": of.resource, "required": of.required}
-    if of.name:
-        shown["resource_name"] = of.name
-    if of.servers:
-        shown["authorization_servers"] = of.servers
-    if of.scopes:
-        shown["scopes_supported"] = of.scopes
-    return shown | ({"resource_documentation": of.documentation} if of.documentation else {})
+    return {"resource": of.resource, "required": of.required} | present(
+        resource_name=of.name,
+        authorization_servers=of.servers,
+        scopes_supported=of.scopes,
+        resource_documentation=of.documentation,
+    )
 
 
 def annotations(state: SessionState) -> Json:

@@ -14,7 +14,7 @@ from portico import events as e
 from portico.doors.ahp.view import card, content, message, names, parts
 from portico.doors.ahp.view.snapshots import MODERN, client, model
 from portico.doors.ahp.wire.envelope import Outgoing
-from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.record import Json, present
 from portico.doors.ahp.wire.versions import Dialect, iso
 from portico.events import Record
 from portico.host.customization import KEY as CUSTOMIZATION
@@ -203,9 +203,7 @@ def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Outgoing]:
     elif event.server and not scene.seed:
         fields["contributor"] = parts.of_server(event.server)
     meta = card.started(event.kind, event.server, event.tool) | event.meta
-    if meta:
-        fields["_meta"] = meta
-    return [Outgoing("toolCallStart", fields)]
+    return [Outgoing("toolCallStart", fields | present(_meta=meta))]
 
 
 def _tool_input(event: e.ToolInput, scene: Scene) -> list[Outgoing]:
@@ -228,8 +226,7 @@ def _ready(scene: Scene, turn: str, call: CallPart, confirmed: str | None, **mor
         fields["confirmed"] = confirmed
     if not scene.seed and call.ready:
         fields |= card.intention(call)
-    meta = parts.meta(call, scene.seed)
-    return Outgoing("toolCallReady", fields | ({"_meta": meta} if meta else {}))
+    return Outgoing("toolCallReady", fields | present(_meta=parts.meta(call, scene.seed)))
 
 
 def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Outgoing]:

@@ -9,6 +9,11 @@ from typing import Any
 Json = dict[str, Any]
 
 
+def present(**fields: Any) -> Json:
+    """Those that say something: what is empty is absent."""
+    return {name: value for name, value in fields.items() if value}
+
+
 def put(record: Json, /, **fields: Any) -> Json:
     return merge(record, fields)
 
