@@ -176,9 +176,11 @@ REQUEST_HEAD_SECONDS = 15.0
 REQUEST_BODY_SECONDS = 120.0
 """From there to the end of the body: BODY_BYTES at half a megabit a second."""
 PIECE_BYTES = 8 * KIB
-"""One send of a stream, and what may wait in a connection: 2,000 clients that never read cost 32 MB."""
+"""One send of a stream, and what may wait in a connection beside the system's own buffers."""
 KEEP_ALIVE_SECONDS = 15
 """A connection without a request: pages ask again sooner, and each costs a file descriptor."""
+HEARTBEAT_SECONDS = 15.0
+"""Of silence in a stream: proxies and phones drop connections after some 30 to 60."""
 SEND_SECONDS = 30.0
 """One send that makes no progress for this long means a dead client."""
 WRONG_TOKENS = 10

@@ -3,12 +3,16 @@
 import asyncio
 import contextlib
 import logging
+import re
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import websockets
 
 from portico import limits
+from portico.events import PartDelta
 from tests.doors import sharing
 from tests.doors.standing import Standing, read_events, standing
 
@@ -119,3 +123,40 @@ async def test_an_idle_connection_is_closed_after_a_while(tmp_path: Path, monkey
         said = await reader.read()
         assert said.startswith(b"HTTP/1.1 200 ")
         writer.close()
+
+
+async def test_requests_that_come_before_their_turn_are_answered_in_order(shared: Standing) -> None:
+    paths = ["/healthz", "/nosuch", "/v1", "/healthz"]
+    token = shared.home.token()
+    heads = [f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n" for path in paths]
+    heads[-1] += "Connection: close\r\n"
+    answer = await stall(shared, "".join(f"{head}\r\n" for head in heads).encode())
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"404", b"200", b"200"]
+
+
+async def test_a_stream_whose_client_takes_nothing_gives_its_connection_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SEND_SECONDS", 0.2)
+    async with standing(tmp_path) as here:
+        ident = await here.start()
+        for _ in range(80):  # more than the system takes
+            await here.server.host.log.append(f"session/{ident}", PartDelta(turn="t", part="p", text="x" * 100_000))
+        ours = set(_sockets())
+        with socket.socket() as plug:
+            plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            plug.connect(("127.0.0.1", here.server.port))
+            head = f"GET /v1/sessions/{ident}/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+            plug.sendall(f"{head}Authorization: Bearer {here.home.token()}\r\n\r\n".encode())
+            async with asyncio.timeout(60):
+                while not set(_sockets()) - ours - {plug.fileno()}:  # noqa: ASYNC110 - until it is accepted
+                    await asyncio.sleep(0.01)
+                while set(_sockets()) - ours - {plug.fileno()}:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+
+def _sockets() -> Iterator[int]:
+    for each in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if each.readlink().name.startswith("socket:"):
+                yield int(each.name)

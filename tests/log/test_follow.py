@@ -215,6 +215,16 @@ async def test_an_attached_follower_gets_what_comes_until_it_leaves_or_falls_beh
     assert log.followers == 0
 
 
+async def test_a_reader_with_a_timeout_hears_that_nothing_has_come(log: StoredLog) -> None:
+    await log.append("a", fact("before"))
+    pages = log.follow("a", timeout=0.01)
+    assert [[r.pos for r in await anext(pages)] for _ in range(3)] == [[1], [], []]
+    await log.append("a", fact("now"))
+    assert [r.pos for r in await anext(pages)] == [2]
+    await cast(AsyncGenerator[Page, None], pages).aclose()
+    assert log.followers == 0
+
+
 @pytest.mark.parametrize("channels", [["a"], None])
 async def test_all_who_are_behind_share_what_they_take(log: StoredLog, channels: list[str] | None) -> None:
     """Each joined what had come meanwhile into a page of its own."""

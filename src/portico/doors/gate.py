@@ -60,13 +60,13 @@ class _Answer:
         self._requests = requests
         self.started = False
 
-    async def send(self, message: Message) -> None:
+    def send(self, message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
             self.started = True
             self._requests[message["status"]] += 1
             ident = (b"x-request-id", REQUEST.get().encode())
             message["headers"] = [*message.get("headers", ()), *self._extra, ident]
-        await self._send(message)
+        return self._send(message)
 
 
 class Gate:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 
 from starlette.types import Message, Scope, Send
 
@@ -25,13 +26,13 @@ class StreamEnd:
         self._started = False
         self._complete = False
 
-    async def send(self, message: Message) -> None:
+    def send(self, message: Message) -> Awaitable[None]:
         self._started = True
         kind = message["type"]
         self._complete = kind == "websocket.close" or (
             kind == "http.response.body" and not message.get("more_body", False)
         )
-        await self._send(message)
+        return self._send(message)
 
     async def say(self, code: int) -> None:
         if self._complete:

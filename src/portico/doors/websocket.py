@@ -17,6 +17,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 from websockets.protocol import State
 
+from portico.doors.light_event import LightEvent
+
 try:
     from websockets.speedups import apply_mask
 except ImportError:  # a platform without the compiled module
@@ -61,37 +63,6 @@ class Mailbox:
         return messages
 
 
-class WriteGate:
-    """As much of `asyncio.Event` as is needed to wait for a full line, without a queue for those who never wait."""
-
-    __slots__ = ("_full", "_waiters")
-
-    def __init__(self) -> None:
-        self._full = False
-        self._waiters: list[asyncio.Future[None]] = []
-
-    def is_set(self) -> bool:
-        return not self._full
-
-    def set(self) -> None:
-        self._full = False
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    def clear(self) -> None:
-        self._full = True
-
-    async def wait(self) -> None:
-        while self._full:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            try:
-                await waiter
-            finally:
-                self._waiters.remove(waiter)
-
-
 class WsProtocol(WebSocketsSansIOProtocol):
     """One connection. `on_room` is called when a line that was full takes messages again."""
 
@@ -100,7 +71,7 @@ class WsProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.queue = Mailbox()  # type: ignore[assignment]
-        self.writable = WriteGate()  # type: ignore[assignment]
+        self.writable = LightEvent(True)  # type: ignore[assignment]
         self.on_room: Callable[[], None] | None = None
         self._listener: Listener | None = None
         self._rest: bytearray | None = None

@@ -6,15 +6,19 @@ slows down for it, and its cursor lets it come back through the log.
 """
 
 import asyncio
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 from weakref import WeakValueDictionary
 
 from portico import limits
 from portico.errors import TooSlow
 from portico.events import Channel, Record
 from portico.log.page import Page
+
+_JOINED = 64
+"""Numbers of the log that one page may span, counted from the same places for all: readers that fell behind at
+different times soon take the same pages, and 1,000 that stand still hold a few of them instead of 1,000."""
 
 
 class Follower:
@@ -25,7 +29,7 @@ class Follower:
         self.channels = None if channels is None else dict.fromkeys(channels)
         """In the order in which they came; more may come while it is read."""
         self._feed: Feed | None = None
-        self._batches: deque[tuple[Page, int]] = deque()
+        self._batches: list[tuple[Page, int]] = []  # a deque takes 760 bytes from the start, for each reader
         self._bytes = 0
         self._limit = limits.FOLLOWER_BYTES if limit is None else limit
         self._waiter: asyncio.Future[None] | None = None
@@ -37,7 +41,7 @@ class Follower:
         if self.channels is not None and channel not in self.channels:
             self.channels[channel] = None
             if self._feed is not None:
-                self._feed.extend(self, channel)
+                self._feed.add(self)
 
     def join(self, feed: "Feed") -> None:
         self._feed = feed
@@ -59,21 +63,24 @@ class Follower:
             self.ended = True
         self.wake()
 
-    async def take(self) -> Page:
-        """What has come since the last call, as far as it fits into one page; waits for at least one record. All who
-        read the same channel, or everything, get the same page."""
+    async def take(self, timeout: float | None = None) -> Page:
+        """What has come since the last call, as far as it fits into one page; waits for at least one record, or that
+        many seconds: then the page is empty. All who read the same channel, or everything, get the same page."""
         while not self._batches:
             if self.ended:
                 raise TooSlow("This reader fell too far behind. Come back with your cursor: nothing is lost.")
-            await self.wait()
-        batches = self._batches
-        first, size = batches.popleft()
-        taken = [first]
-        while batches and size + batches[0][1] <= limits.REPLAY_BYTES:
-            taken.append(batches[0][0])
-            size += batches.popleft()[1]
+            await self.wait(timeout)
+            if timeout is not None and not self.waiting:
+                return Page()
+        (first, size), count = self._batches[0], 1
+        for page, more in islice(self._batches, 1, None):
+            if size + more > limits.REPLAY_BYTES or page[0].seq // _JOINED != first[0].seq // _JOINED:
+                break
+            size, count = size + more, count + 1
+        taken = [page for page, _ in self._batches[:count]]
+        del self._batches[:count]
         self._bytes -= size
-        return first if len(taken) == 1 else self._join(taken)
+        return first if count == 1 else self._join(taken)
 
     def _join(self, taken: list[Page]) -> Page:
         if self._feed is None or (self.channels is not None and len(self.channels) != 1):
@@ -124,9 +131,6 @@ class Feed:
             self._of_all.add(follower)
         for channel in follower.channels or ():
             self._by_channel[channel].add(follower)
-
-    def extend(self, follower: Follower, channel: Channel) -> None:
-        self._by_channel[channel].add(follower)
 
     def remove(self, follower: Follower) -> None:
         self._of_all.discard(follower)

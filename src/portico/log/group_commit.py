@@ -136,7 +136,7 @@ class GroupCommit(ABC):
         else:
             self._add(pending)
         if not self._busy and self._timer is None:
-            self._timer = self._loop.call_soon(self._on_tick)  # what is posted in the same tick goes with it
+            self._timer = self._loop.call_soon(self._on_timer, False)  # what is posted in the same tick goes with it
 
     def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
         if lazy:
@@ -180,20 +180,16 @@ class GroupCommit(ABC):
         wait = 0.0 if self._urgent else self._posted_at + limits.COMMIT_CADENCE - self._loop.time()
         if wait > 0:
             if self._timer is None:
-                self._timer = self._loop.call_later(wait, self._on_cadence)
+                self._timer = self._loop.call_later(wait, self._on_timer, True)
             return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._commit()
 
-    def _on_tick(self) -> None:
+    def _on_timer(self, urgent: bool) -> None:
         self._timer = None
-        self._kick()
-
-    def _on_cadence(self) -> None:
-        self._timer = None
-        self._urgent = True
+        self._urgent = self._urgent or urgent
         self._kick()
 
     def _commit(self) -> None:

@@ -79,9 +79,12 @@ class Log(Protocol):
         """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`. `whole`: no
         deltas."""
 
-    def follow(self, *channels: Channel, after: int = 0, follower: Follower | None = None) -> AsyncIterator[Page]:
+    def follow(
+        self, *channels: Channel, after: int = 0, follower: Follower | None = None, timeout: float | None = None
+    ) -> AsyncIterator[Page]:
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq. A `follower` of
-        the caller's names the channels itself, by seq, and may take on more of them while it is read."""
+        the caller's names the channels itself, by seq, and may take on more of them while it is read. An empty page
+        says that nothing has come for `timeout` seconds."""
 
     def attach(self, follower: Follower) -> None:
         """Hands it what is committed from now on, until it leaves."""

@@ -68,13 +68,10 @@ def _checked(event: Event) -> tuple[Event, bytes | None]:
 
 def _is_unicode(text: str) -> bool:
     """False for text with a lone surrogate, as programs that cut their output in the middle produce it."""
-    if text.isascii():
-        return True
     try:
-        text.encode()
+        return text.isascii() or text.encode() is not None
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def _clean(value: Any) -> Any:

@@ -60,7 +60,9 @@ class StoredLog(GroupCommit):
         count = max(0, min(limit, limits.READ_EVENTS))
         return await self._store.read_all(channels, after, upto, count, whole)
 
-    async def follow(self, *channels: Channel, after: int = 0, follower: Follower | None = None) -> AsyncIterator[Page]:
+    async def follow(
+        self, *channels: Channel, after: int = 0, follower: Follower | None = None, timeout: float | None = None
+    ) -> AsyncIterator[Page]:
         by_seq = follower is not None or len(channels) != 1
         follower = follower or Follower(channels or None)
         while True:  # replay until there is nothing left, and join the live ones in the same tick
@@ -75,7 +77,7 @@ class StoredLog(GroupCommit):
             del page  # a reader that stands still must not hold what it has sent
         try:
             while True:
-                yield await follower.take()
+                yield await follower.take(timeout)
         finally:
             follower.leave()
 

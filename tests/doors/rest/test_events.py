@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from portico import limits
-from portico.doors import stream
 from portico.errors import LogUnavailable
 from portico.events import PartDelta
 from portico.log.sqlite import SqliteLog
@@ -110,7 +109,7 @@ async def test_channels_of_one_stream_are_bounded(shared: Standing, monkeypatch:
 
 
 async def test_a_silent_stream_beats(shared: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr(limits, "HEARTBEAT_SECONDS", 0.02)
     async with shared.http.stream("GET", "/v1/events?channel=job/none", headers=SSE) as answer:
         async with asyncio.timeout(30):
             async for line in answer.aiter_lines():
@@ -159,29 +158,12 @@ async def test_a_slow_reader_is_ended_alone_and_comes_back_without_a_gap(
 
 
 async def test_a_stream_says_that_nothing_can_be_written(shared: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(limits, "HEARTBEAT_SECONDS", 0.01)
     monkeypatch.setattr(shared.server.host.log, "_down", LogUnavailable("The disk is full."))
     async with asyncio.timeout(30), shared.http.stream("GET", "/v1/events?channel=job/none", headers=SSE) as answer:
         async for line in answer.aiter_lines():
             if line == ': down "The disk is full."':
                 return
-
-
-async def test_a_client_that_takes_nothing_for_long_is_left(shared: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SEND_SECONDS", 0.1)
-
-    async def frames() -> Any:
-        yield b"x"
-
-    async def stuck(message: Any) -> None:
-        if message["type"] == "http.response.body":
-            await asyncio.Event().wait()
-
-    async def receive() -> Any:
-        await asyncio.Event().wait()
-
-    async with asyncio.timeout(30):
-        await stream.send_events(receive, stuck, frames())
 
 
 async def test_blobs_go_out_as_downloads(shared: Standing) -> None:

@@ -2,12 +2,13 @@
 
 import re
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico import events as e
+from portico import limits
 from portico.doors.anywhere import translate
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.translate import Watched
@@ -64,19 +65,19 @@ class EventReader:
         self._gaps: dict[str, int] = {}
         """By session, the seq after which something was compacted away that has not been made good yet."""
 
-    async def frames(self, after: int, skip: int) -> AsyncIterator[bytes]:
-        """Whole frames; `skip` of the first record's have been seen."""
+    async def frames(self, after: int, skip: int) -> AsyncGenerator[bytes, None]:
+        """Whole frames; `skip` of the first record's have been seen. Empty: nothing of it was for this reader."""
         self._after = after
         follower = self._projects.follower(self._project)
-        async for records in self._host.log.follow(after=after, follower=follower):
+        timeout = limits.HEARTBEAT_SECONDS
+        async for records in self._host.log.follow(after=after, follower=follower, timeout=timeout):
             pieces: list[bytes] = []
             for record in records:
                 if not record.channel.startswith("session/"):
                     continue
                 found = await self._frames(record)
                 pieces += found[skip:] if skip and _first_id(found) == after + 1 else found
-            if pieces:
-                yield b"".join([self._with_epoch(piece) for piece in pieces])
+            yield b"".join([self._with_epoch(piece) for piece in pieces])
 
     def _with_epoch(self, frame: bytes) -> bytes:
         """Its id is a cursor, and says of which log."""

@@ -1,7 +1,7 @@
 """The log, read from a cursor: as server-sent events or as one JSON answer; and blobs."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from operator import attrgetter
 from typing import Annotated
 
@@ -63,17 +63,19 @@ def table(app: App) -> Table:
     host = app.host
     by_pos, by_seq = _frame_by(host.log, "pos"), _frame_by(host.log, "seq")
 
-    async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
+    async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncGenerator[bytes, None]:
         name, make = ("rest.pos", by_pos) if len(channels) == 1 else ("rest.seq", by_seq)
         view = app.view(who)
         with host.part(Notices).viewing(channels):
-            async for page in host.log.follow(*channels, after=after):
+            async for page in host.log.follow(*channels, after=after, timeout=limits.HEARTBEAT_SECONDS):
                 if view.sees_all(page):
                     yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
                 elif shown := await view.records(page):
                     yield b"".join([record.form(name, make) for record in shown])
                 elif len(channels) == 1 and not view.sees(channels[0]):
                     return  # it is not shared with them any more
+                else:
+                    yield b""
 
     def pulse() -> bytes:
         """Whoever waits for an event that cannot be written hears why."""
@@ -83,13 +85,14 @@ def table(app: App) -> Table:
     def stream(channels_of: Callable[[Request], tuple[Channel, ...]]) -> ASGIApp:
         async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
             request = Request(scope, receive)
-            channels = channels_of(request)
-            await check_seen(channels, caller(request))
+            channels, who = channels_of(request), caller(request)
+            await check_seen(channels, who)
             after = cursor(request, host.log, head(channels))
-            if "text/event-stream" in request.headers.get("accept", ""):
-                await send_events(receive, send, frames(channels, after, caller(request)), pulse)
-            else:
+            if "text/event-stream" not in request.headers.get("accept", ""):
                 await (await page(channels, after, request))(scope, receive, send)
+                return
+            del request  # a stream may last for days, and thousands of them
+            await send_events(receive, send, frames(channels, after, who), pulse)
 
         return asgi
 
