@@ -212,6 +212,8 @@ async def test_an_agent_that_asks_nothing_is_held_when_it_reports(open_host: Hos
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await session.send(Message("go"), by="test")
     await told.wait()
+    words = "The agent works on meanwhile: it waits only before a tool that it asks about."
+    assert (await asked(session)).text == f"The budget of this session is spent: 1,010 of 500 tokens. {words}"
     await answer(session, "stop")
     found = await ended(session, turn)
     assert (found.outcome, found.cancelled_by if hasattr(found, "cancelled_by") else "budget") == (

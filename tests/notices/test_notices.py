@@ -419,7 +419,7 @@ async def test_four_fifths_of_a_budget_are_told_once(desk: Desk, at: Receiver, t
     await session.send(Message("spend 5"), by="token:ada")
     await session.send(Message("spend 20"), by="token:ada")
     told = await desk.until("delivered", "delivered")
-    assert "is spent: 110 of 100 tokens. The agent waits." in told[1].notice.text
+    assert "is spent: 110 of 100 tokens. The agent works on meanwhile: it waits only before" in told[1].notice.text
     assert told[1].notice.link == f"https://box.example/app/inbox/{told[1].notice.ask}"
 
 

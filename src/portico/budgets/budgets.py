@@ -1,8 +1,8 @@
 """Holds turns to their budgets: before each model call and tool that an agent lets us see, and when usage arrives.
 
-At 80 % a remark, once. At 100 % the turn waits and a person is asked: raise it by as much again, let it finish, or
-stop. Nothing dies by itself. One question for each budget, however many turns wait for its answer. What a person added
-is stored, and so is what they said about a job or a run: it holds over a restart.
+At 80 % a remark, once. At 100 % a person is asked, and the turn waits where its agent lets us hold it: raise it by as
+much again, let it finish, or stop. Nothing dies by itself. One question for each budget, however many turns wait for
+its answer. What a person added is stored, and so is what they said about a job or a run: it holds over a restart.
 """
 
 import asyncio
@@ -30,6 +30,9 @@ STORED = "budget/"
 WARNED = "budget.warned"
 """What the audit record calls it."""
 RAISE, FINISH, STOP = "raise", "finish", "stop"
+WAITS = "The agent waits."
+WORKS_ON = "The agent works on meanwhile: it waits only before a tool that it asks about."
+"""Of an agent that does not ask us before each call of its model: nobody can hold it there."""
 _LOOK_SECONDS, _NAP_SECONDS = 1.0, 60.0
 """Between two looks at the minutes of a turn, at least and at most: 80 % are noticed within a minute."""
 _GRACE_SECONDS = 5.0
@@ -210,7 +213,7 @@ class Budgets(Component):
     async def _ask(self, held: AppliedBudget, use: Use, turn: Turn) -> bool:
         """Whether to look again. BudgetSpent: no."""
         size = getattr(held.budget, use.bound)
-        text = f"The budget of {held.about} is spent: {use.words}. The agent waits."
+        text = f"The budget of {held.about} is spent: {use.words}. {WAITS if turn.admits else WORKS_ON}"
         self._asked_in[held.key] = turn.session.id
         try:
             answer = await turn.ask(text, _choices(use.bound, size, held))
