@@ -2,8 +2,10 @@
 
 import { explain, Refused } from "./api";
 import { byId, trackingAddress } from "./page";
-import { v1 } from "./v1";
+import { type JobSummary, v1 } from "./v1";
 
+/** How long a job may wait for a word before the page says so. */
+const LOOK_MS = 3_000;
 const ENDED = "Resume goes on and keeps what succeeded. Run again begins from the start.";
 
 export class Sequel {
@@ -11,6 +13,9 @@ export class Sequel {
   private readonly text = byId("job-next-text");
   private readonly resume = byId("resume-job-button", HTMLButtonElement);
   private readonly retry = byId("retry-job-button", HTMLButtonElement);
+
+  private next: ReturnType<typeof setTimeout> | undefined;
+  private looks = 0;
 
   constructor(
     private readonly jobName: string,
@@ -22,21 +27,43 @@ export class Sequel {
 
   /** What the page says about the job decides what can be done with it. */
   show(status: string): void {
+    if (status !== "RUNNING") this.forget();
     this.offer(status === "FAILED" || status === "CANCELED" ? ENDED : "", true);
   }
 
-  /** To the portal a job that waits is one that runs; the host's own words tell more. */
+  /**
+   * To the portal a job that waits is one that runs; the host's own words tell more. Asked again while it runs: after a
+   * restart the host takes a job up when it comes to it, and another page may have resumed it.
+   */
   async look(): Promise<void> {
+    this.forget();
+    const mine = this.looks;
+    const found = await this.ask();
+    if (mine !== this.looks || !found) return;
+    const { status, reason } = found;
+    if (status === "waiting") this.offer(`This job waits for you. ${reason ?? ""}`, false);
+    if (status === "running") this.offer("", false);
+    if (status === "waiting" || status === "running" || status === "unknown") this.next = setTimeout(() => void this.look(), LOOK_MS);
+  }
+
+  /** What was asked before counts no more. */
+  private forget(): void {
+    clearTimeout(this.next);
+    this.looks++;
+  }
+
+  private async ask(): Promise<Pick<JobSummary, "status" | "reason"> | undefined> {
     try {
-      const { status, reason } = await v1.job(this.jobId);
-      if (status === "waiting") this.offer(`This job waits for you. ${reason ?? ""}`, false);
+      return await v1.job(this.jobId);
     } catch (error) {
-      // Out of reach, or forgotten: the page says so where it follows the job.
-      if (!(error instanceof TypeError) && !(error instanceof Refused)) throw error;
+      if (error instanceof TypeError) return { status: "unknown" }; // out of reach: the page says so where it follows the job
+      if (error instanceof Refused) return undefined; // forgotten, or not for this reader
+      throw error;
     }
   }
 
   private offer(text: string, again: boolean): void {
+    if (text === this.text.textContent) return; // a button that was pressed stays pressed
     this.row.hidden = !text;
     this.text.textContent = text;
     this.retry.hidden = !again;
@@ -45,13 +72,16 @@ export class Sequel {
 
   private async follow(begin: (id: string) => Promise<{ job: string }>): Promise<void> {
     this.resume.disabled = this.retry.disabled = true;
+    this.forget();
     try {
       const { job } = await begin(this.jobId);
-      if (job === this.jobId) this.offer("", false);
+      this.offer("", false);
+      if (job === this.jobId) void this.look();
       else window.location.assign(trackingAddress(this.jobName, job));
     } catch (error) {
       this.resume.disabled = this.retry.disabled = false;
       window.alert(explain(error));
+      void this.look();
     }
   }
 }
