@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import type { Plugin } from "vite";
 
 const SECTIONS: [address: string, name: string, others: string[]][] = [
-  ["./app", "Workbench", []],
+  ["./app", '<span class="opens">Open the </span><span>workbench</span>', []],
   ["./agents.html", "Agents", []],
   ["./jobHistory.html", "Jobs", ["jobs.html", "jobTracking.html"]],
   ["./terminal.html", "Terminals", []],

@@ -58,13 +58,16 @@ describe("coming in", () => {
     const person = await somebody();
     await person.page.goto(`${host.url}/test.html`);
     await person.page.waitForFunction(() => document.body.textContent === "Hello, world!");
+    expect(await person.page.innerText("body")).toBe("Hello, world!");
+    await person.page.click("text=Open the workbench");
+    await person.page.waitForURL(`${host.url}/app**`);
     expect(person.trouble).toEqual([]);
   });
 });
 
 test("every page has the way to all others, and says where one is", async () => {
   const { page } = await somebody();
-  const names = ["Workbench", "Agents", "Jobs", "Terminals"];
+  const names = ["Open the workbench", "Agents", "Jobs", "Terminals"];
   const pages: [string, string | null][] = [
     ["/", null],
     [`/jobs.html?wb=${host.folder}`, "Jobs"],

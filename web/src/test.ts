@@ -4,3 +4,11 @@ api.test().then(
   ({ message }) => (document.body.textContent = message ?? ""),
   (error: unknown) => (document.body.textContent = explain(error)),
 );
+
+// The portal's body is the host's message and nothing else, so the link stands beside it.
+const nav = document.createElement("nav");
+const link = document.createElement("a");
+link.href = "./app";
+link.textContent = "Open the workbench";
+nav.append(link);
+document.documentElement.append(nav);
