@@ -5,7 +5,7 @@ import pytest
 from portico import limits
 from portico.events import Message, Option
 from portico.host.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
-from portico.queries.activity import activity, doing, waiting_of
+from portico.queries.activity import activity, doing, queued, waiting_of
 
 
 def state(*parts: Part) -> SessionState:
@@ -76,3 +76,37 @@ def test_nothing_runs_nothing_is_said() -> None:
 def test_a_long_line_is_cut() -> None:
     line = activity(state(CallPart("c", "bash", kind="execute", title="x" * 1000)))
     assert len(line) == limits.ACTIVITY_CHARS
+
+
+FULL = "Waiting for a free agent: 1 of 1 processes are busy (agent.max_processes)."
+SILENT = "Nothing heard for 20 seconds: waiting for a free agent: 1 of 1 processes are busy (agent.max_processes)."
+STARTS = "The agent starts now."
+
+
+@pytest.mark.parametrize(
+    ("notices", "waits"),
+    [
+        ([], False),
+        ([FULL], True),
+        ([FULL, SILENT], True),  # what is said about the silence changes nothing
+        ([FULL, STARTS], False),
+        ([FULL, STARTS, SILENT], False),
+        ([FULL, STARTS, FULL], True),  # another agent took over, and waits as well
+        (["The agent began a new conversation."], False),
+    ],
+)
+def test_a_turn_that_waits_for_a_place_has_not_begun(notices: list[str], waits: bool) -> None:
+    told = state(*(TextPart(f"p{at}", "notice", text, done=True) for at, text in enumerate(notices)))
+    assert queued(told) is waits
+    assert activity(told) == ("Waiting for a free agent" if waits else "Waiting for the model")
+
+
+@pytest.mark.parametrize(
+    "part", [TextPart("p", "text", FULL, done=True), TextPart("p", "reasoning"), CallPart("c", "bash", done=True)]
+)
+def test_whoever_has_said_or_done_something_has_begun(part: Part) -> None:
+    assert not queued(state(TextPart("n", "notice", FULL, done=True), part))
+
+
+def test_nothing_waits_where_nothing_runs() -> None:
+    assert not queued(SessionState("s"))

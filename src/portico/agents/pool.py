@@ -15,6 +15,7 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from portico.agents.loop.settings import SettingsFile
+from portico.host.agent import QUEUED, STARTED
 
 MIB = 1024 * 1024
 LOOK_SECONDS = 5.0
@@ -51,7 +52,7 @@ class PoolMember(Protocol):
 
 
 class _Waiting:
-    """A turn in the queue; it is told once why it waits."""
+    """A turn in the queue; it is told once why it waits, and then that it waits no more."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -60,7 +61,11 @@ class _Waiting:
     def say(self, why: str) -> None:
         if not self._told:
             self._told = True
-            self._tell(f"Waiting for a free agent: {why}.")
+            self._tell(f"{QUEUED}: {why}.")
+
+    def start(self) -> None:
+        if self._told:
+            self._tell(STARTED)
 
 
 class Pool:
@@ -94,6 +99,7 @@ class Pool:
                 waiting.say(self._full_because)
             async with self._turnstile:
                 await self._make_room(member)
+            waiting.start()
         finally:
             self._queue.remove(waiting)
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from portico import limits
 from portico.events import ApprovalAsked
+from portico.host.agent import QUEUED, STARTED
 from portico.host.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
 
 _RUNNING = {
@@ -41,7 +42,17 @@ def activity(state: SessionState) -> str:
     if turn is None:
         return ""
     found = waiting_of(state)
-    return found[0].text if found else _working(turn)
+    return found[0].text if found else QUEUED if queued(state) else _working(turn)
+
+
+def queued(state: SessionState) -> bool:
+    """Its turn has not begun: it waits for a place among the agents' processes."""
+    for part in reversed(state.active.parts) if state.active is not None else ():
+        if not isinstance(part, TextPart) or part.kind != "notice":
+            return False
+        if part.text.startswith((QUEUED, STARTED)):
+            return part.text.startswith(QUEUED)
+    return False
 
 
 def doing(state: SessionState) -> str:
@@ -105,14 +116,15 @@ def _helper(call: CallPart) -> str:
 
 
 def _running(call: CallPart) -> str:
-    verb, about = _RUNNING.get(call.kind), _argument(call)
+    verb, about = _RUNNING.get(call.kind), argument(call)
     named = call.title if call.title != call.tool else ""
     if verb and (about or call.kind == "execute"):
         return f"{verb} {about or named or call.tool}"
     return named or (f"{call.tool}: {about}" if about else f"Using {call.tool}")
 
 
-def _argument(call: CallPart) -> str:
+def argument(call: CallPart) -> str:
+    """What the call is about: its command, file, query or address; empty where it says none."""
     if not call.ready:
         return ""
     try:

@@ -15,7 +15,7 @@ from portico.events import Record
 from portico.host.host import Host
 from portico.host.state import Approval, CallPart, QuestionPart, Summary
 from portico.people.view import View
-from portico.queries.activity import Waiting, activity, waiting_of
+from portico.queries.activity import Waiting, activity, queued, waiting_of
 
 _MOVED = 20_000
 """Changes that are remembered, some 100 bytes each: a reader is at most some seconds behind."""
@@ -28,6 +28,10 @@ class BoardRow(Struct, omit_defaults=True):
     since: int = 0
     """When that began: milliseconds since the epoch."""
     waiting: list[Waiting] = []
+    queued: bool = False
+    """Its turn waits for a place among the agents' processes; it has not begun."""
+    after: str = ""
+    """The session that it starts after, where that is certain."""
 
 
 class PendingRequest(Struct, omit_defaults=True):
@@ -90,6 +94,8 @@ class Board:
         self._doing: dict[str, tuple[str, int]] = {}
         self._asked: dict[str, dict[str, int]] = {}
         """By session: since when each request waits."""
+        self._queue: dict[str, None] = {}
+        """Sessions whose turn waits for a place, the first come first."""
         self._bell = asyncio.Event()
         host.watch(self._changed)
         host.log.on_commit(self._committed)
@@ -101,6 +107,7 @@ class Board:
         if summary is None or session is None:
             self._doing.pop(ident, None)
             self._asked.pop(ident, None)
+            self._queued(ident, False)
         elif session.loaded:
             doing = activity(session.state)
             if self._doing.get(ident, ("", 0))[0] != doing:
@@ -108,7 +115,19 @@ class Board:
             before = self._asked.pop(ident, {})
             if waiting := {each.id: before.get(each.id, summary.modified) for each in waiting_of(session.state)}:
                 self._asked[ident] = waiting
+            self._queued(ident, queued(session.state))
         self._touch(ident)
+
+    def _queued(self, ident: str, waits: bool) -> None:
+        """What one leaves or joins changes what the others start after."""
+        if waits == (ident in self._queue):
+            return
+        if waits:
+            self._queue[ident] = None
+        else:
+            del self._queue[ident]
+        for each in self._queue:
+            self._touch(each)
 
     def _committed(self, records: Iterable[Record]) -> None:
         for channel in {record.channel for record in records if record.channel.startswith("job/")}:
@@ -127,12 +146,22 @@ class Board:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def row(self, summary: Summary) -> BoardRow:
+    def row(self, summary: Summary, view: View) -> BoardRow:
         session = self._host.catalogue.get(summary.id)
         if session is None or not session.loaded or session.state.active is None:
             return BoardRow(summary)
         doing, since = self._doing.get(summary.id) or (activity(session.state), summary.modified)
-        return BoardRow(summary, doing, since, waiting_of(session.state))
+        waits = queued(session.state)
+        after = self._before(summary.id) if waits and not self._host.members.several else ""
+        return BoardRow(summary, doing, since, waiting_of(session.state), waits, after if view.has(after) else "")
+
+    def _before(self, ident: str) -> str:
+        """Places are given in the order of the queue; its first one gets that of whoever is done first."""
+        ahead = list(self._queue)
+        if ident in ahead[1:]:
+            return ahead[ahead.index(ident) - 1]
+        running = [turn.session.id for turn in self._host.turns.values() if turn.session.id not in self._queue]
+        return running[0] if len(running) == 1 else ""
 
     def page(
         self, view: View, limit: int, before: int | None = None, *, archived: bool = False, words: Sequence[str] = ()
@@ -151,7 +180,7 @@ class Board:
         busy = [] if before is not None or words else [each for each in rest if each.status in ("running", "waiting")]
         left = [each for each in rest if each not in busy] if busy else rest
         return BoardPart(
-            [self.row(each) for each in (*found[:end], *busy)], left, found[end - 1].modified if rest else 0
+            [self.row(each, view) for each in (*found[:end], *busy)], left, found[end - 1].modified if rest else 0
         )
 
     def since(self, version: int, view: View) -> Changed:
@@ -168,7 +197,7 @@ class Board:
             elif session is None or not view.sees(session.channel):
                 removed.append(name)
             else:
-                rows.append(self.row(session.summary))
+                rows.append(self.row(session.summary, view))
         return Changed(self.version, rows, removed, jobs)
 
     def inbox(self, view: View) -> list[PendingRequest]:

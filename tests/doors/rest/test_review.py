@@ -109,17 +109,6 @@ async def test_without_git_there_is_nothing_to_commit(shared: Standing, tmp_path
     problem(await here.post("commit", message=" ", state=""), 400, "bad_request", "message")
 
 
-async def test_files_and_commands_are_suggested(shared: Standing, repository: Path) -> None:
-    here = await reviewed(shared, repository)
-
-    async def suggest(word: str) -> Any:
-        return await shared.http.get(f"{here.address}/suggestions", params={"q": word})
-
-    assert [each["text"] for each in (await suggest("@kept")).json()["items"]] == ["@kept.txt"]
-    assert (await suggest("/")).json()["items"] == []
-    problem(await suggest("kept"), 400, "bad_request", "q")
-
-
 async def test_a_file_without_lines_is_shown_side_by_side(shared: Standing, repository: Path) -> None:
     (repository / "kept.txt").write_bytes(b"\x89PNG\0new")
     here = await reviewed(shared, repository)

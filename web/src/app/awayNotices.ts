@@ -1,7 +1,7 @@
 /** What somebody who looked away is told: what waits for them, by folder, and what is done. Once, and nothing of what was there before. */
 
 import { notify } from "../notifications";
-import type { Entry } from "./entries";
+import { type Entry, moves } from "./entries";
 
 interface Away {
   title: string;
@@ -28,6 +28,6 @@ export function awayNotices(before: ReadonlyMap<string, Entry["state"]>, entries
     if (first && others.length === 0) return { title: first.title, body: first.line || "Waits for you.", tag, entry: first };
     return { title: `${others.length + 1} things wait in ${folder}`, body: [first, ...others].map((entry) => entry?.title).join(", "), tag };
   });
-  const ended = moved.filter((entry) => !asks(entry) && entry.state !== "work" && before.get(entry.key) === "work");
+  const ended = moved.filter((entry) => !moves(entry) && ["work", "queued"].includes(before.get(entry.key) ?? ""));
   return [...waiting, ...ended.map((entry): Away => ({ title: entry.title, body: entry.state === "done" ? "Done." : entry.line, tag: entry.key, entry }))];
 }

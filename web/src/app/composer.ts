@@ -10,9 +10,10 @@ import { hasKeys, make, makeButton } from "../page";
 import { type Agent, call, v1 } from "../v1";
 import { icon } from "../icons";
 import { prefer, preferences, remember, remembered } from "./preferences";
-import { Suggestions } from "./suggestions";
+import { type Item, lineOf, Suggestions } from "./suggestions";
 
-export type Attachment = { type: "resource"; label: string; contentType: string; data: string };
+/** A file, or another session: what was said there is fetched when the message is sent. */
+export type Attachment = { type: "resource"; label: string; contentType: string; data: string } | { type: "chat"; label: string; resource: string };
 type Attempt = (work: () => Promise<unknown>) => Promise<boolean>;
 
 const DRAFT_MS = 800;
@@ -37,6 +38,7 @@ export class Composer {
   private readonly model = make("select", "pick");
   private readonly mode = make("select", "pick");
   private readonly copy = make("span", "own-copy");
+  private readonly runs = make("p", "runs");
   private readonly suggestions: Suggestions;
   private attached: Attachment[] = [];
   /** A turn runs. */
@@ -66,13 +68,15 @@ export class Composer {
     this.steer.id = "steer";
     this.steer.title = "Ctrl+Enter";
     this.files.hidden = true;
-    this.suggestions = new Suggestions(this.area, id);
+    this.runs.id = "runs";
+    this.runs.setAttribute("role", "status");
+    this.suggestions = new Suggestions(this.area, id, (item) => this.refer(item), () => this.showAnswers());
     // Written while the host was out of reach, or just before a reload.
     const left = remembered(this.draftKey) ?? "";
     this.put(left);
     this.restored = left !== "";
     const box = make("div", "composer-box");
-    box.append(this.files, this.area, this.tools());
+    box.append(this.files, this.area, this.runs, this.tools());
     this.element.append(this.suggestions.element, box);
     this.listen(box);
   }
@@ -115,11 +119,25 @@ export class Composer {
 
   /** What can be done with words, once there are some. */
   private showAnswers(): void {
-    const [approval, written] = [this.waiting, this.area.value.trim() !== ""];
-    this.steer.hidden = !this.busy || !(written || this.attached.length > 0);
+    const [approval, written, line] = [this.waiting, this.area.value.trim() !== "", this.line];
+    this.showSend(line !== "");
+    this.steer.hidden = !this.busy || line !== "" || !(written || this.attached.length > 0);
     this.denying.hidden = !approval || !written;
     // What is dangerous is allowed on its card, in two steps, or not at all.
     this.allowing.hidden = this.denying.hidden || dangers(approval as Approval, this.state?.cwd ?? "").length > 0;
+  }
+
+  /** The command line that stands here, where one can be run. */
+  private get line(): string {
+    return this.suggestions.runs === false ? "" : lineOf(this.area.value);
+  }
+
+  private showSend(runs: boolean): void {
+    const [name, title] = runs ? ["Run", "Runs in the folder"] : this.busy ? ["Queue", "Goes next"] : ["Send", "Send"];
+    this.button.setAttribute("aria-label", name);
+    this.button.title = title;
+    const text = runs ? "Runs in the folder of the session, without the agent." : "";
+    if (this.runs.textContent !== text) this.runs.textContent = text;
   }
 
   /** A no takes the words along as its reason; after a yes they are told to the agent. */
@@ -180,8 +198,6 @@ export class Composer {
     this.state = state;
     const busy = active(state) !== undefined;
     this.busy = busy;
-    this.button.setAttribute("aria-label", busy ? "Queue" : "Send");
-    this.button.title = busy ? "Goes next" : "Send";
     this.area.disabled = this.button.disabled = !takesMessages(state);
     this.area.placeholder = hint(state);
     const chosen = String(state.config?.["approvals"] ?? "ask");
@@ -259,6 +275,11 @@ export class Composer {
     this.showAttached();
   }
 
+  private refer({ session = "", text }: Item): void {
+    if (!this.attached.some((each) => each.type === "chat" && each.resource === session)) this.attached.push({ type: "chat", resource: session, label: `Session: ${text.slice(1)}` });
+    this.showAttached();
+  }
+
   private showAttached(): void {
     this.showAnswers();
     this.files.hidden = this.attached.length === 0;
@@ -278,17 +299,29 @@ export class Composer {
   }
 
   private async send(busy: "queue" | "steer"): Promise<void> {
+    if (this.line) return this.run(this.line);
     const [text, attached] = [this.area.value, this.attached];
     if ((!text.trim() && attached.length === 0) || this.button.disabled) return;
     // Gone from the field at once, so that nothing is sent twice; back again if the host did not take it.
     this.put("");
     this.attached = [];
     this.showAttached();
-    const body = { text, busy, ...(attached.length ? { attachments: attached } : {}) };
-    if (await this.attempt(() => call("POST", `/sessions/${encodeURIComponent(this.id)}/messages`, body))) return void this.save();
+    const post = async () => {
+      const attachments = await Promise.all(attached.map((each) => (each.type === "chat" ? call("GET", `/sessions/${encodeURIComponent(each.resource)}/reference`) : each)));
+      await call("POST", `/sessions/${encodeURIComponent(this.id)}/messages`, { text, busy, ...(attachments.length ? { attachments } : {}) });
+    };
+    if (await this.attempt(post)) return void this.save();
     this.put(text + this.area.value);
     this.attached = [...attached, ...this.attached];
     this.showAttached();
+  }
+
+  /** A line is no message: the agent never hears of it, and what is attached stays for the next one. */
+  private async run(line: string): Promise<void> {
+    const text = this.area.value;
+    this.put("");
+    if (await this.attempt(() => call("POST", "/commands", { command: "command.run", arguments: { session: this.id, line } }))) return void this.save();
+    this.put(text + this.area.value);
   }
 
   private put(text: string): void {
@@ -342,5 +375,5 @@ function hint(state: SessionState): string {
   const keys = hasKeys() && preferences().enterSends;
   if (status === "waiting") return hasKeys() ? "Say what should be different, or queue the next thing" : "Say what should change";
   if (status === "running") return keys ? "Goes next. Ctrl+Enter tells the agent now" : "Goes next";
-  return hasKeys() ? "Write to the agent. @ names a file, / a command" : "Write to the agent";
+  return hasKeys() ? "Write to the agent. @ names a file or session, / a command, ! runs a line" : "Write to the agent";
 }

@@ -13,10 +13,14 @@ export interface Waiting {
 
 /** A row of `GET /v1/board`. */
 export interface Row {
-  session: Summary & { interrupted?: boolean; error?: string; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string };
+  session: Summary & { interrupted?: boolean; error?: string; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string; shares?: Record<string, string[]> };
   activity?: string;
   since?: number;
   waiting?: Waiting[];
+  /** Its turn waits for a place, and has not begun. */
+  queued?: boolean;
+  /** The session that it starts after, where that is certain. */
+  after?: string;
 }
 
 export interface Work {
@@ -43,7 +47,7 @@ export interface JobRow {
   works?: Work[];
 }
 
-export type State = "need" | "ask" | "work" | "interrupted" | "failed" | "done";
+export type State = "need" | "ask" | "work" | "queued" | "interrupted" | "failed" | "done";
 export type Group = "need" | "work" | "stopped" | "pinned" | Day;
 export type Step = "done" | "work" | "need" | "failed";
 
@@ -64,9 +68,14 @@ export interface Entry {
   since?: number;
   unread: boolean;
   archived: boolean;
+  /** Whom it is shared with; only of a session that has an owner. */
+  shares?: Record<string, string[]>;
   steps?: Step[];
   words: string;
 }
+
+/** A turn of it runs, or waits. */
+export const moves = ({ state }: Pick<Entry, "state">) => state === "need" || state === "ask" || state === "work" || state === "queued";
 
 export const GROUPS: readonly [Group, string][] = [
   ["need", "Needs you"],
@@ -92,11 +101,19 @@ export function lastName(path: string): string {
 }
 export const ofTask = ({ session }: Row) => (session.by ?? "").startsWith("task:");
 
+/** What a turn that waits for a place says. */
+export function queuedLine({ after }: Row, titleOf: TitleOf): string {
+  const title = after && titleOf(after);
+  return title ? `Starts after ${title}` : "Starts when another one is done";
+}
+
+export type TitleOf = (id: string) => string | undefined;
+
 /** `helper`: one that it sent out and that waits for a person; then so does the session. */
-export function entryOfSession({ session, ...own }: Row, helper?: Row): Entry {
+export function entryOfSession({ session, ...own }: Row, helper?: Row, titleOf: TitleOf = () => undefined): Entry {
   const { activity = "", since, waiting = [] } = helper && !own.waiting?.length ? helper : own;
-  const state = stateOf(helper ? { ...session, status: "waiting" } : session, waiting);
-  const moving = state === "need" || state === "ask" || state === "work";
+  const state = stateOf(helper ? { ...session, status: "waiting" } : session, waiting, own.queued);
+  const moving = moves({ state });
   const { additions = 0, deletions = 0, files = 0 } = session.changes ?? {};
   return {
     key: `s/${session.id}`,
@@ -104,7 +121,7 @@ export function entryOfSession({ session, ...own }: Row, helper?: Row): Entry {
     id: session.id,
     title: session.title || "New session",
     state,
-    line: moving ? activity : endLine(state, session, files),
+    line: state === "queued" ? queuedLine({ session, ...own }, titleOf) : moving ? activity : endLine(state, session, files),
     ...(!moving && state === "done" && files ? { changes: { additions, deletions } } : {}),
     folder: lastName(session.cwd),
     cwd: session.cwd,
@@ -112,15 +129,16 @@ export function entryOfSession({ session, ...own }: Row, helper?: Row): Entry {
     owner: ownerOf(session),
     time: session.moved || session.modified,
     ...(moving && since ? { since } : {}),
-    unread: session.read === false && state !== "work",
+    unread: session.read === false && state !== "work" && state !== "queued",
     archived: session.archived === true,
+    ...(session.owner ? { shares: session.shares ?? {} } : {}),
     words: [session.title, session.agent, session.model, session.cwd, session.id].join(" ").toLowerCase(),
   };
 }
 
-function stateOf(session: Row["session"], waiting: Waiting[]): State {
+function stateOf(session: Row["session"], waiting: Waiting[], queued = false): State {
   if (session.status === "waiting") return waiting[0]?.kind === "question" ? "ask" : "need";
-  if (session.status === "running") return "work";
+  if (session.status === "running") return queued ? "queued" : "work";
   if (session.interrupted) return "interrupted";
   return session.status === "failed" ? "failed" : "done";
 }
@@ -133,15 +151,17 @@ function endLine(state: State, { turns = 0, moved, error }: Row["session"], file
 }
 
 /** `sessions` are those of its tasks: what one of them waits for, the job waits for. */
-export function entryOfJob(job: JobRow, sessions: Row[]): Entry {
+export function entryOfJob(job: JobRow, sessions: Row[], titleOf: TitleOf = () => undefined): Entry {
   const works = job.works ?? [];
   const running = new Map(works.filter(({ status }) => status === "running").map((work) => [`task:${work.task}`, work]));
   const own = sessions.filter(({ session }) => running.has(session.by ?? ""));
   const asking = own.find(({ session }) => session.status === "waiting");
-  const state: State = asking ? (asking.waiting?.[0]?.kind === "question" ? "ask" : "need") : JOB_STATES[job.status];
+  // One that works is enough: only where every step waits for a place the job does.
+  const behind = job.status === "running" && own.length > 0 && own.every(({ queued }) => queued) ? own[0] : undefined;
+  const state: State = asking ? (asking.waiting?.[0]?.kind === "question" ? "ask" : "need") : behind ? "queued" : JOB_STATES[job.status];
   const current = asking ? running.get(asking.session.by ?? "") : [...running.values()].at(-1);
   const steps = works.map(({ task, status }): Step => (asking?.session.by === `task:${task}` ? "need" : status === "running" ? "work" : status === "succeeded" ? "done" : "failed"));
-  const line = asking ? `${current?.name} ${lower(asking.activity ?? "")}` : jobLine(job, current?.name);
+  const line = asking ? `${current?.name} ${lower(asking.activity ?? "")}` : behind ? queuedLine(behind, titleOf) : jobLine(job, current?.name);
   return {
     key: `j/${job.id}`,
     kind: "job",
@@ -154,7 +174,7 @@ export function entryOfJob(job: JobRow, sessions: Row[]): Entry {
     agent: "job",
     owner: (job.by ?? "").split(/[:#]/)[1] ?? "",
     time: job.ended ?? job.started,
-    ...(state === "need" || state === "ask" || state === "work" ? { since: asking?.since ?? job.started } : {}),
+    ...(moves({ state }) ? { since: asking?.since ?? job.started } : {}),
     unread: false,
     archived: false,
     steps,
@@ -176,7 +196,7 @@ function jobLine({ status, reason, error, works = [] }: JobRow, current: string 
 
 export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> = new Set()): Group {
   if (entry.state === "need" || entry.state === "ask") return "need";
-  if (entry.state === "work") return "work";
+  if (entry.state === "work" || entry.state === "queued") return "work";
   if (pinned.has(entry.key)) return "pinned";
   const day = dayOf(entry.time, now);
   // What stopped a week ago and was left alone needs nobody any more.
@@ -197,6 +217,7 @@ export function grouped(entries: Entry[], now: number, pinned?: ReadonlySet<stri
 const IS: Record<string, (entry: Entry) => boolean> = {
   needs: ({ state }) => state === "need" || state === "ask",
   working: ({ state }) => state === "work",
+  queued: ({ state }) => state === "queued",
   interrupted: ({ state }) => state === "interrupted",
   failed: ({ state }) => state === "failed",
   done: ({ state }) => state === "done",

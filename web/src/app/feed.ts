@@ -74,18 +74,20 @@ export class Feed {
     const sessions = rows.filter((row) => isOwn(row) && (row.session.archived === true) === archived);
     if (archived) return sessions.map((row) => this.entryOf(row));
     const asking = new Map(rows.filter(({ session, waiting }) => session.origin?.kind === "agent" && waiting?.length).map((row) => [row.session.parent ?? "", row]));
-    return [...sessions.map((row) => this.entryOf(row, asking.get(row.session.id))), ...[...this.jobs.values()].map((job) => entryOfJob(job, tasks))];
+    return [...sessions.map((row) => this.entryOf(row, asking.get(row.session.id))), ...[...this.jobs.values()].map((job) => entryOfJob(job, tasks, this.titleOf))];
   }
 
   private readonly made = new WeakMap<Row, Entry>();
 
-  /** Made once for each row that the host told: there may be thousands, and few of them change. */
+  /** Made once for each row that the host told: there may be thousands, and few of them change. What waits for a place names another one. */
   private entryOf(row: Row, helper?: Row): Entry {
-    if (helper) return entryOfSession(row, helper);
+    if (helper || row.queued) return entryOfSession(row, helper, this.titleOf);
     const entry = this.made.get(row) ?? entryOfSession(row);
     this.made.set(row, entry);
     return entry;
   }
+
+  readonly titleOf = (id: string): string | undefined => this.rows.get(id)?.session.title;
 
   /** How many things wait for a person, everywhere. */
   get needed(): number {

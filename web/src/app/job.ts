@@ -9,13 +9,13 @@ import { Zoom } from "../chart/zoom";
 import { counted, plain } from "../conversation/pieces";
 import { who } from "../conversation/words";
 import { make, makeButton, pause } from "../page";
-import { ask } from "../shortcuts";
 import { call, v1 } from "../v1";
 import { type JobRow, lastName } from "./entries";
 import { icon, type Icon } from "../icons";
 import { type Decision, JobHistory, type JobRecord, lanesOf, lastRun, type StepNode, type StepState, stateOf, stepsOf, taskDecisions, type TreeNode, treeOf, type WorkTree } from "./jobModel";
 import { said } from "./reasons";
 import { menu } from "./menu";
+import { askStop } from "./rowMenu";
 import type { Shell, View } from "./shell";
 import { StepView } from "./stepView";
 import { clock, cost, elapsed, span, tokens } from "./time";
@@ -46,7 +46,7 @@ export class JobView implements View {
   private readonly heading = make("h1", "", "…");
   private readonly facts = make("p");
   private readonly status = make("span", "pill");
-  private readonly stop = makeButton("btn", "Stop…", () => this.askStop());
+  private readonly stop = makeButton("btn", "Stop…", () => askStop(this.id, (work) => this.attempt(work)));
   private readonly strip = make("div", "strip");
   private readonly tree = make("div", "tree");
   private readonly time = make("div", "gantt");
@@ -456,10 +456,6 @@ export class JobView implements View {
       this.trouble.textContent = explain(error);
       this.trouble.hidden = false;
     }
-  }
-
-  private askStop(): void {
-    ask("Stop this job?", "What runs in it is stopped. What has succeeded stays, and the job can be resumed later.", "Stop the job", () => this.attempt(() => call("POST", `/jobs/${encodeURIComponent(this.id)}/stop`)));
   }
 
   private showEntry(): void {

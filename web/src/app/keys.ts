@@ -64,7 +64,7 @@ export const KEYS: Key[] = [
   { keys: "n", text: "Deny what waits", run: (shell) => (shell.panel.hasFocus() ? shell.panel.step(1) : (shell.answering?.press("n") ?? false)) },
   { keys: "a", text: "Allow more: the wider answers of the card", run: allowMore },
   { keys: "o", text: "Open or fold the block", run: (shell) => shell.session?.conversation.toggle() ?? false },
-  { keys: ".", text: "More of the session", run: () => openMenu() },
+  { keys: ".", text: "More of the session (in the list: of the row)", run: () => openMore() },
   { keys: "1…9", text: "Choose an answer of the question that waits" },
   { keys: "w", text: "Go to what waits in this session", run: (shell) => shell.session?.conversation.goToWaiting() ?? false },
   { keys: "d", text: "Changes open or closed", run: (shell) => shell.panel.toggle("changes") },
@@ -94,7 +94,9 @@ function allowMore(): boolean {
   return found !== null;
 }
 
-function openMenu(): boolean {
+function openMore(): boolean {
+  const row = document.activeElement?.closest(".entry-row")?.querySelector<HTMLElement>(".row-more");
+  if (row) return row.click(), true;
   const menu = document.querySelector<HTMLDetailsElement>("main .menu-button");
   if (!menu) return false;
   menu.open = true;

@@ -7,6 +7,7 @@ import type { Entry } from "./entries";
 import { icon, type Icon } from "../icons";
 import { KEYS } from "./keys";
 import { markWords } from "./list";
+import { MARKS } from "./row";
 import type { Shell } from "./shell";
 
 interface Item {
@@ -121,7 +122,7 @@ function local(shell: Shell, query: string): Item[] {
   const commands = KEYS.filter(({ run, text }) => run && has(text, words)).map((key): Item => ({ group: "Do", icon: "next", text: key.text, key: key.keys.toUpperCase(), run: () => void key.run?.(shell) }));
   if (sign === ">") return commands;
   if (sign) return [];
-  const open = (entry: Entry, group: string): Item => ({ group, icon: entry.state === "work" ? "work" : entry.state === "done" ? "done" : entry.state, text: entry.title, about: `${entry.line} · ${entry.folder}`, run: () => shell.open(entry) });
+  const open = (entry: Entry, group: string): Item => ({ group, icon: MARKS[entry.state][0], text: entry.title, about: `${entry.line} · ${entry.folder}`, run: () => shell.open(entry) });
   const entries = shell.feed.entries().filter((entry) => has(`${entry.words} ${entry.line}`, words)).sort((one, other) => other.time - one.time);
   const needed = entries.filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
   const others = entries.filter(({ state }) => state !== "need" && state !== "ask");

@@ -4,14 +4,15 @@ import { root } from "../root";
 import { counted } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { v1 } from "../v1";
-import type { Entry, State } from "./entries";
+import { type Entry, moves, type State } from "./entries";
 import { icon, type Icon } from "../icons";
 import { elapsed, when } from "./time";
 
-const MARKS: Record<State, [icon: Icon, look: string, word: string]> = {
+export const MARKS: Record<State, [icon: Icon, look: string, word: string]> = {
   need: ["need", "need", "Needs you"],
   ask: ["ask", "need", "Asks you"],
   work: ["work", "work", "Working"],
+  queued: ["todo", "", "Queued"],
   interrupted: ["interrupted", "", "Interrupted"],
   failed: ["failed", "bad", "Failed"],
   done: ["done", "", "Done"],
@@ -86,10 +87,10 @@ export class RowView {
 
   /** Beside the row, under the pointer or with the focus; on a phone behind a swipe. Nothing that answers: cards do that. */
   private actions(entry: Entry, pinned: boolean): HTMLElement[] {
-    const act = (text: string, name: Icon, run: () => unknown) => {
+    const act = (text: string, name: Icon, run: (button: HTMLElement) => unknown) => {
       const button = makeButton("icon", "", () => {
         this.release();
-        run();
+        run(button);
       });
       button.append(icon(name));
       button.setAttribute("aria-label", `${text} ${entry.title}`);
@@ -97,17 +98,28 @@ export class RowView {
       return button;
     };
     const quiet = (work: Promise<unknown>) => work.catch(() => undefined); // who may only read sees that nothing changes
+    const more = act("More of", "more", (button) => void this.openMore(button));
+    more.classList.add("row-more");
+    more.title = "More (.)";
+    more.setAttribute("aria-haspopup", "menu");
+    more.setAttribute("aria-expanded", "false");
     const all = [act(pinned ? "Unpin" : "Pin", pinned ? "unpin" : "pin", () => this.pin(entry.key))];
-    if (entry.kind === "job") return all;
+    if (entry.kind === "job") return [...all, more];
     if (entry.state === "interrupted") all.unshift(act("Resume", "resume", () => quiet(v1.resume(entry.id))));
-    if (entry.state === "work" || entry.state === "need" || entry.state === "ask") return all;
-    return [...all, act(entry.archived ? "Unarchive" : "Archive", entry.archived ? "unarchive" : "archive", () => quiet(v1.change(entry.id, { archived: !entry.archived })))];
+    if (moves(entry)) return [...all, more];
+    return [...all, act(entry.archived ? "Unarchive" : "Archive", entry.archived ? "unarchive" : "archive", () => quiet(v1.change(entry.id, { archived: !entry.archived }))), more];
+  }
+
+  /** Its code is loaded with its first use. */
+  private async openMore(button: HTMLElement): Promise<void> {
+    const { openRowMenu } = await import("./rowMenu");
+    if (this.entry) openRowMenu(this.entry, button, () => this.link.focus());
   }
 
   tick(now: number): void {
     if (!this.entry) return;
     const { since, time, state } = this.entry;
-    const text = since === undefined ? when(time, now) : state === "work" || now - since < 60_000 ? elapsed(now - since) : when(since, now);
+    const text = since === undefined ? when(time, now) : state === "work" || state === "queued" || now - since < 60_000 ? elapsed(now - since) : when(since, now);
     if (this.age.textContent !== text) this.age.textContent = text;
   }
 }

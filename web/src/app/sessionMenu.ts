@@ -33,7 +33,7 @@ export function sessionMenu(view: SessionView, frame: Frame): HTMLElement {
 }
 
 function remove(view: SessionView, frame: Frame): void {
-  ask("Delete this session?", "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", () =>
+  askDelete("this session", () =>
     view.attempt(async () => {
       await v1.remove(view.id);
       frame.go({ at: "home" });
@@ -41,18 +41,26 @@ function remove(view: SessionView, frame: Frame): void {
   );
 }
 
+export function askDelete(name: string, work: () => Promise<unknown>): void {
+  ask(`Delete ${name}?`, "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", work);
+}
+
 export function rename(view: SessionView): void {
+  askTitle(view.state?.title ?? "", (title) => void view.attempt(() => v1.change(view.id, { title })));
+}
+
+export function askTitle(title: string, given: (title: string) => void): void {
   const box = dialog("Rename");
   const form = make("form", "stack");
   const input = make("input");
-  input.value = view.state?.title ?? "";
+  input.value = title;
   input.maxLength = 200;
   input.setAttribute("aria-label", "Title");
   form.append(input, make("button", "primary", "Rename"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     box.close();
-    void view.attempt(() => v1.change(view.id, { title: input.value.trim() }));
+    given(input.value.trim());
   });
   box.append(form);
   box.addEventListener("close", () => box.remove());

@@ -11,7 +11,7 @@ import { make, makeButton } from "../page";
 import { v1 } from "../v1";
 import { Announcer } from "./announcer";
 import { Composer } from "./composer";
-import { lastName } from "./entries";
+import { lastName, queuedLine } from "./entries";
 import type { Feed } from "./feed";
 import { Helper } from "./helper";
 import { icon } from "../icons";
@@ -258,7 +258,8 @@ export class SessionView {
     const state = this.state;
     const turn = state && active(state);
     const asking = turn && this.helperAsking();
-    const text = asking ? HELPER_WAITS : state && turn ? nowOf(turn, Date.now() - this.heard) : undefined;
+    const row = this.frame.feed.rows.get(this.id);
+    const text: Now | undefined = asking ? HELPER_WAITS : turn && row?.queued ? ["queued", queuedLine(row, this.frame.feed.titleOf), ""] : state && turn ? nowOf(turn, Date.now() - this.heard) : undefined;
     const key = JSON.stringify(text?.slice(0, 3));
     if (!turn || !text) {
       if (this.shownNow) this.now.replaceChildren();
@@ -279,7 +280,7 @@ export class SessionView {
       this.now.className = `now ${look}`;
       const line = make("span", "now-text");
       line.append(make("b", "", verb), ...(object ? [" ", make("code", "", object)] : []));
-      this.now.replaceChildren(icon(look === "need" ? "need" : "work", look === "need" ? "" : "spin"), line, make("span", "el"), make("span", "spring"), stop);
+      this.now.replaceChildren(look === "work" ? icon("work", "spin") : icon(look === "need" ? "need" : "todo"), line, make("span", "el"), make("span", "spring"), stop);
     }
     const clock = this.now.querySelector(".el");
     if (clock) clock.textContent = elapsed(Date.now() - this.nowSince);

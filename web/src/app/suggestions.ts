@@ -1,17 +1,30 @@
-/** `@` names files and `/` commands: what fits stands above the field, to be taken with the keys or a click. */
+/** `@` names files and sessions, `/` commands, `!` a line to run: what fits stands above the field, to be taken with the keys or a click. */
 
+import { Refused } from "../api";
+import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
 import { call } from "../v1";
 
-interface Item {
+export interface Item {
   text: string;
   about?: string;
+  /** It means this session. */
+  session?: string;
 }
+
+type Sign = "@" | "/" | "!";
+const ICONS: Record<Sign, Icon> = { "@": "file", "/": "next", "!": "terminal" };
 
 const WAIT_MS = 120;
 
-/** The word before the cursor that asks for suggestions. */
-export function wordAt(text: string, at: number): { sign: "@" | "/"; word: string; from: number } | undefined {
+/** What a message runs in place of asking the agent; a lone sign is a message. */
+export function lineOf(text: string): string {
+  return text.startsWith("!") ? text.slice(1).trim() : "";
+}
+
+/** The word before the cursor that asks for suggestions; a line to run is one word. */
+export function wordAt(text: string, at: number): { sign: Sign; word: string; from: number } | undefined {
+  if (text.startsWith("!") && at > 0) return text.includes("\n") ? undefined : { sign: "!", word: text.slice(1, at), from: 0 };
   const from = Math.max(...[" ", "\n", "\t"].map((sign) => text.lastIndexOf(sign, at - 1))) + 1;
   const word = text.slice(from, at);
   if (word.startsWith("@")) return { sign: "@", word: word.slice(1), from };
@@ -25,10 +38,14 @@ export class Suggestions {
   private chosen = 0;
   private from = 0;
   private asked = 0;
+  /** Lines can be run here; unknown until somebody begins one. */
+  runs: boolean | undefined;
 
   constructor(
     private readonly area: HTMLTextAreaElement,
     private readonly session: string,
+    private readonly chosenSession: (item: Item) => void = () => undefined,
+    private readonly learned: () => void = () => undefined,
   ) {
     this.element.id = "suggestions";
     this.element.setAttribute("role", "listbox");
@@ -49,18 +66,27 @@ export class Suggestions {
       const query = new URLSearchParams({ q: found.sign + found.word });
       try {
         const { items } = await call<{ items: Item[] }>("GET", `/sessions/${encodeURIComponent(this.session)}/suggestions?${query}`);
+        if (found.sign === "!") this.learn(true);
         if (mine !== this.asked) return;
         this.from = found.from;
-        this.show(items);
-      } catch {
-        this.hide(); // no scope for files, or out of reach: writing goes on
+        // What is written out already need not be offered.
+        this.show(items.filter(({ text }) => text !== found.sign + found.word), found.sign);
+      } catch (error) {
+        if (found.sign === "!" && error instanceof Refused && error.status === 403) this.learn(false);
+        this.hide(); // no scope for it, or out of reach: writing goes on
       }
     }, WAIT_MS);
   }
 
-  private show(items: Item[]): void {
+  private learn(runs: boolean): void {
+    this.runs = runs;
+    this.learned();
+  }
+
+  private show(items: Item[], sign: Sign): void {
     this.items = items;
-    this.chosen = 0;
+    // Enter runs the line that is written; an older one has to be chosen.
+    this.chosen = sign === "!" ? -1 : 0;
     this.element.hidden = items.length === 0;
     this.element.replaceChildren(
       ...items.map((item, index) => {
@@ -68,7 +94,7 @@ export class Suggestions {
         row.setAttribute("role", "option");
         row.id = `suggestion-${index}`;
         row.tabIndex = -1;
-        row.append(make("span", "", item.text));
+        row.append(icon(item.session ? "chats" : ICONS[sign]), make("span", "", item.text));
         if (item.about) row.append(make("small", "soft", item.about));
         return row;
       }),
@@ -78,7 +104,7 @@ export class Suggestions {
 
   private mark(): void {
     [...this.element.children].forEach((row, index) => row.setAttribute("aria-selected", String(index === this.chosen)));
-    this.area.setAttribute("aria-activedescendant", `suggestion-${this.chosen}`);
+    if (this.chosen >= 0) this.area.setAttribute("aria-activedescendant", `suggestion-${this.chosen}`);
     this.element.children[this.chosen]?.scrollIntoView({ block: "nearest" });
   }
 
@@ -92,9 +118,10 @@ export class Suggestions {
     const item = this.items[index];
     if (!item) return;
     const end = this.area.selectionStart;
-    const text = `${item.text} `;
+    const text = item.text.startsWith("!") ? item.text : `${item.text} `;
     this.area.setRangeText(text, this.from, end, "end");
     this.hide();
+    if (item.session) this.chosenSession(item);
     this.area.focus();
     this.area.dispatchEvent(new Event("input", { bubbles: true }));
   }
@@ -104,10 +131,13 @@ export class Suggestions {
     if (this.element.hidden) return false;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       const by = event.key === "ArrowDown" ? 1 : -1;
-      this.chosen = (this.chosen + by + this.items.length) % this.items.length;
+      this.chosen = (Math.max(this.chosen, by > 0 ? -1 : 0) + by + this.items.length) % this.items.length;
       this.mark();
+    } else if (event.key === "Enter" && this.chosen < 0) {
+      this.hide();
+      return false;
     } else if (event.key === "Enter" || event.key === "Tab") {
-      this.take(this.chosen);
+      this.take(Math.max(this.chosen, 0));
     } else if (event.key === "Escape") {
       this.hide();
       event.stopPropagation();

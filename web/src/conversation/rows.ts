@@ -2,6 +2,7 @@
 
 import { icon } from "../icons";
 import { make, makeButton } from "../page";
+import { sessionAddress } from "../v1";
 import { copyButton, dressCode } from "./code";
 import { type Acts, picture, plain } from "./pieces";
 import { questionCard } from "./question";
@@ -57,11 +58,16 @@ export class MessageRow implements Row {
   }
 }
 
-/** Pictures are shown, everything else is named. */
+/** Pictures are shown, another session is linked, everything else is named. */
 export function attachmentView(each: Record<string, unknown>): HTMLElement {
   const label = String(each["label"] ?? each["displayName"] ?? each["uri"] ?? each["path"] ?? "a file");
   const type = String(each["contentType"] ?? "");
   if (typeof each["data"] === "string" && /^image\/(png|jpeg|gif|webp)$/.test(type)) return picture(each["data"], type, label);
+  if (each["type"] === "chat" && /^[\w-]+$/.test(String(each["resource"]))) {
+    const link = make("a", "attachment", plain(label));
+    link.href = sessionAddress(String(each["resource"]));
+    return link;
+  }
   return make("span", "attachment", plain(label));
 }
 

@@ -11,10 +11,10 @@ from portico.commands import READS
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.read_forward import at_place
-from portico.doors.route import Param, Route, Table, caller
+from portico.doors.route import Param, Route, Table
 from portico.errors import BadRequest
 from portico.queries import suggestions
-from portico.queries.suggestions import Suggestion
+from portico.queries.suggestions import SessionReference, Suggestion
 
 
 class Suggestions(Struct):
@@ -50,13 +50,15 @@ def table(app: App) -> Table:
         return raw(await review.changed_file(session, found, *which(request)))
 
     async def suggest(request: Request) -> Response:
-        session = await app.view(request).get(request.path_params["id"])
-        word = request.query_params.get("q", "")
-        if word.startswith("@"):
-            return JsonResponse(Suggestions(await suggestions.files(session, word[1:], caller(request))))
-        if word.startswith("/"):
-            return JsonResponse(Suggestions(await suggestions.commands(session, word[1:])))
-        raise BadRequest("'q' begins with '@' (files) or '/' (commands).", field="q")
+        view = app.view(request)
+        session = await view.get(request.path_params["id"])
+        found = await suggestions.suggest(session, request.query_params.get("q", ""), view)
+        if found is None:
+            raise BadRequest("'q' begins with '@' (files, sessions), '/' (commands) or '!' (command lines).", field="q")
+        return JsonResponse(Suggestions(found))
+
+    async def reference(request: Request) -> Response:
+        return JsonResponse(suggestions.reference(await app.view(request).get(request.path_params["id"])))
 
     one = "/v1/sessions/{id}"
     sides: dict[str, str | Param] = {
@@ -100,7 +102,14 @@ def table(app: App) -> Table:
             f"{one}/suggestions",
             at_place(app, suggest),
             "read",
-            summary="Files (`@`) and commands (`/`) that fit a word.",
+            summary="Files and sessions (`@`), commands (`/`) and command lines (`!`) that fit a word.",
             doc={"answer": Suggestions, "query": {"q": "the word, with its sign"}},
+        ),
+        Route(
+            f"{one}/reference",
+            reference,
+            "read",
+            summary="The session as an attachment for a message in another one.",
+            doc={"answer": SessionReference},
         ),
     ]

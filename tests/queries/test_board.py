@@ -1,0 +1,80 @@
+"""The board: who waits for a place and after whom, since when things wait, and who sees what of it."""
+
+import asyncio
+
+import pytest
+
+from portico.commands import Caller
+from portico.events import Message
+from portico.host.agent import QUEUED, STARTED, Opening
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.turn import Turn
+from portico.people.view import View
+from portico.queries.board import Board, BoardRow
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent, PlayConversation
+
+OWNER = Caller("owner", "owner", frozenset({"admin", "read", "drive"}))
+
+
+class Places(PlayAgent):
+    """One place: whoever comes later is told that it waits, and starts when it is let in."""
+
+    def __init__(self) -> None:
+        super().__init__(self.play)
+        self.doors: dict[str, asyncio.Event] = {}
+        self.ends: dict[str, asyncio.Event] = {}
+
+    async def open(self, wanted: Opening) -> PlayConversation:
+        if self.ends:
+            door = self.doors[wanted.session] = asyncio.Event()
+            wanted.tell(f"{QUEUED}: 1 of 1 processes are busy.")
+            await door.wait()
+            wanted.tell(STARTED)
+        return await super().open(wanted)
+
+    async def play(self, message: Message, turn: Turn) -> None:
+        end = self.ends[turn.session.id] = asyncio.Event()
+        turn.text("Here.")
+        await end.wait()
+        del self.ends[turn.session.id]
+
+
+@pytest.fixture
+def agent() -> Places:
+    return Places()
+
+
+async def begin(host: Host, title: str) -> Session:
+    session = await host.start(by="test", title=title)
+    await session.send(Message("go"), by="test")
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    return session
+
+
+def rows(board: Board, host: Host, caller: Caller = OWNER) -> dict[str, BoardRow]:
+    return {row.session.title: row for row in board.rows(View(host, caller), 50)[0]}
+
+
+async def test_a_queue_names_whom_each_starts_after(open_host: HostOpener, agent: Places) -> None:
+    host = await open_host(agent)
+    board = Board(host)
+    first, second, third = [await begin(host, title) for title in ("first", "second", "third")]
+    seen = rows(board, host)
+    assert [(seen[name].queued, seen[name].after) for name in ("first", "second", "third")] == [
+        (False, ""),
+        (True, first.id),
+        (True, second.id),
+    ]
+    assert [seen[name].activity for name in ("first", "second")] == ["Writing", QUEUED]
+    version = board.version
+    agent.doors[second.id].set()
+    await second.wait_until(lambda state: len(state.active.parts) > 2 if state.active else False)
+    changed = board.since(version, View(host, OWNER))
+    told = {row.session.title: (row.queued, row.after) for row in changed.rows}
+    assert told == {"second": (False, ""), "third": (True, "")}  # two work now: nobody knows which is done first
+    await third.cancel(by="test")
+    assert not rows(board, host)["third"].queued
+    for each in agent.ends.values():
+        each.set()

@@ -1,0 +1,66 @@
+/** What can be done with a row of the list without opening it, behind its "more". */
+
+import { explain } from "../api";
+import { make } from "../page";
+import { ask, dialog } from "../shortcuts";
+import { call, v1 } from "../v1";
+import { type Entry, moves } from "./entries";
+import { type Choice, openMenu } from "./menu";
+import { goTo, pathOf, type Place } from "./router";
+import { askDelete, askTitle } from "./sessionMenu";
+
+export function openRowMenu(entry: Entry, beside: HTMLElement, closed: () => void): void {
+  openMenu(beside, `More of ${entry.title}`, entry.kind === "job" ? ofJob(entry) : ofSession(entry), closed);
+}
+
+const placeOf = ({ kind, id }: Entry): Place => ({ at: kind, id });
+const copyLink = (entry: Entry): Choice => ({ text: "Copy the link", run: () => void attempt(() => navigator.clipboard.writeText(window.location.origin + pathOf(placeOf(entry)))) });
+
+function ofSession(entry: Entry): Choice[] {
+  const { id, state, title, unread, archived, shares } = entry;
+  const change = (body: Parameters<typeof v1.change>[1]) => void attempt(() => v1.change(id, body));
+  const remove = async () => {
+    await v1.remove(id);
+    if (window.location.pathname.startsWith(pathOf(placeOf(entry)))) goTo({ at: "home" });
+  };
+  const quiet: Choice[] = [
+    { text: unread ? "Mark as read" : "Mark as unread", run: () => change({ read: unread }) },
+    { text: archived ? "Take out of the archive" : "Archive", run: () => change({ archived: !archived }) },
+  ];
+  return [
+    ...(state === "interrupted" || state === "failed" ? [{ text: "Resume", run: () => void attempt(() => v1.resume(id)) }] : []),
+    { text: "Rename", run: () => askTitle(title, (given) => change({ title: given })) },
+    ...(moves(entry) ? [] : quiet),
+    { text: "Continue in a copy", run: () => void attempt(async () => goTo({ at: "session", id: (await v1.fork(id)).id })) },
+    copyLink(entry),
+    ...(shares ? [{ text: "Share…", run: () => void import("./share").then((module) => module.openShare(id, title, shares)) }] : []),
+    { text: "Delete…", danger: true, run: () => askDelete(`“${title}”`, () => attempt(remove)) },
+  ];
+}
+
+function ofJob(entry: Entry): Choice[] {
+  const { id, state } = entry;
+  const follow = (work: (id: string) => Promise<{ job: string }>) => void attempt(async () => goTo({ at: "job", id: (await work(id)).job }));
+  return [
+    ...(state === "failed" || state === "interrupted" ? [{ text: "Resume", run: () => follow(v1.resumeJob) }] : []),
+    ...(moves(entry) ? [] : [{ text: "Run again", run: () => follow(v1.retryJob) }]),
+    copyLink(entry),
+    ...(moves(entry) ? [{ text: "Stop…", danger: true, run: () => askStop(id, attempt) }] : []),
+  ];
+}
+
+export function askStop(id: string, attempt: (work: () => Promise<unknown>) => Promise<unknown>): void {
+  ask("Stop this job?", "What runs in it is stopped. What has succeeded stays, and the job can be resumed later.", "Stop the job", () => attempt(() => call("POST", `/jobs/${encodeURIComponent(id)}/stop`)));
+}
+
+/** There is no place beside a row for what went wrong, so it is said over the list. */
+async function attempt(work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const box = dialog("That did not work");
+    box.append(make("p", "", explain(error)));
+    box.addEventListener("close", () => box.remove());
+    box.showModal();
+  }
+}

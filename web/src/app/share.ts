@@ -1,0 +1,64 @@
+/** Whom a session is shown to besides its owner, and what they may do in it. */
+
+import { explain } from "../api";
+import { make, makeButton } from "../page";
+import { dialog } from "../shortcuts";
+import { call } from "../v1";
+
+export type Shares = Record<string, string[]>;
+
+const RIGHTS: [value: string, text: string][] = [
+  ["read", "may read"],
+  ["drive", "may read and write to the agent"],
+  ["approve", "may read and answer what it asks"],
+  ["drive,approve", "may do everything but share and delete"],
+];
+
+/** `*` is everybody; reading comes with each right. */
+export function shareWords(person: string, rights: string[]): string {
+  const more = RIGHTS.map(([value]) => value).findLast((value) => value.split(",").every((right) => rights.includes(right)));
+  return `${person === "*" ? "Everybody" : person} ${RIGHTS.find(([value]) => value === more)?.[1] ?? "may read"}`;
+}
+
+export function openShare(id: string, title: string, given: Shares): void {
+  const box = dialog(`Share “${title}”`);
+  const list = make("ul", "shares");
+  const said = make("p", "trouble");
+  said.setAttribute("role", "alert");
+  const form = make("form", "stack");
+  const person = make("input");
+  person.required = true;
+  person.placeholder = "Name, or * for everybody";
+  person.setAttribute("aria-label", "Person");
+  const right = make("select");
+  right.setAttribute("aria-label", "What they may do");
+  right.append(...RIGHTS.map(([value, text]) => new Option(text, value)));
+  const ask = async (path: "share" | "unshare", body: object) => {
+    said.textContent = "";
+    try {
+      show((await call<{ shares?: Shares }>("POST", `/sessions/${encodeURIComponent(id)}/${path}`, body)).shares ?? {});
+      person.value = "";
+    } catch (error) {
+      said.textContent = explain(error);
+    }
+  };
+  const show = (shares: Shares) => {
+    const rows = Object.entries(shares).map(([name, rights]) => {
+      const row = make("li", "share");
+      const end = makeButton("btn small", "Take back", () => void ask("unshare", { person: name }));
+      end.setAttribute("aria-label", `Take back from ${name === "*" ? "everybody" : name}`);
+      row.append(make("span", "", shareWords(name, rights)), end);
+      return row;
+    });
+    list.replaceChildren(...(rows.length ? rows : [make("li", "soft", "Only you and the admins see it.")]));
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void ask("share", { person: person.value.trim(), rights: right.value.split(",") });
+  });
+  form.append(person, right, make("button", "primary", "Share"));
+  show(given);
+  box.append(list, form, said);
+  box.addEventListener("close", () => box.remove());
+  box.showModal();
+}
