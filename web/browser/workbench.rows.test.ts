@@ -103,6 +103,7 @@ test("who waits for a place says after whom it starts, in the list and above the
   expect(await page.textContent(`${row("Second")} .mark`)).toBe("Queued");
   await page.click(`${row("Second")} .entry`);
   await page.waitForSelector('.now:has-text("Starts after Flaky test")');
+  await page.waitForSelector('.status:text-is("Queued")');
   expect(await person.barriers()).toEqual([]);
   await host.cancel(busy);
   await page.waitForSelector('#transcript:has-text("At last.")');

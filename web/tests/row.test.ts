@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { awayNotices } from "../src/app/awayNotices";
-import { type Entry, entryOfJob, entryOfSession, fits, groupOf, type JobRow, moves, type Row, type State } from "../src/app/entries";
+import { type Entry, entryOfJob, entryOfSession, fits, grouped, groupOf, type JobRow, moves, type Row, type State } from "../src/app/entries";
 import { mark, RowView } from "../src/app/row";
 import { openRowMenu } from "../src/app/rowMenu";
 import { openShare, shareWords } from "../src/app/share";
@@ -18,8 +18,8 @@ const titleOf = (id: string) => ({ s9: "Flaky test" })[id];
 describe("a turn that waits for a place", () => {
   test.each<[string, Row, string]>([
     ["names whom it starts after", row({ status: "running" }, { queued: true, after: "s9" }), "Starts after Flaky test"],
-    ["does not name what is not in the list", row({ status: "running" }, { queued: true, after: "s8" }), "Starts when another one is done"],
-    ["does not name what nobody knows", row({ status: "running" }, { queued: true }), "Starts when another one is done"],
+    ["does not name what is not in the list", row({ status: "running" }, { queued: true, after: "s8" }), "Waits for a place"],
+    ["does not name what nobody knows", row({ status: "running" }, { queued: true }), "Waits for a place"],
   ])("%s", (_, given, line) => {
     const found = entryOfSession(given, undefined, titleOf);
     expect([found.state, found.line, groupOf(found, NOW), moves(found), fits(found, "is:queued"), fits(found, "is:working")]).toEqual(["queued", line, "work", true, true, false]);
@@ -35,6 +35,12 @@ describe("a turn that waits for a place", () => {
     expect(entryOfJob(running, [step("t1", { queued: true }), step("t2")])).toMatchObject({ state: "work", line: "Working on b" });
     expect(entryOfJob(running, []).state).toBe("work");
     expect(entryOfJob({ ...running, status: "failed" }, [step("t1", { queued: true })]).state).toBe("failed");
+  });
+
+  test("stands below what works, in the order of the queue", () => {
+    const at = (key: string, state: State, time: number, since: number): Entry => ({ ...entry(), key, state, time, since });
+    const all = [at("third", "queued", 9, 3), at("older", "work", 1, 1), at("second", "queued", 8, 2), at("newer", "work", 5, 1)];
+    expect(grouped(all, NOW).get("work")!.map(({ key }) => key)).toEqual(["newer", "older", "second", "third"]);
   });
 
   test("has a mark of its own with a word", () => {

@@ -104,7 +104,7 @@ export const ofTask = ({ session }: Row) => (session.by ?? "").startsWith("task:
 /** What a turn that waits for a place says. */
 export function queuedLine({ after }: Row, titleOf: TitleOf): string {
   const title = after && titleOf(after);
-  return title ? `Starts after ${title}` : "Starts when another one is done";
+  return title ? `Starts after ${title}` : "Waits for a place";
 }
 
 export type TitleOf = (id: string) => string | undefined;
@@ -203,13 +203,13 @@ export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> =
   return (entry.state === "interrupted" || entry.state === "failed") && day !== "older" ? "stopped" : day;
 }
 
-/** In the order of the list: what waits longest first, elsewhere the newest. */
+/** In the order of the list: what waits longest first, elsewhere the newest; who waits for a place comes after those who have one, in turn. */
 export function grouped(entries: Entry[], now: number, pinned?: ReadonlySet<string>): Map<Group, Entry[]> {
   const found = new Map<Group, Entry[]>(GROUPS.map(([group]) => [group, []]));
   for (const entry of entries) found.get(groupOf(entry, now, pinned))?.push(entry);
   for (const [group, list] of found) {
     if (group === "need") list.sort((one, other) => (one.since ?? one.time) - (other.since ?? other.time));
-    else list.sort((one, other) => other.time - one.time);
+    else list.sort((one, other) => Number(one.state === "queued") - Number(other.state === "queued") || (one.state === "queued" ? (one.since ?? 0) - (other.since ?? 0) : other.time - one.time));
   }
   return found;
 }

@@ -213,7 +213,7 @@ export class SessionView {
     const title = now.title || "New session";
     this.title.textContent = title;
     this.title.title = title;
-    const [look, word] = now.closed ? ["closed", "Closed"] : now.archived && !active(now) ? ["archived", "Archived"] : interrupted ? ["interrupted", "Interrupted"] : asks ? ["waiting", WORDS.waiting] : ([status, WORDS[status]] as const);
+    const [look, word] = now.closed ? ["closed", "Closed"] : now.archived && !active(now) ? ["archived", "Archived"] : interrupted ? ["interrupted", "Interrupted"] : asks ? ["waiting", WORDS.waiting] : status === "running" && this.frame.feed.rows.get(this.id)?.queued ? ["queued", "Queued"] : ([status, WORDS[status]] as const);
     if (this.status.textContent !== word) this.status.textContent = word;
     this.status.className = `status ${look}`;
     this.status.hidden = word === "";
