@@ -54,7 +54,7 @@ async def begin(host: Host, title: str) -> Session:
 
 
 def rows(board: Board, host: Host, caller: Caller = OWNER) -> dict[str, BoardRow]:
-    return {row.session.title: row for row in board.rows(View(host, caller), 50)[0]}
+    return {row.session.title: row for row in board.page(View(host, caller), 50).rows}
 
 
 async def test_a_queue_names_whom_each_starts_after(open_host: HostOpener, agent: Places) -> None:

@@ -16,6 +16,7 @@ export class Sequel {
 
   private next: ReturnType<typeof setTimeout> | undefined;
   private looks = 0;
+  private waits = false;
 
   constructor(
     private readonly jobName: string,
@@ -27,6 +28,8 @@ export class Sequel {
 
   /** What the page says about the job decides what can be done with it. */
   show(status: string): void {
+    // What is told of a running job may be old, after a reconnect all of it: whether it waits only the host says.
+    if (status === "RUNNING" && this.waits) return;
     if (status !== "RUNNING") this.forget();
     this.offer(status === "FAILED" || status === "CANCELED" ? ENDED : "", true);
   }
@@ -41,7 +44,8 @@ export class Sequel {
     const found = await this.ask();
     if (mine !== this.looks || !found) return;
     const { status, reason } = found;
-    if (status === "waiting") this.offer(`This job waits for you. ${reason ?? ""}`, false);
+    this.waits = status === "waiting";
+    if (this.waits) this.offer(`This job waits for you. ${reason ?? ""}`, false);
     if (status === "running") this.offer("", false);
     if (status === "waiting" || status === "running" || status === "unknown") this.next = setTimeout(() => void this.look(), LOOK_MS);
   }
@@ -75,6 +79,7 @@ export class Sequel {
     this.forget();
     try {
       const { job } = await begin(this.jobId);
+      this.waits = false;
       this.offer("", false);
       if (job === this.jobId) void this.look();
       else window.location.assign(trackingAddress(this.jobName, job));

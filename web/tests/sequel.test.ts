@@ -44,6 +44,15 @@ test("one that somebody else has resumed waits no more", async () => {
   expect(text()).toBe("");
 });
 
+test("what is told again after a reconnect does not take the offer away, the end does", async () => {
+  says("waiting");
+  await sequel.look();
+  sequel.show("RUNNING");
+  expect(text()).toBe("This job waits for you. ");
+  sequel.show("SUCCEEDED");
+  expect(text()).toBe("");
+});
+
 test.each([
   ["succeeded", 1],
   ["failed", 1],
