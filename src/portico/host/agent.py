@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 SignInState = Literal["required", "expired", "given"]
-
-QUEUED = "Waiting for a free agent"
-STARTED = "The agent starts now."
+QUEUED, STARTED = "Waiting for a free agent", "The agent starts now."
 
 
 class Model(Struct, frozen=True, omit_defaults=True):
@@ -104,8 +102,7 @@ class Opening(Struct):
     off: frozenset[str] = frozenset()
     """The ids of the customizations that a person switched off here."""
     tell: Callable[[str], None] = lambda text: None
-    """Shows a notice in the turn that waits for this conversation. `QUEUED` begins one about waiting for a place, and
-    `STARTED` ends that."""
+    """Shows a notice in the turn that waits for this conversation: `QUEUED` for a place, until `STARTED`."""
     model_config: Json = field(default_factory=dict)
     """What was chosen with the model; see `Model.config`."""
     client: str = ""
