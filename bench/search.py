@@ -12,7 +12,7 @@ from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
 from portico.compose import build_host
 from portico.events import Message as Sent
-from portico.events import PartEnded, TurnStarted
+from portico.events import PartEnded, SessionStarted, TurnEnded, TurnStarted
 from portico.log.sqlite import SqliteLog
 from portico.queries.search import Search
 
@@ -31,14 +31,8 @@ def measure() -> list[Row]:
 
 async def _measure(folder: Path) -> list[Row]:
     log = await SqliteLog.open(folder / "log.db")
+    await _fill(log, str(folder))
     host = await build_host(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
-    for number in range(SESSIONS):
-        session = await host.start(by="bench", cwd=str(folder), title="bench")
-        for turn in range(TURNS):
-            text = f"{(TEXT * 4)[number % 90 :]} n{number}x{turn}x"
-            log.post(session.channel, TurnStarted(turn=f"x{turn}", message=Sent(text[:100]), by="bench"))
-            log.post(session.channel, PartEnded(turn=f"x{turn}", part="p", text=text))
-        await log.flush()
     indexed, reading = Search(host, folder / "search.db"), Search(host)
     started = time.process_time()
     await indexed.catch_up()
@@ -64,6 +58,20 @@ async def _measure(folder: Path) -> list[Row]:
             verdict("200 µs", building / SESSIONS / TURNS / 2 <= 200e-6),
         ),
     ]
+
+
+async def _fill(log: SqliteLog, folder: str) -> None:
+    """Before there is a host: it would begin each of the turns."""
+    for number in range(SESSIONS):
+        ident = f"session-{number}"
+        started = SessionStarted(session=ident, agent="scripted", model="m", cwd=folder, by="bench", title="bench")
+        log.post(f"session/{ident}", started)
+        for turn in range(TURNS):
+            text = f"{(TEXT * 4)[number % 90 :]} n{number}x{turn}x"
+            log.post(f"session/{ident}", TurnStarted(turn=f"x{turn}", message=Sent(text[:100]), by="bench"))
+            log.post(f"session/{ident}", PartEnded(turn=f"x{turn}", part="p", text=text))
+            log.post(f"session/{ident}", TurnEnded(turn=f"x{turn}", outcome="completed"))
+        await log.flush()
 
 
 async def _time(search: Search, wanted: str) -> float:

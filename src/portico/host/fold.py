@@ -165,7 +165,8 @@ def _copied(state: SessionState, event: e.HistoryCopied, record: Record) -> None
     turns = msgspec.convert(event.turns, list[TurnState])
     state.turns.extend(turns)
     for turn in turns:
-        _count(state, turn.id, *(part.id for part in turn.parts))
+        for each in (turn, *turn.parts):
+            _count(state, each.id)
 
 
 def _begin(state: SessionState, record: Record) -> None:
@@ -254,7 +255,8 @@ def _part_ended(state: SessionState, event: e.PartEnded, record: Record) -> None
     part = _find(state, event.turn, event.part, TextPart)
     if part is not None:
         part.text, part.done = event.text, True
-        part.started, part.took = 0, _took(part.started, record)
+        if part.started:
+            part.started, part.took = 0, _took(part.started, record)
     if event.replaces and (turn := state.turn(event.turn)) is not None:
         turn.corrections[record.pos] = len(turn.parts)
 
@@ -474,12 +476,11 @@ def find_approval(state: SessionState, ident: str) -> tuple[CallPart, Approval] 
     return None
 
 
-def _count(state: SessionState, *idents: str) -> None:
+def _count(state: SessionState, ident: str) -> None:
     """Remembers the highest number of our own ids; ids that clients or agents chose do not count."""
-    for ident in idents:
-        number = ident[ident.rfind(".") + 2 :]  # `p12`, `session-1.a4`
-        if number.isdecimal() and len(number) < 16:
-            state.ids = max(state.ids, int(number))
+    number = ident[ident.rfind(".") + 2 :]  # `p12`, `session-1.a4`
+    if number.isdecimal() and len(number) < 16 and (count := int(number)) > state.ids:
+        state.ids = count
 
 
 _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {

@@ -160,7 +160,10 @@ class TurnState(Struct, omit_defaults=True):
 
     def part(self, ident: str) -> Part | None:
         """Newest first: what changes is nearly always the last one."""
-        return next((part for part in reversed(self.parts) if part.id == ident), None)
+        for part in reversed(self.parts):  # a loop: no generator for each event
+            if part.id == ident:
+                return part
+        return None
 
     @property
     def resumable(self) -> bool:
@@ -242,7 +245,8 @@ class SessionState(Struct, omit_defaults=True):
 
     @property
     def active(self) -> TurnState | None:
-        return self.turns[-1] if self.turns and self.turns[-1].outcome is None else None
+        turns = self.turns
+        return last if turns and (last := turns[-1]).outcome is None else None
 
     @property
     def last_outcome(self) -> Outcome | None:

@@ -8,7 +8,7 @@ import hashlib
 import logging
 import sqlite3
 import threading
-from itertools import pairwise
+from operator import lt
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -85,9 +85,10 @@ class Reader:
         args = (self._ids.get(channel), after, upto, limit)
         try:
             records = self._records(chosen.format(""), args, size)
-            if any(one.pos >= other.pos for one, other in pairwise(records)):  # the index lies; the events are whole
+            places = [record.pos for record in records]
+            if not all(map(lt, places, places[1:])):  # the index lies; the events are whole
                 records = self._records(chosen.format("NOT INDEXED"), args, size)
-            return self._told(records)
+            return records
         except LogDamaged:
             return self._told(self._one_by_one(channel, after, upto, limit))
 
@@ -95,7 +96,7 @@ class Reader:
         self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int = 0
     ) -> list[Record]:
         try:
-            return self._told(self._read_all(channels, after, upto, limit, whole, size))
+            return self._read_all(channels, after, upto, limit, whole, size)
         except LogDamaged:
             return self._told(self._all_one_by_one(channels, after, upto, limit, whole))
 
@@ -118,20 +119,22 @@ class Reader:
     def _records(self, chosen: str, args: tuple[object, ...], most: int = 0) -> list[Record]:
         """Rows up to the byte bound (`most`); whoever wants more asks again behind the last one."""
         records: list[Record] = []
-        size, names, salt = 0, self._names, self._salt
+        size, odd, of, name, seed = 0, False, -1, None, 0
         most = most or limits.READ_BYTES
         try:
             rows = self._reading().execute(f"SELECT {_COLUMNS} {chosen} LIMIT ?", args)
             for seq, channel, pos, time, data, checksum in rows:
                 try:
+                    if channel != of:
+                        of, name, seed = channel, self._names.get(channel), self._salt ^ channel << 20
                     # `event_sum`, without the call: every read there is goes through here
-                    seed = (salt ^ seq * 31 ^ pos * 8191 ^ channel << 20 ^ time) & 0xFFFFFFFF
-                    right = checksum == crc32(data, seed)
+                    right = checksum == crc32(data, seed ^ seq * 31 ^ pos * 8191 ^ time)
                 except TypeError:  # a damaged row may even have other types
                     raise sqlite3.DatabaseError("malformed row") from None
-                if right and channel in names:
-                    records.append(Record(seq, names[channel], pos, time, data))
+                if right and name is not None:
+                    records.append(Record(seq, name, pos, time, data))
                 else:
+                    odd = True
                     records.append(self._record((seq, channel, pos, time, data, checksum)))
                 size += len(data)
                 if size > most:
@@ -139,7 +142,7 @@ class Reader:
             rows.close()
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
-        return records
+        return self._told(records) if odd else records
 
     def _record(self, row: tuple[int, int, int, int, bytes, int | None]) -> Record:
         seq, channel, pos, time, data, checksum = row
