@@ -26,7 +26,7 @@ class StartSession(Command, frozen=True, tag="session.start"):
     about = "host"
     http = Http("POST", "/v1/sessions", 201)
     errors = ("not_found", *_AGENT, "quota_exceeded")
-    private = frozenset({"folders", "uri", "parent", "origin", "model_config", "draft"})
+    private = frozenset({"folders", "uri", "parent", "origin", "model_config", "draft", "data"})
 
     agent: str | None = None
     """The first one that is ready, when none is named."""
@@ -46,6 +46,8 @@ class StartSession(Command, frozen=True, tag="session.start"):
     model_config: Json = {}
     draft: bool = False
     """It is not listed before its first message, and goes when its client leaves without one."""
+    data: dict[str, Json] = {}
+    """What clients share through it from the beginning, by its key; see `client.share`."""
     place: str = ""
     """Of several hosts: the place or a label of the one that is to run it; its folder's place, when none is named."""
 

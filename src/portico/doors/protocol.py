@@ -6,7 +6,7 @@ connections; and an answer that is never read. A request that comes in one piece
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import (
@@ -21,9 +21,6 @@ from portico import limits
 from portico.cache import Cache
 from portico.doors.light_event import LightEvent
 
-if TYPE_CHECKING:
-    from uvicorn._types import ASGISendEvent
-
 Stage = Literal["silent", "head", "body"]
 """What the connection waits for: the first byte, the rest of a head, the rest of a body."""
 
@@ -36,17 +33,26 @@ _CHANGING = (b"content-length", b"x-request-id", b"etag")
 
 
 class QuickCycle(RequestResponseCycle):
-    """Writes the heads of answers whose length is known; all others are uvicorn's."""
+    """Writes answers whose length is known, the head and the body in one piece; all others are uvicorn's."""
 
-    async def send(self, message: "ASGISendEvent") -> None:
+    _held: bytes = b""
+    """A head that waits for its body: two writes would be two packets, and two system calls."""
+
+    async def send(self, message: Any) -> None:
         if not self.response_started and not self.flow.write_paused and not self.disconnected:
-            head = self._head(message)
-            if head is not None:
-                self.transport.write(head)
+            self._held = self._head(message) or b""
+            if self._held:
                 return
         elif self.chunked_encoding and type(body := message.get("body")) is memoryview:
             await self._send_piece(body)
             return
+        held, self._held = self._held, b""
+        if held and self._is_whole(message):
+            self.transport.writelines((held, message["body"]))  # no copy: many may share the body
+            self._complete()
+            return
+        if held:
+            self.transport.write(held)
         await super().send(message)
 
     async def _send_piece(self, body: memoryview) -> None:
@@ -56,6 +62,18 @@ class QuickCycle(RequestResponseCycle):
             await self.flow.drain()
         if not self.disconnected:
             self.transport.writelines((b"%x\r\n" % len(body), body, b"\r\n"))
+
+    def _is_whole(self, message: Any) -> bool:
+        length, method = len(message.get("body", b"")), self.scope["method"]
+        return not message.get("more_body") and length == self.expected_content_length > 0 and method != "HEAD"
+
+    def _complete(self) -> None:
+        """As uvicorn does it after the last piece."""
+        self.expected_content_length, self.response_complete = 0, True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
 
     def _head(self, message: Any) -> bytes | None:
         if message["type"] != "http.response.start" or self.access_log:

@@ -65,6 +65,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         may_approve=above.may("approve"),
         draft=command.draft,
         owner=host.ownership.owner_for(caller),
+        data=command.data,
     )
     return session.summary
 

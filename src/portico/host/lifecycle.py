@@ -50,11 +50,13 @@ class Lifecycle:
         may_approve: bool = True,
         draft: bool = False,
         owner: str = "",
+        data: dict[str, Json] | None = None,
     ) -> Session:
         """A new session. Without an agent the default one; without a model its first; without a folder
         the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
         `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
-        for it. Settings that loosen approval are refused to who may not approve, and audited."""
+        for it. Settings that loosen approval are refused to who may not approve, and audited. `data` is what clients
+        share through it from the beginning."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self._host.agents:
             model = model or ""
@@ -98,11 +100,11 @@ class Lifecycle:
             draft=draft,
             owner=owner if parent is None else "",
         )
+        shared = [e.ClientKept(key=key, value=value, by=by) for key, value in (data or {}).items()]
         try:
             session = await self._host.catalogue.reserve(ident, uri)
-            await asyncio.shield(
-                self._host.own(self._begin(session, started, found, *_copied(history or [])), f"start {ident}")
-            )
+            beginning = self._begin(session, started, found, *_copied(history or []), *shared)
+            await asyncio.shield(self._host.own(beginning, f"start {ident}"))
         except PorticoError:
             if isinstance(worktree, c.Isolation):
                 await self._host.worktrees.release(tree)

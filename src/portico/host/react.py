@@ -50,7 +50,8 @@ def _question_answered(session: "Session", event: e.QuestionAnswered) -> None:
 
 
 def _closed(session: "Session", event: e.SessionClosed) -> None:
-    session.effect(session.runner.release(), "release")
+    if session.runner.opened:
+        session.effect(session.runner.release(), "release")
 
 
 def _truncated(session: "Session", event: e.SessionTruncated) -> None:

@@ -31,8 +31,9 @@ _ARGUMENT: Json = {
 _LINE = re.compile(rf"^[ \t]*@({'|'.join(JOB_TOOLS)})\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 
 
-LENT = "jobs/tools"
-"""Kept with a session that is not a task's own, and has the tools all the same."""
+_LENT = "jobs/tools"
+LENT: dict[str, Json] = {_LENT: {}}
+"""Shared data of a session that is not a task's own, and has the tools all the same."""
 
 
 def job_tools() -> dict[str, Tool]:
@@ -41,13 +42,13 @@ def job_tools() -> dict[str, Tool]:
 
 def _offered(state: SessionState) -> bool:
     """Only in sessions of tasks: anywhere else they cost tokens and confuse the model."""
-    return state.by.startswith("task:") or LENT in state.client_data
+    return state.by.startswith("task:") or _LENT in state.client_data
 
 
 async def lend_tools(session: Session, by: str) -> None:
     """For a session that somebody else began and a task borrows, now or later."""
     if not _offered(session.state):
-        await session.keep(LENT, {}, by=by)
+        await session.keep(_LENT, {}, by=by)
         session.runner.refresh()
 
 

@@ -12,7 +12,7 @@ from portico.errors import NotFound, SessionIsClosed
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.jobs.choice import choose, offered
-from portico.jobs.tools import lend_tools
+from portico.jobs.tools import LENT
 
 NOT_FOUND = {"error": "SessionNotFound"}
 
@@ -58,9 +58,8 @@ class Sessions:
         if isinstance(folder, FolderError):
             return {"error": folder.value}
         cwd = str(folder) if folder is not None else None
-        command = StartSession(agent=agent, model=model, cwd=cwd)
+        command = StartSession(agent=agent, model=model, cwd=cwd, data=LENT)  # in this API every session has the tools
         started: Summary = await self._host.do(command, caller(request))
-        await lend_tools(await self._host.get(started.id), caller(request).by)  # in this API every session has them
         return SessionStartedReply(started.id)
 
     async def stop(self, request: Request) -> Any:
