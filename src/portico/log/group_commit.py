@@ -8,7 +8,7 @@ hole.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from portico import faults, limits
@@ -20,7 +20,7 @@ from portico.log.listeners import Listeners
 from portico.log.log import CommitListener, FailureListener
 from portico.log.notes import KeyValue, Notes
 from portico.log.page import Page
-from portico.log.pending import Pending
+from portico.log.pending import Pending, Waiter
 
 SIZES = 1_000
 """Channels whose size is known without counting."""
@@ -33,6 +33,10 @@ class CommittedBatch(NamedTuple):
 
     records: Page
     heads: dict[Channel, int]
+
+
+Done = Callable[[CommittedBatch | None, BaseException | None], None]
+"""Takes a batch when it is durable, or why it is not."""
 
 
 class GroupCommit(ABC):
@@ -66,8 +70,9 @@ class GroupCommit(ABC):
         self.commits = 0
 
     @abstractmethod
-    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[CommittedBatch]":
-        """Numbers and writes a batch. It fails with `LogUnavailable`, and then nothing of it is durable."""
+    def _write(self, taken: list[Pending], values: list[KeyValue], done: "Done") -> None:
+        """Numbers and writes a batch, then calls `done`. It fails with `LogUnavailable`, and then nothing of it is
+        durable."""
 
     @abstractmethod
     def _probe(self) -> "asyncio.Future[None]":
@@ -104,28 +109,16 @@ class GroupCommit(ABC):
             raise BadRequest("append needs at least one event.")
         self.check_open()
         group = [Pending(channel, event) for channel, event in events]  # refuses before anything is taken in
-        waiter: asyncio.Future[int] = self._loop.create_future()
-        group[-1].waiter = waiter
+        waiter = group[-1].waiter = Waiter(loop=self._loop)
         for pending in group:
             pending.more = pending is not group[-1]
             self._add(pending)
         faults.reach("before-append")
         self._urgent = True
         self._kick()
-        seq = await self._decided(waiter)
+        seq = await waiter
         faults.reach("after-append")
         return seq
-
-    @staticmethod
-    async def _decided(waiter: "asyncio.Future[int]") -> int:
-        """A cancelled caller's events are written all the same. It may hold a lock over what it checked, so it is let
-        go only when the commit is decided."""
-        try:
-            return await asyncio.shield(waiter)
-        except asyncio.CancelledError:
-            await asyncio.wait({waiter})
-            waiter.exception()
-            raise
 
     def post(self, channel: Channel, event: Event) -> None:
         self.check_open()
@@ -201,19 +194,19 @@ class GroupCommit(ABC):
         self._urgent = bool(self._pending)
         self._last.clear()
         self._busy = True
-        done = self._write(taken, self._notes.take(settles))
-        done.add_done_callback(lambda future: self._finish(future, taken, settles))
+        self._write(taken, self._notes.take(settles), lambda batch, error: self._finish(batch, error, taken, settles))
 
-    def _finish(self, future: "asyncio.Future[CommittedBatch]", taken: list[Pending], settles: int) -> None:
+    def _finish(
+        self, batch: CommittedBatch | None, error: BaseException | None, taken: list[Pending], settles: int
+    ) -> None:
         self._busy = False
         if any(each.waiter is None and not each.more for each in taken):  # the first delta behind an append is not late
             self._posted_at = self._loop.time()
-        error = future.exception()
-        self._notes.written(failed=error is not None)
-        if error is not None:
+        self._notes.written(failed=batch is None)
+        if batch is None:
             self._fail(error if isinstance(error, LogUnavailable) else LogUnavailable(str(error)), taken)
             return
-        records, heads = future.result()
+        records, heads = batch
         self.commits += 1
         self._settled = settles
         self._pending_bytes -= sum(pending.size for pending in taken)

@@ -11,6 +11,14 @@ from portico.errors import BadRequest, TooLarge
 from portico.events import Channel, Delta, Event, RunReserved, RunSettled, TerminalShown, encode
 
 
+class Waiter(asyncio.Future[int]):
+    """What an append waits for. The events of a cancelled caller are written all the same. It may hold a lock over what
+    it checked, so it is let go only when the commit is decided."""
+
+    def cancel(self, msg: Any = None) -> bool:
+        return False
+
+
 class Pending(Struct, eq=False, gc=False):
     """One event that waits for its commit; a delta collects the texts that join it."""
 
@@ -18,7 +26,7 @@ class Pending(Struct, eq=False, gc=False):
     event: Event
     size: int = 0
     ticket: int = 0
-    waiter: asyncio.Future[int] | None = None
+    waiter: Waiter | None = None
     more: bool = False
     """The same append has more events: they must not be parted by the end of a batch."""
     _data: bytes | None = None

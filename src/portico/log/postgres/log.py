@@ -17,7 +17,7 @@ import asyncpg
 from portico import faults, limits
 from portico.errors import LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST, Channel, Event, Record
-from portico.log.group_commit import PROBE_SECONDS, CommittedBatch
+from portico.log.group_commit import PROBE_SECONDS, CommittedBatch, Done
 from portico.log.identity import Identity
 from portico.log.log import DiskUse, NotOwner
 from portico.log.notes import KeyValue
@@ -161,8 +161,12 @@ class PostgresLog(StoredLog):
         if channel.startswith(self.opening.owned) and self.head(channel) and not self.owns(channel):
             raise NotOwner(channel)
 
-    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[CommittedBatch]":
-        return self._loop.create_task(self._commit_batch(taken, values), name="log commit")
+    def _write(self, taken: list[Pending], values: list[KeyValue], done: Done) -> None:
+        def tell(task: "asyncio.Task[CommittedBatch]") -> None:
+            error = task.exception()
+            done(None if error is not None else task.result(), error)
+
+        self._loop.create_task(self._commit_batch(taken, values), name="log commit").add_done_callback(tell)
 
     async def _commit_batch(self, taken: list[Pending], values: list[KeyValue]) -> CommittedBatch:
         wholes = [pending.whole() for pending in taken]

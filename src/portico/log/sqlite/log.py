@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from portico import limits
 from portico.errors import LogUnavailable
 from portico.events import Channel, Record
-from portico.log.group_commit import CommittedBatch
+from portico.log.group_commit import CommittedBatch, Done
 from portico.log.log import DiskUse
 from portico.log.notes import KeyValue
 from portico.log.page import Page
@@ -116,12 +116,12 @@ class SqliteLog(StoredLog):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[CommittedBatch]":
+    def _write(self, taken: list[Pending], values: list[KeyValue], done: Done) -> None:
         heads: dict[Channel, int] = {}
         records = self._number(taken, heads)
         rows = [EventRow(r.seq, r.channel, r.pos, r.time, compactable_part(r.event), r.data) for r in records]
         committed = CommittedBatch(records, heads)
-        return self._threads.writer.run(self._put, Batch(rows, heads, values), committed)
+        self._threads.writer.call(done, self._put, Batch(rows, heads, values), committed)
 
     def _put(self, batch: Batch, committed: CommittedBatch) -> CommittedBatch:
         self._database.write(batch)

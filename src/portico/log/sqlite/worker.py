@@ -8,40 +8,46 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Done = Callable[[Any, BaseException | None], None]
+"""Is called in the loop, with what a function returned or raised."""
 
 
 class Workers:
     def __init__(self, count: int, name: str) -> None:
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[tuple[asyncio.Future[Any], Callable[..., Any], tuple[object, ...]] | None]
-        self._queue = SimpleQueue()
+        self._queue: SimpleQueue[tuple[Done, Callable[..., Any], tuple[object, ...]] | None] = SimpleQueue()
         self._closed = False
         self._threads = [threading.Thread(target=self._work, name=f"{name}_{n}", daemon=True) for n in range(count)]
         for each in self._threads:
             each.start()
 
     def run(self, function: Callable[..., T], *args: object) -> "asyncio.Future[T]":
+        future: asyncio.Future[T] = self._loop.create_future()
+        self.call(partial(_settle, future), function, *args)
+        return future
+
+    def call(self, done: Done, function: Callable[..., Any], *args: object) -> None:
+        """The same without a future, which would tell its news one round of the loop later."""
         if self._closed:
             raise RuntimeError("These threads have ended.")
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put((future, function, args))
-        return future
+        self._queue.put((done, function, args))
 
     def _work(self) -> None:
         while (task := self._queue.get()) is not None:
-            future, function, args = task
+            done, function, args = task
             result, failure = None, None
             try:
                 result = function(*args)
             except BaseException as error:  # noqa: BLE001 - whoever waits gets it
                 failure = error
             with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
-                self._loop.call_soon_threadsafe(_settle, future, result, failure)
-            del task, future, result, failure  # not until the next one comes
+                self._loop.call_soon_threadsafe(done, result, failure)
+            del task, done, args, result, failure  # not until the next one comes
 
     def shutdown(self) -> None:
         """Waits for all that was handed in."""
