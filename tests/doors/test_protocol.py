@@ -7,11 +7,15 @@ import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvicorn
 import websockets
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from portico import limits
+from portico.doors.protocol import BoundedHttp
 from portico.events import PartDelta
 from tests.doors import sharing
 from tests.doors.standing import Standing, read_events, standing
@@ -113,6 +117,79 @@ async def test_streams_and_sockets_have_no_time_limit(shared: Standing) -> None:
         await shared.say(ident, "[[say:still there]]")
         assert (await read_events(stream, 1))[0][0] == 1
         await (await socket.ping())
+
+
+START = "http.response.start"
+BODY = "http.response.body"
+
+
+def _length(size: int) -> list[tuple[bytes, bytes]]:
+    return [(b"content-type", b"text/plain"), (b"content-length", b"%d" % size)]
+
+
+HEAD = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n"
+CLOSE = b"connection: close\r\n\r\n"
+ANSWERS: dict[str, tuple[str, list[dict[str, Any]], bytes]] = {
+    "in one piece": ("GET", [{"body": b"hello"}], HEAD % (b"200 OK", 5) + CLOSE + b"hello"),
+    "in two": ("GET", [{"body": b"he", "more_body": True}, {"body": b"llo"}], HEAD % (b"200 OK", 5) + CLOSE + b"hello"),
+    "the end by itself": (
+        "GET",
+        [{"body": b"hello", "more_body": True}, {}],
+        HEAD % (b"200 OK", 5) + CLOSE + b"hello",
+    ),
+    "only the head": ("HEAD", [{"body": b"hello"}], HEAD % (b"200 OK", 5) + CLOSE),
+    "nothing": ("GET", [{"body": b""}], HEAD % (b"200 OK", 0) + CLOSE),
+    "too little": ("GET", [{"body": b"hell"}], HEAD % (b"200 OK", 5) + CLOSE + b"hell"),
+    "too much": ("GET", [{"body": b"hello!"}], HEAD % (b"200 OK", 5) + CLOSE),
+}
+"""The method, what the application sends behind a head, and what is on the wire then."""
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+async def test_an_answer_is_on_the_wire_as_the_application_gave_it(what: str) -> None:
+    """Its head waits for the first piece of the body; both are one write where that is all of it."""
+    method, pieces, wire = ANSWERS[what]
+    size = int(wire.partition(b"content-length: ")[2].partition(b"\r")[0])
+
+    taken: list[dict[str, Any]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": START, "status": 200, "headers": _length(size)})
+        for piece in pieces:
+            await send({"type": BODY, **piece})
+            taken.append(piece)
+
+    assert await _ask(app, f"{method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()) == wire
+    assert taken == ([] if what.startswith("too") else pieces)
+
+
+async def test_a_connection_goes_on_behind_an_answer_in_one_piece() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": START, "status": 200, "headers": _length(1)})
+        await send({"type": BODY, "body": scope["path"][1:].encode()})
+
+    asked = b"".join(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(3))
+    last = b"GET /3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    head = HEAD % (b"200 OK", 1)
+    said = b"".join(head + b"\r\n%d" % number for number in range(3)) + head + CLOSE + b"3"
+    assert await _ask(app, asked + last) == said
+
+
+async def _ask(app: ASGIApp, request: bytes) -> bytes:
+    """All that a server with only this application says before it closes the connection."""
+    config = uvicorn.Config(
+        app, http=BoundedHttp, lifespan="off", log_config=None, access_log=False, date_header=False, server_header=False
+    )
+    config.load()
+    state = uvicorn.Server(config).server_state
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: BoundedHttp(config, state, {}), "127.0.0.1", 0)
+    async with server, asyncio.timeout(60):
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(request)
+        said = await reader.read()
+        writer.close()
+    return said
 
 
 async def test_an_idle_connection_is_closed_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,15 @@ async def test_the_small_ones(door: Portal, tmp_path: Path) -> None:
     assert models[0] == {"name": "GPT-5 mini", "id": "gpt-5-mini", "multiplier": 0}
 
 
+async def test_a_session_begins_in_one_commit_with_the_tools_of_jobs(door: Portal, tmp_path: Path) -> None:
+    """The tools were lent by a second commit: a start cost twice what it should."""
+    commits: list[int] = []
+    door.host.log.on_commit(lambda records: commits.append(len(records)))
+    session = await door.host.get(await door.session(tmp_path))
+    assert len(commits) == 1
+    assert "job_boolean_true" in [spec.name for spec in session.tools.specs()]
+
+
 def test_the_root_is_where_git_is(tmp_path: Path) -> None:
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "a/.git").mkdir()

@@ -129,11 +129,11 @@ class Database(Reader):
             self._mark.put(batch.rows[-1].seq)
 
     def _put_rows(self, rows: list[EventRow], heads: dict[Channel, int]) -> None:
-        ids = self._ids
+        ids, salt = self._ids, self._salt
         self._db.executemany(
             "INSERT INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                (seq, ids[name], pos, time, delta, data, event_sum(self._salt, seq, ids[name], pos, time, data))
+                (seq, (of := ids[name]), pos, time, delta, data, event_sum(salt, seq, of, pos, time, data))
                 for seq, name, pos, time, delta, data in rows
             ],
         )
@@ -142,9 +142,9 @@ class Database(Reader):
         self._db.executemany(
             "UPDATE channels SET pos = ?, sum = ? WHERE id = ?", [*lines, (last, channel_sum(0, "", last), 0)]
         )
-        for row in rows:
-            if row.delta is None and b'"blob":"' in row.data:
-                users = [(digest, ids[row.channel]) for digest in schema.blobs_in(row.data)]
+        for _, name, _, _, delta, data in rows:
+            if delta is None and b'"blob":"' in data:
+                users = [(digest, ids[name]) for digest in schema.blobs_in(data)]
                 self._db.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", users)
 
     def check(self) -> None:
