@@ -22,11 +22,12 @@ from portico.errors import (
     TurnInProgress,
 )
 from portico.events import Message, Record
+from portico.host.closing import closing
 from portico.host.command_turn import command_line
 from portico.host.decide import decide
 from portico.host.decide.decision import Context, Outcome
 from portico.host.decide.turn import go_on
-from portico.host.fold import closing, fold
+from portico.host.fold import fold
 from portico.host.state import SessionState
 
 S = "s"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from portico import events as e
 from portico.events import Event, Message, Record, decode, encode
-from portico.host.fold import closing, fold
+from portico.host.closing import closing
+from portico.host.fold import fold
 from portico.host.state import SessionState, summarise
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

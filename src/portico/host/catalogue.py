@@ -13,7 +13,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, LogUnavailable, RateLimited
 from portico.events import HOST, ErrorInfo, Record, number_of
-from portico.host.fold import closing
+from portico.host.closing import closing
 from portico.host.session import SUMMARY, Session
 from portico.host.state import SessionState, Summary
 

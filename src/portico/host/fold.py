@@ -7,19 +7,19 @@ not fit (an unknown turn, a second answer) changes nothing.
 
 import os
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
 
 from portico import events as e
 from portico import limits
-from portico.events import ErrorInfo, Json, Outcome, Record
+from portico.events import Json, Record
 from portico.host.state import (
     Approval,
     CallPart,
     ClientState,
     Flag,
-    Part,
     PendingState,
     QuestionPart,
     SessionState,
@@ -30,9 +30,10 @@ from portico.host.state import (
     chat_flag,
     waiting,
 )
-from portico.host.tool import cut, grow
+from portico.host.tool import grow
 
 P = TypeVar("P", TextPart, CallPart, QuestionPart)
+Fold = Callable[[SessionState, Any, Record], None]
 
 _QUIET = frozenset(
     {
@@ -110,24 +111,12 @@ def _folder_removed(state: SessionState, event: e.FolderRemoved, record: Record)
     state.folders = [each for each in dict.fromkeys(after) if each is not None and each != state.cwd]
 
 
-def _archived(state: SessionState, event: e.SessionArchived, record: Record) -> None:
-    _mark(state, "archived", event.archived, event.only)
-
-
-def _read(state: SessionState, event: e.SessionRead, record: Record) -> None:
-    _mark(state, "read", event.read, event.only)
-
-
 def _mark(state: SessionState, flag: Flag, value: bool, only: e.Marked | None = None) -> None:
     own = chat_flag(state, flag) if only == "session" else value
     if only != "chat":
         setattr(state, flag, value)
     others = {key: each for key, each in state.chat_flags.items() if key != flag}
     state.chat_flags = others if own is getattr(state, flag) else {**others, flag: own}
-
-
-def _chats_ordered(state: SessionState, event: e.ChatsOrdered, record: Record) -> None:
-    state.chat_order = event.order
 
 
 def _chat_moved(state: SessionState, event: e.ChatMoved, record: Record) -> None:
@@ -138,26 +127,10 @@ def _chat_moved(state: SessionState, event: e.ChatMoved, record: Record) -> None
         state.children = [*others, event.session] if state.id == event.to else others
 
 
-def _vendor(state: SessionState, event: e.SessionVendor, record: Record) -> None:
-    state.vendor = event.id
-
-
-def _closed(state: SessionState, event: e.SessionClosed, record: Record) -> None:
-    state.closed = True
-
-
-def _reopened(state: SessionState, event: e.SessionReopened, record: Record) -> None:
-    state.closed = False
-
-
 def _truncated(state: SessionState, event: e.SessionTruncated, record: Record) -> None:
-    if event.turn is None:
-        state.turns = []
-        state.history_cut = True
-        return
-    index = next((i for i, turn in enumerate(state.turns) if turn.id == event.turn), None)
-    if index is not None:
-        del state.turns[index + 1 :]
+    places = [-1] if event.turn is None else [i for i, turn in enumerate(state.turns) if turn.id == event.turn]
+    if places:
+        del state.turns[places[0] + 1 :]
         state.history_cut = True
 
 
@@ -351,28 +324,20 @@ def _tool_ended(state: SessionState, event: e.ToolEnded, record: Record) -> None
             call.input = ""  # it never became whole: its pieces may be compacted, and every reader must agree
 
 
+_ASKED = attrgetter(
+    *("approval", "kind", "title", "input", "expires", "options", "path", "command", "diff", "editable", "result")
+)
+"""What an approval takes over, in the order of its fields."""
+
+
 def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record) -> None:
     call = _find(state, event.turn, event.call, CallPart)
     if call is not None and not call.done:
-        call.approvals.append(
-            Approval(
-                event.approval,
-                event.kind,
-                event.title,
-                event.input,
-                event.expires,
-                event.options,
-                event.path,
-                event.command,
-                event.diff,
-                event.editable,
-                event.result,
-                proposed=event.meta.get("result") or {},
-                file=os.path.join(state.cwd, event.path) if event.path and event.diff else "",
-                files=event.files,
-                why=event.why,
-            )
-        )
+        approval = Approval(*_ASKED(event))
+        approval.proposed = event.meta.get("result") or {}
+        approval.file = os.path.join(state.cwd, event.path) if event.path and event.diff else ""
+        approval.files, approval.why = event.files, event.why
+        call.approvals.append(approval)
         _count(state, event.approval)
         turn = state.active
         if turn is not None:
@@ -451,10 +416,6 @@ def _queue_removed(state: SessionState, event: e.QueueRemoved, record: Record) -
     state.queue_held = state.queue_held and bool(state.queue)  # nothing waits any more, so nothing waits for a person
 
 
-def _queue_held(state: SessionState, event: e.QueueHeld, record: Record) -> None:
-    state.queue_held = event.held
-
-
 def _active(state: SessionState, turn: str) -> TurnState | None:
     active = state.active
     return active if active is not None and active.id == turn else None
@@ -483,7 +444,12 @@ def _count(state: SessionState, ident: str) -> None:
         state.ids = count
 
 
-_FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
+def _set(field: str, value: Callable[[Any], object]) -> Fold:
+    """For events that change one field."""
+    return lambda state, event, record: setattr(state, field, value(event))
+
+
+_FOLDS: dict[type[e.Event], Fold] = {
     e.SessionStarted: _started,
     e.SessionShared: lambda state, event, record: state.share(event),
     e.SessionRenamed: _renamed,
@@ -491,13 +457,13 @@ _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
     e.SessionConfigured: _configured,
     e.FolderAdded: _folder_added,
     e.FolderRemoved: _folder_removed,
-    e.SessionArchived: _archived,
-    e.SessionRead: _read,
-    e.SessionVendor: _vendor,
-    e.ChatsOrdered: _chats_ordered,
+    e.SessionArchived: lambda state, event, record: _mark(state, "archived", event.archived, event.only),
+    e.SessionRead: lambda state, event, record: _mark(state, "read", event.read, event.only),
+    e.SessionVendor: _set("vendor", attrgetter("id")),
+    e.ChatsOrdered: _set("chat_order", attrgetter("order")),
     e.ChatMoved: _chat_moved,
-    e.SessionClosed: _closed,
-    e.SessionReopened: _reopened,
+    e.SessionClosed: _set("closed", lambda _: True),
+    e.SessionReopened: _set("closed", lambda _: False),
     e.SessionTruncated: _truncated,
     e.HistoryCopied: _copied,
     e.ChildStarted: _child,
@@ -529,51 +495,5 @@ _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
     e.QueueEdited: _queue_edited,
     e.QueueReordered: _queue_reordered,
     e.QueueRemoved: _queue_removed,
-    e.QueueHeld: _queue_held,
+    e.QueueHeld: _set("queue_held", attrgetter("held")),
 }
-
-
-# -- ends ------------------------------------------------------------------------------------------------------
-
-
-def closing(state: SessionState, outcome: Outcome, by: str) -> list[e.Event]:
-    """The events that give everything still open in the active turn its one end (the turn itself excepted)."""
-    turn = state.active
-    if turn is None:
-        return []
-    return [event for part in turn.parts for event in _close(turn.id, part, outcome, by)]
-
-
-def _close(turn: str, part: Part, outcome: Outcome, by: str) -> list[e.Event]:
-    if isinstance(part, CallPart):
-        return [*_answers(turn, part, outcome, by), *_end_call(turn, part, outcome)]
-    if part.done:
-        return []
-    if isinstance(part, TextPart):
-        return [e.PartEnded(turn=turn, part=part.id, text=part.text)]
-    return [e.QuestionAnswered(turn=turn, question=part.id, response="cancel", by=by)]
-
-
-def _answers(turn: str, call: CallPart, outcome: Outcome, by: str) -> list[e.Event]:
-    """Also of a call that has ended: a cancelled agent may give up its call before anybody has answered."""
-    return [
-        e.ApprovalAnswered(turn=turn, approval=approval.id, allowed=False, by=by, reason=outcome)
-        for approval in call.approvals
-        if not approval.answered
-    ]
-
-
-def _end_call(turn: str, part: CallPart, outcome: Outcome) -> list[e.Event]:
-    if part.done:
-        return []
-    reason: Outcome = "cancelled" if outcome == "completed" else outcome
-    end = e.ToolEnded(
-        turn=turn,
-        call=part.id,
-        ok=False,
-        output=cut(part.output, part.left_out),
-        content=part.content,
-        error=ErrorInfo(reason, f"The turn ended ({outcome}) before this call did."),
-        outcome=reason,
-    )
-    return [end]

@@ -20,8 +20,9 @@ from portico import limits
 from portico.errors import Conflict, LogUnavailable, NotFound, SessionIsClosed
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
+from portico.host.closing import closing
 from portico.host.decide import turn as turns
-from portico.host.fold import closing, fold
+from portico.host.fold import fold
 from portico.host.folders import Folders
 from portico.host.question import Questions
 from portico.host.queue import Queue

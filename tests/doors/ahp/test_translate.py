@@ -13,8 +13,9 @@ from portico.doors.ahp.view import snapshots, translate
 from portico.doors.ahp.wire.actions import knows
 from portico.doors.ahp.wire.versions import Dialect
 from portico.events import ErrorInfo, Event, Message, Record
+from portico.host.closing import closing
 from portico.host.decide.approval import OPTIONS
-from portico.host.fold import closing, fold
+from portico.host.fold import fold
 from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 from portico.testing.ahp import reducer
 

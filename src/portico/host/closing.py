@@ -1,0 +1,49 @@
+"""How a turn's open parts end with it: every beginning has one end."""
+
+from portico import events as e
+from portico.events import ErrorInfo, Outcome
+from portico.host.state import CallPart, Part, SessionState, TextPart
+from portico.host.tool import cut
+
+
+def closing(state: SessionState, outcome: Outcome, by: str) -> list[e.Event]:
+    """The events that give everything still open in the active turn its one end (the turn itself excepted)."""
+    turn = state.active
+    if turn is None:
+        return []
+    return [event for part in turn.parts for event in _close(turn.id, part, outcome, by)]
+
+
+def _close(turn: str, part: Part, outcome: Outcome, by: str) -> list[e.Event]:
+    if isinstance(part, CallPart):
+        return [*_answers(turn, part, outcome, by), *_end_call(turn, part, outcome)]
+    if part.done:
+        return []
+    if isinstance(part, TextPart):
+        return [e.PartEnded(turn=turn, part=part.id, text=part.text)]
+    return [e.QuestionAnswered(turn=turn, question=part.id, response="cancel", by=by)]
+
+
+def _answers(turn: str, call: CallPart, outcome: Outcome, by: str) -> list[e.Event]:
+    """Also of a call that has ended: a cancelled agent may give up its call before anybody has answered."""
+    return [
+        e.ApprovalAnswered(turn=turn, approval=approval.id, allowed=False, by=by, reason=outcome)
+        for approval in call.approvals
+        if not approval.answered
+    ]
+
+
+def _end_call(turn: str, part: CallPart, outcome: Outcome) -> list[e.Event]:
+    if part.done:
+        return []
+    reason: Outcome = "cancelled" if outcome == "completed" else outcome
+    end = e.ToolEnded(
+        turn=turn,
+        call=part.id,
+        ok=False,
+        output=cut(part.output, part.left_out),
+        content=part.content,
+        error=ErrorInfo(reason, f"The turn ended ({outcome}) before this call did."),
+        outcome=reason,
+    )
+    return [end]
