@@ -169,12 +169,14 @@ async def test_a_command_about_what_is_not_ones_own(world: World, name: str) -> 
     [
         ("grant.add", {"agent": "scripted", "tool": "x", "allow": True, "session": "{session}"}),
         ("terminal.open", {"session": "{session}"}),
+        ("chat.move", {"session": "{own}", "to": "{session}"}),
     ],
 )
 async def test_a_command_that_names_anothers_session_besides(
     world: World, name: str, arguments: dict[str, Any]
 ) -> None:
-    said = {key: world.ids["session"] if value == "{session}" else value for key, value in arguments.items()}
+    ids = {"{session}": world.ids["session"], "{own}": await world.start("bob")}
+    said = {key: ids.get(str(value), value) for key, value in arguments.items()}
     answer = await world.clients["bob"].post("/v1/commands", json={"command": name, "arguments": said})
     assert answer.status_code == 404, answer.text
 
@@ -511,8 +513,8 @@ async def test_sharing(world: World, person: str, rights: list[str], allowed: tu
     listed = (await world.get("bob", "/v1/sessions")).json()["sessions"]
     shared = next(each for each in listed if each["id"] == session)
     assert (shared["owner"], shared["shares"]) == ("alice", {person: rights})
-    for command in ("session.delete", "session.share", "session.unshare"):
-        body: dict[str, Any] = {"session": session} | ({"person": "bob"} if command != "session.delete" else {})
+    for command in ("session.delete", "chat.move", "session.share", "session.unshare"):
+        body: dict[str, Any] = {"session": session} | ({"person": "bob"} if command.endswith("share") else {})
         answer = await world.clients["bob"].post("/v1/commands", json={"command": command, "arguments": body})
         assert answer.status_code == 403, "only who owns it"
     await world.do("alice", "session.unshare", session=session, person=person)

@@ -139,6 +139,7 @@ async def test_a_chat_becomes_a_session_of_its_own(connect: Connect, served: Ser
     assert found not in (SESSION, OTHER, A)
     added = [each["params"]["summary"] for each in client.notices if each["method"] == "root/sessionAdded"][-1]
     assert (added["resource"], added["defaultChat"]) == (found, A)
+    assert [each["resource"] for each in added["chats"]] == [A, worker]
     await told(client, {SESSION: [DEFAULT, B], found: [A, worker]})
     assert client.actions("chat/movableChanged") == [{"type": "chat/movableChanged", "movable": False}]
     await client.subscribe(found)
@@ -161,15 +162,56 @@ async def test_a_chat_becomes_a_session_of_its_own(connect: Connect, served: Ser
         assert len(again.states[A]["turns"]) == 2
 
 
-async def test_who_was_away_hears_of_a_move(connect: Connect) -> None:
-    client, away = await begin_two(connect), await connect("1.0.0", "away", SESSION, OTHER, A)
+async def test_a_fork_on_its_own_is_still_one(connect: Connect) -> None:
+    client = await begin(connect)
+    source = {"kind": "fork", "chat": DEFAULT, "turnId": "t1"}
+    await client.request("createChat", channel=SESSION, chat="ahp-chat://fork/x", source=source)
+    found = (await client.request("moveChat", channel="ahp-chat://fork/x", destination={"kind": "newSession"}))[
+        "session"
+    ]
+    await client.subscribe(found)
+    await client.subscribe("ahp-chat://fork/x")
+    assert client.states["ahp-chat://fork/x"]["origin"] == source
+    assert [each["origin"] for each in client.states[found]["chats"]] == [source]
+    items = (await client.request("listSessions", channel=client.root))["items"]
+    assert [chat["origin"] for each in items for chat in each["chats"] if each["resource"] == found] == [source]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_who_was_away_hears_of_a_move(connect: Connect, served: Served, restart: bool) -> None:
+    """Also of what the chat did before: the approval that it waited for is gone from its old session."""
+    client = await begin_two(connect)
+    await client.say(A, "a2", "write please")
+    await client.wait(lambda: client.states[SESSION].get("inputNeeded"))
+    away: WireClient = await connect("1.0.0", "away", SESSION, OTHER, A)
     await away.drop()
-    await client.say(A, "a2", "hello")
+    [needed] = client.states[SESSION]["inputNeeded"]
+    said = {
+        "turnId": "a2",
+        "toolCallId": needed["toolCall"]["toolCallId"],
+        "approved": True,
+        "confirmed": "user-action",
+    }
+    await client.act(A, "chat/toolCallConfirmed", **said)
     await client.idle(A)
     await move(client, A, session=OTHER)
+    assert [(await served.host.get(each)).state.children for each in (SESSION, OTHER)] == [
+        [(await served.host.get(B)).id],
+        [(await served.host.get(A)).id],
+    ]
+    if restart:
+        await served.restart()
+        away.url = served.url
     await away.reconnect()
-    for session in (SESSION, OTHER):
-        assert away.states[session] == (await connect("1.0.0", f"late {session}", session)).states[session]
+    async with opened(WireClient(served.url, "late", "1.0.0")) as late:
+        await late.initialize(SESSION, OTHER)
+        for session in (SESSION, OTHER):
+            assert without_status(away.states[session]) == without_status(late.states[session])
+
+
+def without_status(state: dict[str, Any]) -> dict[str, Any]:
+    """No action folds the activity of a session back to idle."""
+    return {key: value for key, value in state.items() if key != "status"}
 
 
 @pytest.mark.parametrize(

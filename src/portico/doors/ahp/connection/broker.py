@@ -357,7 +357,7 @@ class Broker:
     def _session(self, state: SessionState, dialect: Dialect) -> Json:
         below = self.host.catalogue.descendants(state.id)
         states = [state, *(found for each in below if (found := self.state(each.id)) is not None)]
-        root = snapshots.chat_head(state, "", dialect)
+        root = snapshots.chat_head(state, self.source(state), dialect)
         shown = snapshots.session(
             state,
             ordered(
