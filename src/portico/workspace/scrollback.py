@@ -1,8 +1,11 @@
 """What a terminal has shown, in parts: loose text, and commands with their output. Bounded: the oldest goes first."""
 
+from collections import deque
+
 from msgspec import Struct
 
 SCROLLBACK_MAX = 1024 * 1024  # characters; about 10,000 lines, and what a client gets when it opens the terminal
+_PIECES = 1_000
 
 
 class Loose(Struct):
@@ -25,17 +28,26 @@ Part = Loose | ShellCommand
 class Scrollback:
     def __init__(self, limit: int = SCROLLBACK_MAX) -> None:
         self.limit = limit
-        self.parts: list[Part] = []
         self.size = 0
+        self._parts: list[Part] = []
+        self._new: deque[str] = deque()
+        """What the last part has been given since somebody looked: to add each piece to a megabyte copies it."""
+
+    @property
+    def parts(self) -> list[Part]:
+        if self._new:
+            tail, text = self._parts[-1], "".join(self._new)
+            self._new.clear()
+            _set_text(tail, _text(tail) + text)
+        return self._parts
 
     def add(self, text: str) -> None:
-        tail = self.parts[-1] if self.parts else None
-        if isinstance(tail, ShellCommand) and not tail.complete:
-            tail.output += text
-        elif isinstance(tail, Loose):
-            tail.value += text
-        else:
-            self.parts.append(Loose(text))
+        tail = self._parts[-1] if self._parts else None
+        if tail is None or (isinstance(tail, ShellCommand) and tail.complete):
+            self._parts.append(Loose(""))
+        self._new.append(text)
+        if len(self._new) >= _PIECES:
+            self.parts  # noqa: B018 - thousands of single characters take more than their text
         self._grow(len(text))
 
     def start(self, command: ShellCommand) -> None:
@@ -47,7 +59,7 @@ class Scrollback:
         self.size = 0
 
     def text(self) -> str:
-        return "".join(part.value if isinstance(part, Loose) else part.output for part in self.parts)
+        return "".join(map(_text, self.parts))
 
     def _grow(self, size: int) -> None:
         self.size += size
@@ -56,18 +68,30 @@ class Scrollback:
             self._shrink()
 
     def _shrink(self) -> None:
-        while self.size > self.limit and len(self.parts) > 1 and _size(self.parts[0]) <= self.size - self.limit:
-            self.size -= _size(self.parts.pop(0))
-        excess = self.size - self.limit
-        first = self.parts[0]
-        if excess <= 0:
-            return
-        if isinstance(first, Loose):
-            first.value = first.value[excess:]
-        else:
-            first.output = first.output[excess:]
-        self.size = sum(map(_size, self.parts))
+        parts = self._parts
+        while self.size > self.limit and len(parts) > 1 and _size(parts[0]) <= self.size - self.limit:
+            self.size -= _size(parts.pop(0))
+        text, excess = _text(parts[0]), self.size - self.limit
+        if text and excess > 0:
+            _set_text(parts[0], text[excess:])
+            self.size -= min(excess, len(text))
+        while len(parts) == 1 and self._new and self.size > self.limit:
+            piece, excess = self._new.popleft(), self.size - self.limit
+            if piece[excess:]:
+                self._new.appendleft(piece[excess:])
+            self.size -= min(excess, len(piece))
+
+
+def _text(part: Part) -> str:
+    return part.value if isinstance(part, Loose) else part.output
+
+
+def _set_text(part: Part, text: str) -> None:
+    if isinstance(part, Loose):
+        part.value = text
+    else:
+        part.output = text
 
 
 def _size(part: Part) -> int:
-    return len(part.value) if isinstance(part, Loose) else len(part.output) + len(part.line)
+    return len(_text(part)) + (0 if isinstance(part, Loose) else len(part.line))
