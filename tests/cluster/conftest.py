@@ -83,11 +83,18 @@ class Nodes:
         self.nodes: list[Node] = []
 
     async def __call__(
-        self, name: str, *, place: str = "here", lease: float = 30.0, capacity: int = 100, **more: Any
+        self,
+        name: str,
+        *,
+        place: str = "here",
+        lease: float = 30.0,
+        capacity: int = 100,
+        owned: tuple[str, ...] = OWNED,
+        **more: Any,
     ) -> Node:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        log = await PostgresLog.open(PostgresOpening(self.url, folder, name, place, lease, owned=OWNED))
+        log = await PostgresLog.open(PostgresOpening(self.url, folder, name, place, lease, owned=owned))
         agent = Plays()
         settings = ClusterSettings(host=name, place=place, capacity=capacity, **more)
         host = await build_host(log, [agent], before=[Cluster.room(log, settings)])

@@ -5,7 +5,7 @@ import sys
 import msgspec
 import typer
 
-from portico.cli.output import JsonFlag, print_json, print_table, when
+from portico.cli.output import JsonFlag, plain, print_json, print_table, when
 from portico.cli.verb import connected
 from portico.client import Client
 from portico.host.members import Member
@@ -28,6 +28,7 @@ async def list_hosts(client: Client, as_json: JsonFlag = False) -> None:
         [
             f"{'*' if each.here else ''}{each.name}",
             each.place,
+            plain(", ".join(each.labels)),
             each.state,
             str(each.sessions),
             f"{each.running}/{each.capacity}",
@@ -36,7 +37,7 @@ async def list_hosts(client: Client, as_json: JsonFlag = False) -> None:
         ]
         for each in found
     ]
-    head = ["host", "place", "state", "sessions", "running", "version", "seen"]
+    head = ["host", "place", "labels", "state", "sessions", "running", "version", "seen"]
     print_table(head, rows, "This host is alone on its log. Several share one with: log.url in the settings")
 
 

@@ -33,6 +33,8 @@ def run(
     agent: Annotated[
         list[str] | None, typer.Option(help="Without a running host: offer only this agent; repeatable.")
     ] = None,
+    place: Annotated[str, typer.Option(help="Of several hosts: the place where it runs.")] = "",
+    label: Annotated[str, typer.Option(help="A label of the hosts that do its works, where tasks name none.")] = "",
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it on the running host and leave.")] = False,
     as_json: JsonFlag = False,
     home: HomeOption = None,
@@ -47,7 +49,8 @@ def run(
 
     async def work() -> int:
         async with _client(home, agent or [], detach) as client:
-            ident = (await client.run_job(job, folder, input=given, entry=msgspec.to_builtins(plan))).job
+            entry = msgspec.to_builtins(plan)
+            ident = (await client.run_job(job, folder, input=given, entry=entry, place=place, label=label)).job
             if detach:
                 print_json({"job": ident}) if as_json else print(ident)
                 return 0

@@ -72,12 +72,20 @@ class Methods(Protocol):
         config: Json = {},
         worktree: bool | Isolation = False,
         place: str = "",
+        label: str = "",
         request: str = "",
     ) -> Summary:
         """Start a session."""
         return await self.do(
             c.StartSession(
-                agent=agent, model=model, cwd=cwd, title=title, config=config, worktree=worktree, place=place
+                agent=agent,
+                model=model,
+                cwd=cwd,
+                title=title,
+                config=config,
+                worktree=worktree,
+                place=place,
+                label=label,
             ),
             request=request,
         )
@@ -429,10 +437,20 @@ class Methods(Protocol):
         return await self.do(c.CloseTerminal(terminal=terminal), request=request)
 
     async def run_job(
-        self, job: str, cwd: str, *, input: str = "", entry: dict[str, Any] | None = None, request: str = ""
+        self,
+        job: str,
+        cwd: str,
+        *,
+        input: str = "",
+        entry: dict[str, Any] | None = None,
+        place: str = "",
+        label: str = "",
+        request: str = "",
     ) -> JobNamed:
         """Start a job."""
-        return await self.do(c.StartJob(job=job, cwd=cwd, input=input, entry=entry), request=request)
+        return await self.do(
+            c.StartJob(job=job, cwd=cwd, input=input, entry=entry, place=place, label=label), request=request
+        )
 
     async def stop_job(self, job: str, *, request: str = "") -> Done:
         """Cancel a job."""

@@ -18,13 +18,13 @@ from portico import commands as c
 from portico.cluster.forward import Forwarding, away
 from portico.cluster.host_tables import SCHEDULER, HostTables, Info, Peer
 from portico.cluster.link import NOT_OWNER, HostLink, Inside, Told, refusal
-from portico.cluster.placement import choose, has_folder
+from portico.cluster.placement import choose, has_folder, serves
 from portico.cluster.tls import link_tls
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
 from portico.events import Channel
 from portico.host.component import Component
 from portico.host.host import Host
-from portico.host.members import Fetched, Forward, Member, Members
+from portico.host.members import Fetched, Forward, Member, Members, Needs
 from portico.host.session import Session
 from portico.log.log import NotOwner
 from portico.log.postgres.log import OWNED, PostgresLog
@@ -51,7 +51,7 @@ class Cluster(Component, Members):
         self._settings = settings
         self.log = log
         self.roster = HostTables(log)
-        self.name, self.place = log.opening.host, log.opening.place
+        self.name, self.place, self.labels = log.opening.host, log.opening.place, settings.labels
         self.url = ""
         """Where clients reach this host; known when it listens."""
         self.taken: list[Callable[[], Awaitable[Any]]] = []
@@ -258,15 +258,35 @@ class Cluster(Component, Members):
     async def _placed(self, command: Placed, caller: c.Caller) -> Forward | None:
         """None: it begins here. The others are asked about only where there is a reason."""
         here = [str(each) for each in self._host.workspaces]
-        place = command.place if isinstance(command, c.StartSession) else ""
-        at_home = not place and (command.cwd is None or has_folder(here, command.cwd))
+        place = "" if isinstance(command, c.OpenTerminal) else command.place
+        needs = Needs(place, (command.label,) if isinstance(command, c.StartSession) else ())
+        at_home = not any((needs.place, *needs.labels)) and (command.cwd is None or has_folder(here, command.cwd))
         if at_home and not self.draining and self._host.running < self._settings.capacity:
             return None
+        chosen = await self._choose(needs, command.cwd)
+        return Forwarding(self, command, caller, "", chosen).send if chosen is not None else None
+
+    async def _choose(self, needs: Needs, folder: str | None, *, stay: bool = False) -> Peer | None:
+        """None: this host. With `stay` it is, whenever it has what is needed."""
         peers = await self.roster.peers()
         me = next(peer for peer in peers if peer.id == self.log.lease.host)
-        me.info.running, me.info.folders = self._host.running, here
-        chosen = choose(place, command.cwd, me, peers)
-        return Forwarding(self, command, caller, "", chosen).send if chosen is not me else None
+        me.info.running, me.info.folders = self._host.running, [str(each) for each in self._host.workspaces]
+        if stay and serves(needs, me, peers):
+            return None
+        chosen = choose(needs, folder, me, peers)
+        return chosen if chosen is not me else None
+
+    async def pass_on(
+        self, needs: Needs, command: c.Command, caller: c.Caller, channel: Channel = ""
+    ) -> Forward | None:
+        folder = command.cwd if isinstance(command, Placed) else None
+        chosen = await self._choose(needs, folder, stay=True)
+        if chosen is None:
+            return None
+        if channel and await self.roster.hand_over(channel, chosen):
+            self._mine.discard(channel)
+            self._owners[channel] = (chosen.id, chosen.place)
+        return Forwarding(self, command, caller, channel, None if channel else chosen).send
 
     async def roomiest(self) -> Peer | None:
         """The host of this place, other than this one, with the most room."""

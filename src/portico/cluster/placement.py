@@ -1,4 +1,4 @@
-"""Where a new session, job or terminal begins: at a host of the place or with the label it asks for, else where its
+"""Where a new session, job or terminal begins: at a host of the place and with the labels it asks for, else where its
 folder is, else here; and of several the one with the most room. Pure."""
 
 from collections.abc import Sequence
@@ -6,11 +6,13 @@ from pathlib import PurePath
 
 from portico.cluster.host_tables import Peer
 from portico.errors import NotFound, PlaceAway
+from portico.host.members import Needs, listed
 
 
-def choose(wanted: str, folder: str | None, me: Peer, peers: Sequence[Peer]) -> Peer:
+def choose(needs: Needs, folder: str | None, me: Peer, peers: Sequence[Peer]) -> Peer:
     """`peers` are all hosts, this one included."""
-    found = _asked(wanted, peers) if wanted else _seeing(folder, me, peers)
+    seeing = _seeing(needs, folder, me, peers)
+    found = [peer for peer in seeing if serves(needs, peer, peers)]
     there = [peer for peer in found if peer.alive and peer.state == "up" and (peer.info.link or peer.id == me.id)]
     roomy = [peer for peer in there if _room(peer) > 0]
     if me in (roomy or there):
@@ -18,25 +20,39 @@ def choose(wanted: str, folder: str | None, me: Peer, peers: Sequence[Peer]) -> 
     if not there and me in found:
         return me  # it drains, and nobody else of its place is there
     if not there:
-        names = ", ".join(repr(each.name) for each in found)
-        raise PlaceAway(f"None of the hosts that could take this session ({names}) is there; start one of them.")
+        raise _unserved(needs, seeing, peers)
     return max(roomy or there, key=_room)
+
+
+def serves(needs: Needs, peer: Peer, peers: Sequence[Peer]) -> bool:
+    """Whether it is of the place and has the labels; where several hosts share a job, whether its place has them."""
+    if needs.place not in ("", peer.place, *peer.info.labels):
+        return False
+    others = [each for each in peers if each.place == peer.place and each.alive] if needs.spread else []
+    offered = {label for each in (peer, *others) for label in each.info.labels}
+    return offered.issuperset(filter(None, needs.labels))
 
 
 def _room(peer: Peer) -> int:
     return peer.info.capacity - peer.info.running
 
 
-def _asked(wanted: str, peers: Sequence[Peer]) -> list[Peer]:
-    found = [peer for peer in peers if wanted == peer.place or wanted in peer.info.labels]
-    if not found:
-        known = sorted({peer.place for peer in peers} | {label for peer in peers for label in peer.info.labels})
-        raise NotFound("place or label", wanted, f"There are: {', '.join(map(repr, known))}.")
-    return found
+def _unserved(needs: Needs, seeing: Sequence[Peer], peers: Sequence[Peer]) -> NotFound | PlaceAway:
+    known = {label for peer in peers for label in (peer.place, *peer.info.labels)}
+    for wanted in filter(None, (needs.place, *needs.labels)):
+        if wanted not in known:
+            return NotFound("place or label", wanted, f"There are: {', '.join(map(repr, sorted(known)))}.")
+    labels = " and ".join(repr(label) for label in needs.labels if label)
+    places = " or ".join(sorted({repr(peer.place) for peer in seeing})) if not needs.place else repr(needs.place)
+    wanted = f"{places} with the label {labels}" if labels else places
+    return PlaceAway(f"No host of {wanted} is there. The hosts: {listed([peer.member(0) for peer in peers])}.")
 
 
-def _seeing(folder: str | None, me: Peer, peers: Sequence[Peer]) -> list[Peer]:
-    """Hosts of one place see the same files. A folder that nobody has as a workspace is looked for here."""
+def _seeing(needs: Needs, folder: str | None, me: Peer, peers: Sequence[Peer]) -> list[Peer]:
+    """Hosts of one place see the same files. A folder that nobody has as a workspace is looked for here; whoever names
+    a place, or a label and no folder, does not ask about folders."""
+    if needs.place or (folder is None and any(needs.labels)):
+        return list(peers)
     places = {peer.place for peer in peers if folder is not None and has_folder(peer.info.folders, folder)}
     if me.place in places or not places:
         places = {me.place}

@@ -24,6 +24,10 @@ class StartJob(Command, frozen=True, tag="job.run"):
     input: str = ""
     entry: dict[str, Any] | None = None
     """An entry for this job alone, which needs the scope terminal too; absent: the host's own."""
+    place: str = ""
+    """Of several hosts: the place where it runs; the entry's, or its folder's, when none is named."""
+    label: str = ""
+    """A label of the hosts that do its works, where their tasks name none."""
     strict: bool = True
     """A job that needs input does not start without. The Portal door has no word for that, and lets it pass."""
 

@@ -50,6 +50,8 @@ class StartSession(Command, frozen=True, tag="session.start"):
     """What clients share through it from the beginning, by its key; see `client.share`."""
     place: str = ""
     """Of several hosts: the place or a label of the one that is to run it; its folder's place, when none is named."""
+    label: str = ""
+    """A label that its host has."""
 
 
 class ForkSession(AboutSession, frozen=True, tag="session.fork"):

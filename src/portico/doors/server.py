@@ -137,6 +137,7 @@ class Server:
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         rooms = [self._cluster(log)] if settings.log.url else []
         self.host = await build_host(log, discover(context, options.agents), before=rooms)
+        self.host.members.labels = settings.cluster.labels
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)

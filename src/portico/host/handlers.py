@@ -17,6 +17,7 @@ from portico.host.approval import Request
 from portico.host.clients import check_client, identify
 from portico.host.decide.session import check_announced
 from portico.host.folders import check_reach
+from portico.host.members import Needs
 from portico.host.state import Summary, TurnState
 from portico.host.tool import ToolResult
 
@@ -34,8 +35,8 @@ def install(host: "Host") -> None:
 
 
 async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Summary:
-    if command.place and not host.members.several:
-        raise BadRequest("This host is alone on its log: leave 'place' out.", field="place")
+    if not host.members.several:
+        await host.members.pass_on(Needs(command.place, (command.label,)), command, caller)
     check_announced({}, command.config, caller)
     origin = command.origin
     history: list[TurnState] = []

@@ -3,11 +3,12 @@
 from portico.jobs.chart import ChartGraph, JobListing, generate_chart, job_listing
 from portico.jobs.demo import demo_entry
 from portico.jobs.entry import Entry, EntryError, Job, Model, Task, Work, to_json
-from portico.jobs.jobs import Jobs, NoEntry, TaskInfo
+from portico.jobs.jobs import Jobs, NoEntry
 from portico.jobs.load import load_entry, load_file
 from portico.jobs.schema import entry_schema
 from portico.jobs.source import EntrySource, find_entry
 from portico.jobs.state import JobStatus, JobSummary, WorkSummary
+from portico.jobs.task_record import TaskInfo
 from portico.jobs.validate import validate_entry
 from portico.jobs.write import alt, entry, job, loop, par, seq, task
 

@@ -4,6 +4,7 @@ from portico import limits
 from portico.errors import AgentUnavailable, NotFound
 from portico.host.agent import AgentInfo, Model
 from portico.host.host import Host
+from portico.jobs.models import ModelUse, check_models
 
 
 async def offered(host: Host) -> list[Model]:
@@ -14,6 +15,21 @@ async def offered(host: Host) -> list[Model]:
             ident = model.id if model.id not in found else f"{info.id}/{model.id}"
             found[ident] = Model(ident, model.name, model.multiplier, model.context, model.vision, model.meta)
     return list(found.values())
+
+
+async def check_offered(host: Host, uses: list[ModelUse]) -> None:
+    """Each of them is there, or one of those that take over from it."""
+    for use in uses:
+        if not any([await _has(host, model) for model in (use.model_id, *use.instead)]):
+            check_models([use], await offered(host))
+
+
+async def _has(host: Host, model: str) -> bool:
+    try:
+        await choose(host, model)
+    except NotFound:
+        return False
+    return True
 
 
 async def choose(host: Host, ident: str) -> tuple[str, str | None]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from portico import commands as c
 from portico.errors import BadRequest
 from portico.host.folders import check_reach
+from portico.host.members import Forward
 from portico.jobs.entry import Entry
 from portico.jobs.load import load_entry
 
@@ -21,11 +22,27 @@ def install(jobs: "Jobs") -> None:
         entry = None if command.entry is None else load_entry(command.entry)
         if command.strict:
             _check_input(command, entry or jobs.entry)
-        owner = jobs.host.ownership.owner_for(caller)
+        forward = await _elsewhere(command, caller, entry or jobs.entry)
+        if forward is not None:
+            named: c.JobNamed = await forward()
+            return named
         job = await jobs.start_job(
-            command.job, cwd=command.cwd, input=command.input, by=caller.by, entry=entry, owner=owner
+            command.job,
+            cwd=command.cwd,
+            input=command.input,
+            by=caller.by,
+            entry=entry,
+            owner=jobs.host.ownership.owner_for(caller),
+            label=command.label,
         )
         return c.JobNamed(job)
+
+    async def _elsewhere(command: c.StartJob, caller: c.Caller, entry: Entry) -> Forward | None:
+        """Who starts it, if this host is not of the place or has not the labels."""
+        if command.job not in entry.jobs:
+            return None
+        needs = jobs.needs(entry, command.job, command.place, command.label)
+        return await jobs.host.members.pass_on(needs, command, caller) if needs.place or needs.labels else None
 
     async def stop(command: c.StopJob, caller: c.Caller) -> c.Done:
         await jobs.stop_job(command.job, by=caller.by)

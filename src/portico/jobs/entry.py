@@ -169,6 +169,8 @@ class Task(Part, frozen=True, kw_only=True):
     """A plain name means `{name}`."""
     on_interrupt: OnInterrupt = "retry"
     timeout: Seconds | None = None
+    label: str = ""
+    """Of several hosts: only one with this label does it; the job's, if absent."""
 
 
 class Ref(Part, frozen=True, kw_only=True, tag_field="kind", tag="Ref"):
@@ -265,6 +267,10 @@ class Job(Part, frozen=True, kw_only=True):
     timeout: Seconds | None = None
     budget: Budget = Budget()
     """What all its tasks may use together; when it is spent, they wait and a person is asked."""
+    place: str = ""
+    """Of several hosts: where it runs; where its folder is, if absent."""
+    label: str = ""
+    """Of the hosts that do its works, where their tasks name none."""
 
 
 class GridColumn(Part, frozen=True, kw_only=True):
@@ -347,6 +353,13 @@ def refs_of(work: Work) -> Iterator[Ref]:
         yield work
     for _, child in parts_of(work):
         yield from refs_of(child)
+
+
+def labels_of(entry: Entry, name: str, label: str = "") -> dict[str, str]:
+    """By task: the label that a host needs to do it, where it needs one. `label` stands before the job's own."""
+    job = entry.jobs[name]
+    found = {ref.task_id: entry.tasks[ref.task_id].label or label or job.label for ref in refs_of(job.work)}
+    return {task: needed for task, needed in found.items() if needed}
 
 
 def to_json(entry: Entry) -> bytes:

@@ -10,28 +10,28 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
-from msgspec import Struct
 
 from portico import commands as c
 from portico import events as e
 from portico import faults, limits
-from portico.errors import Conflict, LogUnavailable, NotFound
+from portico.errors import Conflict, LogUnavailable, NotFound, PlaceAway, PorticoError
 from portico.events import Event, number_of
 from portico.host.decide.decision import check_open
 from portico.host.do import note_answer
 from portico.host.folders import check_folder
 from portico.host.host import Host
+from portico.host.members import Needs
 from portico.host.ownership import Access
-from portico.jobs.choice import choose, offered
+from portico.jobs.choice import check_offered
 from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
-from portico.jobs.entry import Entry, Ref, Wait, leaves_of, name_of
-from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
+from portico.jobs.entry import Entry, Ref, Wait, labels_of, leaves_of, name_of
+from portico.jobs.models import model_id, models_of_job, models_used
 from portico.jobs.run import JobRun
 from portico.jobs.source import EntrySource
 from portico.jobs.state import HOOKS, JobState, JobSummary, WorkAttempt, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
-from portico.jobs.task_sessions import withdraw
+from portico.jobs.task_record import TaskInfo, close_task, end_of_work, info_of
 from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition
 
@@ -46,17 +46,6 @@ class NoEntry(Conflict):
         super().__init__("installJobsEntry has not been called.")
 
 
-class TaskInfo(Struct):
-    id: str
-    name: str
-    borrowing: bool
-    job: str | None = None
-    ended: int | None = None
-    """Milliseconds since the epoch."""
-    stopped: bool = False
-    """Somebody stopped it."""
-
-
 def check_job(entry: Entry, name: str, where: str) -> None:
     if name not in entry.jobs:
         known = ", ".join(map(repr, entry.jobs)) or "none"
@@ -66,6 +55,8 @@ def check_job(entry: Entry, name: str, where: str) -> None:
 class Jobs:
     down: str | None = None
     """Why works cannot be handed out now; jobs wait."""
+    spread = False
+    """Whether the hosts of a place share the works of one job."""
 
     def __init__(self, host: Host, engine: Engine, source: EntrySource | None) -> None:
         self.host = host
@@ -138,33 +129,34 @@ class Jobs:
         open_ones = (each for each in self.host.list() if not each.closed and each.created >= self._opened_at)
         if self._busy or any(open_ones):
             raise Conflict("Cannot call installJobsEntry while sessions are running.")
-        await self._check_models(models_used(entry))
+        await check_offered(self.host, models_used(entry))
         self._installed, self._printed_names = entry, printed_names or {}
-
-    async def _check_models(self, uses: list[ModelUse]) -> None:
-        for use in uses:
-            if not any([await self._has(model) for model in (use.model_id, *use.instead)]):
-                check_models([use], await offered(self.host))
-
-    async def _has(self, model: str) -> bool:
-        try:
-            await choose(self.host, model)
-        except NotFound:
-            return False
-        return True
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
     async def start_job(
-        self, name: str, *, cwd: str, input: str = "", by: str, entry: Entry | None = None, owner: str = ""
+        self,
+        name: str,
+        *,
+        cwd: str,
+        input: str = "",
+        by: str,
+        entry: Entry | None = None,
+        owner: str = "",
+        label: str = "",
     ) -> str:
         """Returns the id of the new job, which runs by itself. `entry` is for this job alone."""
         where = "its entry" if entry is not None else self.entry_name
         entry = entry or self.entry
         check_job(entry, name, where)
         folder = check_folder(cwd)
-        await self._check_models(models_of_job(entry, name))
-        return await self._create(name, plan_of(entry, name), folder, input, by, owner=owner)
+        await check_offered(self.host, models_of_job(entry, name))
+        return await self._create(name, plan_of(entry, name), folder, input, by, owner=owner, label=label)
+
+    def needs(self, entry: Entry, name: str, place: str, label: str) -> Needs:
+        """What the hosts have to have that do this job."""
+        labels = labels_of(entry, name, label)
+        return Needs(place or entry.jobs[name].place, tuple(dict.fromkeys(labels.values())), self.spread)
 
     async def _create(
         self,
@@ -177,6 +169,7 @@ class Jobs:
         done: dict[str, bool] | None = None,
         values: dict[str, dict[str, str]] | None = None,
         owner: str = "",
+        label: str = "",
     ) -> str:
         if self.host.stopping:
             raise LogUnavailable("The host is stopping.")
@@ -193,6 +186,7 @@ class Jobs:
             done=done or {},
             values=values or {},
             owner=owner,
+            label=label,
         )
         note_answer(c.JobNamed(job))
         self._launch(await self._engine.create(started))
@@ -286,7 +280,9 @@ class Jobs:
         summary = self.job(job)
         if summary.status == "waiting":
             await self._take_up(job, by=by)
-            return job
+            if not self.host.members.owns(f"job/{job}") or self.job(job).status != "waiting":
+                return job
+            raise PlaceAway(self.job(job).reason)
         if summary.status in ("running", "succeeded"):
             raise Conflict(f"The job {job!r} has {summary.status}." if summary.done else f"The job {job!r} is running.")
         state = await self._engine.load(job)
@@ -306,9 +302,18 @@ class Jobs:
         self, state: JobState, by: str, done: dict[str, bool], values: dict[str, dict[str, str]] | None = None
     ) -> str:
         old = state.summary
+        command = c.ResumeJob(job=old.id) if done else c.RetryJob(job=old.id)
+        forward = await self.host.members.pass_on(self._needs_of(state), command, _caller(by))
+        if forward is not None:
+            named: c.JobNamed = await forward()
+            return named.job
         plan = msgspec.to_builtins(state.entry)
         folder = check_folder(old.cwd)
-        return await self._create(old.name, plan, folder, state.input, by, old.id, done, values, old.owner)
+        return await self._create(old.name, plan, folder, state.input, by, old.id, done, values, old.owner, state.label)
+
+    def _needs_of(self, state: JobState) -> Needs:
+        """What a host has to have that goes on with it, or begins it anew: it sees the same files."""
+        return self.needs(state.entry, state.summary.name, "", state.label)._replace(place=self.host.members.place)
 
     async def _load(self, job: str) -> JobState:
         run = self._runs.get(job)
@@ -395,19 +400,7 @@ class Jobs:
             await run.ended.wait()
 
     async def task(self, task: str) -> TaskInfo:
-        info: TaskInfo | None = None
-        for record in await self._story(task):
-            match record.event:
-                case e.TaskStarted() as started:
-                    info = TaskInfo(task, started.name, started.session is not None, started.job)
-                case e.TaskEnded() as ended if info is not None:
-                    info.ended, info.stopped = record.time, ended.outcome == "stopped"
-        if info is None:
-            raise NotFound("task", task)
-        return info
-
-    async def _story(self, task: str) -> list[e.Record]:
-        return await self.host.log.read(f"task/{task}", 0, 10_000)
+        return await info_of(self.host, task)
 
     # -- after a crash -----------------------------------------------------------------------------------------
 
@@ -429,28 +422,7 @@ class Jobs:
         return task in self._lent or any(task in run.tasks for run in self._runs.values())
 
     async def _close_task(self, task: str) -> None:
-        opened: dict[str, None] = {}
-        borrowed: str | None = None
-        records = await self._story(task)
-        for event in (record.event for record in records):
-            if isinstance(event, e.TaskStarted):
-                borrowed = event.session
-            elif isinstance(event, e.TaskSessionStarted):
-                opened[event.session] = None
-            elif isinstance(event, e.TaskSessionEnded):
-                opened.pop(event.session, None)
-        if any(isinstance(record.event, e.TaskEnded) for record in records):
-            return
-        ends: list[Event] = []
-        for ident in opened:
-            if self.host.has(ident):
-                await (await self.host.get(ident)).close(by=f"task:{task}", reason="interrupted")
-            ends.append(e.TaskSessionEnded(session=ident, succeeded=False))
-        if borrowed is not None and self.host.has(borrowed):
-            await withdraw(await self.host.get(borrowed), task)
-        channel = f"task/{task}"
-        self.host.log.put_kv(channel, OPEN, None)
-        await self.host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))
+        await close_task(self.host, task)
 
     async def _take_up(self, job: str, by: str = "host") -> None:
         """From the journal: works in flight get their end, and the job goes on, waits or ends as its tasks say."""
@@ -462,16 +434,32 @@ class Jobs:
                 await self._close_task(run.task)
             if state.stopping is not None:
                 await self._cancel(state, state.stopping)
-            elif await self._close_works(state, state.open):
+            elif await self._close_works(state, state.open) and not await self._pass_on(state, by):
                 await self._engine.put(job, e.JobResumed(by=by))
                 self._launch(state)
+
+    async def _pass_on(self, state: JobState, by: str) -> bool:
+        """True: this host lacks a label that the job needs, and another goes on with it; or it waits for one."""
+        job, needs, members = state.summary.id, self._needs_of(state), self.host.members
+        if not any(label and label not in members.labels for label in needs.labels):
+            return False
+        if state.summary.status != "waiting":
+            await self._engine.put(job, e.JobWaiting(reason="It goes to a host with the label that it needs."))
+        try:
+            forward = await members.pass_on(needs, c.ResumeJob(job=job), _caller(by), f"job/{job}")
+        except PorticoError as away:
+            await self._engine.put(job, e.JobWaiting(reason=f"{away.message} Resume the job when there is one."))
+        else:
+            if forward is not None:
+                self.host.own(forward(), f"pass on {job}")
+        return True
 
     async def _close_works(self, state: JobState, works: dict[str, WorkAttempt]) -> bool:
         """Gives works in flight their end; False: somebody has to be asked first."""
         ends: list[Event] = []
         asking: list[str] = []
         for path, run in works.items():
-            ended = await self._end_of(path, run)
+            ended = await end_of_work(self.host, path, run)
             leaf = state.leaf(run.work)
             name = name_of(leaf)
             choice = state.entry.tasks[name].on_interrupt if isinstance(leaf, Ref) else "retry"
@@ -491,19 +479,14 @@ class Jobs:
             await self._engine.put(state.summary.id, *ends)
         return not asking
 
-    async def _end_of(self, path: str, run: WorkAttempt) -> e.WorkEnded:
-        """The task may have ended just before the host did: then that counts."""
-        ended = e.WorkEnded(path=path, work=run.work, task=run.task, outcome="interrupted")
-        for record in await self._story(run.task):
-            event = record.event
-            if isinstance(event, e.TaskEnded) and event.outcome in ("succeeded", "failed"):
-                outcome: e.WorkOutcome = "crashed" if event.error else event.outcome
-                ended = msgspec.structs.replace(ended, outcome=outcome, error=event.error)
-        return ended
-
     async def _cancel(self, state: JobState, by: str) -> None:
         """The end of a job that does not run in this process."""
         job = state.summary.id
         if stops := state.stops:
             await self._engine.put(job, *stops)
         await self._engine.finish(e.JobEnded(job=job, outcome="canceled", by=by))
+
+
+def _caller(by: str) -> c.Caller:
+    """Who has asked this host, and was admitted here."""
+    return c.Caller("", by, frozenset(), label=by)

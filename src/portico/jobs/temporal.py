@@ -26,10 +26,11 @@ from portico.jobs.jobs import Jobs
 from portico.jobs.run import JobRun
 from portico.jobs.source import EntrySource
 from portico.jobs.state import HOOKS, JobState
+from portico.jobs.task_record import events_of
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.temporal_activities import Activities, interrupted
 from portico.jobs.temporal_connect import check, connect
-from portico.jobs.temporal_messages import JOB, VERSION
+from portico.jobs.temporal_messages import JOB, VERSION, queue_of
 from portico.jobs.temporal_workflow import JobWorkflow
 from portico.jobs.work import work_at
 from portico.settings import JobSettings
@@ -54,6 +55,7 @@ _THROTTLE = timedelta(seconds=0.5)
 
 class TemporalJobs(Jobs):
     journal: LocalEngine
+    spread = True
 
     def __init__(self, host: Host, journal: LocalEngine, source: EntrySource | None, settings: JobSettings) -> None:
         super().__init__(host, journal, source)
@@ -63,7 +65,8 @@ class TemporalJobs(Jobs):
         """What runs here, by job and path."""
         self.closing = False
         self._client: Client | None = None
-        self._worker: Worker | None = None
+        self._workers: dict[str, Worker] = {}
+        """By label; the one of the place is under the empty one."""
         self._pending: dict[str, None] = {}
         """Jobs of whose workflow Temporal has to be told: to start it, or to cancel it."""
         self._lost: list[tuple[str, str]] = []
@@ -82,7 +85,10 @@ class TemporalJobs(Jobs):
             jobs._client = await connect(settings)
         except Unreachable as error:
             jobs._away(error.message)
-        jobs._serving = [host.own(jobs._serve(), "temporal worker"), host.own(jobs._tell(), "temporal client")]
+        jobs._serving = [
+            *(host.own(jobs._serve(label), f"temporal worker {label}") for label in ("", *host.members.labels)),
+            host.own(jobs._tell(), "temporal client"),
+        ]
         return jobs
 
     @property
@@ -102,8 +108,8 @@ class TemporalJobs(Jobs):
         for work in works:
             work.cancel()
         await asyncio.gather(*works, return_exceptions=True)
-        if self._worker is not None and self._worker.is_running:
-            stopping = asyncio.ensure_future(self._worker.shutdown())
+        if running := [worker for worker in self._workers.values() if worker.is_running]:
+            stopping = asyncio.gather(*(worker.shutdown() for worker in running))
             await asyncio.wait({stopping}, timeout=CLOSE_SECONDS)
             stopping.cancel()
         for task in self._serving:
@@ -121,26 +127,27 @@ class TemporalJobs(Jobs):
             self.host.logger.warning("Temporal answers again; jobs go on")
         self.down = why
 
-    async def _serve(self) -> None:
-        """Takes works and steps of workflows for as long as this host runs."""
+    async def _serve(self, label: str) -> None:
+        """Takes works, and those of the place also steps of workflows, for as long as this host runs."""
         while not self.closing:
             try:
                 client = self._client = self._client or await connect(self.settings)
                 self._away(None)
                 self._told.set()
-                self._worker = self._new_worker(client)
-                await self._worker.run()
+                worker = self._workers[label] = self._new_worker(client, label)
+                await worker.run()
                 return
             except Exception as error:  # noqa: BLE001 - whatever it was: sessions go on, and it is tried again
                 self._away(f"The worker for Temporal at {self.settings.address} has stopped: {error}")
             await asyncio.sleep(RETRY_SECONDS)
 
-    def _new_worker(self, client: Client) -> Worker:
+    def _new_worker(self, client: Client, label: str) -> Worker:
+        activities = Activities(self)
         return Worker(
             client,
-            task_queue=self.queue,
-            workflows=[JobWorkflow],
-            activities=Activities(self).all(),
+            task_queue=queue_of(self.queue, label),
+            workflows=[] if label else [JobWorkflow],
+            activities=[activities.work] if label else activities.all(),
             # Everything that the workflow uses is ours and pure; tests replay real histories.
             workflow_runner=UnsandboxedWorkflowRunner(),
             max_concurrent_activities=WORKS,
@@ -174,9 +181,9 @@ class TemporalJobs(Jobs):
             await self._drain()
 
     async def _drain(self) -> None:
-        if self.host.members.draining and self._worker is not None and self._worker.is_running:
-            self._serving.append(self.host.own(self._worker.shutdown(), "temporal drain"))
-            self._worker = None
+        for label in tuple(self._workers) if self.host.members.draining else ():
+            if self._workers[label].is_running:
+                self._serving.append(self.host.own(self._workers.pop(label).shutdown(), "temporal drain"))
 
     def _soon(self, job: str) -> None:
         self._pending[job] = None
@@ -259,7 +266,7 @@ class TemporalJobs(Jobs):
 
     async def _close_task(self, task: str) -> None:
         await super()._close_task(task)
-        started = next(iter(await self._story(task)), None)
+        started = next(iter(await events_of(self.host, task)), None)
         if started is not None and isinstance(started.event, e.TaskStarted) and started.event.job is not None:
             self._lost.append((started.event.job, f"{started.event.path}@{started.event.attempt}"))
             self._told.set()

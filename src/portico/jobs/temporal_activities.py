@@ -8,7 +8,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from portico.errors import LogUnavailable
-from portico.jobs.entry import ANSWER, Each
+from portico.host.members import listed
+from portico.jobs.entry import ANSWER, Each, labels_of
 from portico.jobs.run import JobRun
 from portico.jobs.state import JobState
 from portico.jobs.task_sessions import TaskCrash, detailed
@@ -130,7 +131,8 @@ class Activities:
             for path, run in state.runs.items()
             if run.outcome is not None
         }
-        return pack(WorkPlan(state.job.work, state.summary.started, state.job.timeout, known))
+        labels = labels_of(state.entry, state.summary.name, state.label)
+        return pack(WorkPlan(state.job.work, state.summary.started, state.job.timeout, known, labels))
 
     @activity.defn(name=ITEMS)
     async def items(self, order: Order) -> FoundItems:
@@ -145,7 +147,8 @@ class Activities:
     @activity.defn(name=DECIDE)
     async def decide(self, decision: WorkDecision) -> bool:
         run = await self._jobs.run_of(decision.job)
-        await run.decide(decision.path, decision.reason)
+        hosts = f" {listed(await self._jobs.host.members.all())}." if decision.label else ""
+        await run.decide(decision.path, decision.reason + hosts)
         return True
 
     @activity.defn(name=FINISH)

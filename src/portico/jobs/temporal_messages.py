@@ -21,6 +21,8 @@ HEARTBEAT_SECONDS = 10.0
 works of a host before that."""
 OPEN_WORKS = 500
 """Activities of one job at a time. Above 2,000 open ones Temporal refuses the workflow's step, for ever."""
+LABEL_SECONDS = 15.0
+"""A work that no host with its label has taken for this long says so: longer than a lease, so not at each takeover."""
 HISTORY_QUIET = 4_000
 """Events after which a run of the workflow ends while no work is under way: Temporal's own suggestion."""
 HISTORY_EVENTS = 20_000
@@ -44,6 +46,8 @@ class WorkPlan(Struct, omit_defaults=True):
     """Milliseconds since the epoch."""
     timeout: float | None = None
     known: dict[str, KnownPath] = {}
+    labels: dict[str, str] = {}
+    """By task: the label that its host needs."""
 
 
 class Order(Struct, omit_defaults=True):
@@ -69,16 +73,23 @@ class FoundItems(Struct, omit_defaults=True):
     crash: str = ""
 
 
-class WorkDecision(Struct):
+class WorkDecision(Struct, omit_defaults=True):
     job: str
     path: str
     reason: str
+    label: str = ""
+    """No host with this label has taken the work: the reason names it, and the hosts that are there."""
 
 
 class End(Struct, omit_defaults=True):
     job: str
     outcome: JobOutcome
     error: str = ""
+
+
+def queue_of(queue: str, label: str) -> str:
+    """Where the works with that label are, beside the queue of a place."""
+    return f"{queue}-{label}" if label else queue
 
 
 def pack(plan: WorkPlan) -> bytes:

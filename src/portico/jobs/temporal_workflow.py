@@ -12,12 +12,20 @@ from typing import TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    TimeoutType,
+    is_cancelled_exception,
+)
+from temporalio.exceptions import (
+    TimeoutError as TemporalTimeout,
+)
 from temporalio.workflow import ActivityCancellationType
 
 from portico.events import JobOutcome
 from portico.jobs import temporal_messages as messages
-from portico.jobs.entry import Ask, Each, Leaf
+from portico.jobs.entry import Ask, Each, Leaf, Ref
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.temporal_messages import (
     DECIDE,
@@ -35,6 +43,7 @@ from portico.jobs.temporal_messages import (
     Result,
     WorkDecision,
     WorkPlan,
+    queue_of,
     unpack,
 )
 from portico.jobs.work import walk
@@ -54,6 +63,7 @@ class JobWorkflow:
     def __init__(self) -> None:
         self._job = ""
         self._known: dict[str, KnownPath] = {}
+        self._labels: dict[str, str] = {}
         self._slots = asyncio.Semaphore(messages.OPEN_WORKS)
         self._open = 0
         self._cutting = False
@@ -72,7 +82,7 @@ class JobWorkflow:
 
     async def _outcome(self) -> tuple[JobOutcome, str]:
         plan = unpack(await self._local(LOAD, self._job, bytes))
-        self._known = plan.known
+        self._known, self._labels = plan.known, plan.labels
         left = None if plan.timeout is None else plan.timeout - (workflow.now().timestamp() - plan.started / 1000)
         try:
             async with asyncio.timeout(left):
@@ -115,39 +125,29 @@ class JobWorkflow:
         attempt = 1 if known is None else known.attempt
         if known is None or known.outcome == "interrupted":
             async with self._slots:
-                result = await self._attempts(Order(self._job, path), attempt)
+                label = self._labels.get(leaf.task_id, "") if isinstance(leaf, Ref) else ""
+                result = await self._attempts(Order(self._job, path), attempt, label)
             assert result.outcome != "again"
             known = self._known[path] = KnownPath(result.outcome, result.error, result.answer)
         if known.outcome == "crashed":
             raise TaskCrash(known.error)
         return known.outcome == "succeeded"
 
-    async def _attempts(self, order: Order, attempt: int) -> Result:
+    async def _attempts(self, order: Order, attempt: int, label: str) -> Result:
         while True:
             await self._room()
             self._open += 1
             try:
-                result = await self._attempt(order, attempt)
+                result = await self._attempt(order, attempt, label)
             finally:
                 self._open -= 1
             if result.outcome != "again":
                 return result
             attempt = result.attempt
 
-    async def _attempt(self, order: Order, attempt: int) -> Result:
+    async def _attempt(self, order: Order, attempt: int, label: str) -> Result:
         try:
-            return await self._reached(
-                workflow.execute_activity(
-                    WORK,
-                    order,
-                    result_type=Result,
-                    activity_id=f"{order.path}@{attempt}",
-                    start_to_close_timeout=_ANY_TIME,
-                    heartbeat_timeout=_HEARTBEAT,
-                    retry_policy=_ONCE,
-                    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-                )
-            )
+            return await self._labelled(order, attempt, label) if label else await self._begun(order, attempt)
         except ActivityError as lost:
             order = Order(order.job, order.path, _orderly(lost))
         return await self._reached(
@@ -158,6 +158,35 @@ class JobWorkflow:
                 start_to_close_timeout=_ANY_TIME,
                 heartbeat_timeout=_HEARTBEAT,
                 retry_policy=_UNTIL_DONE,
+                cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            )
+        )
+
+    async def _labelled(self, order: Order, attempt: int, label: str) -> Result:
+        """By a host with that label. While there is none the work waits, and the job says for what."""
+        try:
+            return await self._begun(order, attempt, label, timedelta(seconds=messages.LABEL_SECONDS))
+        except ActivityError as error:
+            cause = error.cause
+            if not isinstance(cause, TemporalTimeout) or cause.type is not TimeoutType.SCHEDULE_TO_START:
+                raise
+        reason = f"It waits for a host with the label {label!r}. The hosts:"
+        await self._local(DECIDE, WorkDecision(order.job, order.path, reason, label), bool)
+        return await self._begun(order, attempt, label)
+
+    async def _begun(self, order: Order, attempt: int, label: str = "", patience: timedelta | None = None) -> Result:
+        """One attempt, by whoever takes it."""
+        return await self._reached(
+            workflow.execute_activity(
+                WORK,
+                order,
+                result_type=Result,
+                activity_id=f"{order.path}@{attempt}",
+                task_queue=queue_of(workflow.info().task_queue, label) if label else None,
+                schedule_to_start_timeout=patience,
+                start_to_close_timeout=_ANY_TIME,
+                heartbeat_timeout=_HEARTBEAT,
+                retry_policy=_ONCE,
                 cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             )
         )

@@ -83,6 +83,7 @@ def task(
     retry_prompt: Lines | None = None,
     on_interrupt: OnInterrupt = "retry",
     timeout: float | None = None,
+    label: str = "",
 ) -> TaskDraft:
     """A task. `model` is a category of the entry or a Model, and so is each of `fallback`; `tools`, `condition` and
     `command` are its criteria."""
@@ -104,6 +105,7 @@ def task(
         criteria=criteria,
         on_interrupt=on_interrupt,
         timeout=timeout,
+        label=label,
     )
     return TaskDraft(Ref(task_id=name), {name: definition})
 

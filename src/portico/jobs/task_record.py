@@ -1,0 +1,77 @@
+"""What the channel of a task says of it, and the end of a task that a host has left open."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from portico import events as e
+from portico.errors import NotFound
+from portico.events import Event
+from portico.host.host import Host
+from portico.jobs.state import WorkAttempt
+from portico.jobs.task import OPEN
+from portico.jobs.task_sessions import withdraw
+
+
+class TaskInfo(Struct):
+    id: str
+    name: str
+    borrowing: bool
+    job: str | None = None
+    ended: int | None = None
+    """Milliseconds since the epoch."""
+    stopped: bool = False
+    """Somebody stopped it."""
+
+
+async def events_of(host: Host, task: str) -> list[e.Record]:
+    return await host.log.read(f"task/{task}", 0, 10_000)
+
+
+async def info_of(host: Host, task: str) -> TaskInfo:
+    info: TaskInfo | None = None
+    for record in await events_of(host, task):
+        match record.event:
+            case e.TaskStarted() as started:
+                info = TaskInfo(task, started.name, started.session is not None, started.job)
+            case e.TaskEnded() as ended if info is not None:
+                info.ended, info.stopped = record.time, ended.outcome == "stopped"
+    if info is None:
+        raise NotFound("task", task)
+    return info
+
+
+async def close_task(host: Host, task: str) -> None:
+    """Its sessions are closed, what it has sent to a borrowed one is withdrawn, and it ends as interrupted."""
+    opened: dict[str, None] = {}
+    borrowed: str | None = None
+    for record in await events_of(host, task):
+        match record.event:
+            case e.TaskEnded():
+                return
+            case e.TaskStarted(session=session):
+                borrowed = session
+            case e.TaskSessionStarted(session=session):
+                opened[session] = None
+            case e.TaskSessionEnded(session=session):
+                opened.pop(session, None)
+    ends: list[Event] = []
+    for ident in opened:
+        if host.has(ident):
+            await (await host.get(ident)).close(by=f"task:{task}", reason="interrupted")
+        ends.append(e.TaskSessionEnded(session=ident, succeeded=False))
+    if borrowed is not None and host.has(borrowed):
+        await withdraw(await host.get(borrowed), task)
+    channel = f"task/{task}"
+    host.log.put_kv(channel, OPEN, None)
+    await host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))
+
+
+async def end_of_work(host: Host, path: str, run: WorkAttempt) -> e.WorkEnded:
+    """Of one whose host has ended. Its task may have ended just before: then that counts."""
+    ended = e.WorkEnded(path=path, work=run.work, task=run.task, outcome="interrupted")
+    for record in await events_of(host, run.task):
+        event = record.event
+        if isinstance(event, e.TaskEnded) and event.outcome in ("succeeded", "failed"):
+            outcome: e.WorkOutcome = "crashed" if event.error else event.outcome
+            ended = replace(ended, outcome=outcome, error=event.error)
+    return ended

@@ -1,0 +1,255 @@
+"""A job runs where it asks to, and its works at hosts with their labels: on one host's own engine and on Temporal."""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from portico import commands as c
+from portico import events as e
+from portico.errors import PorticoError
+from portico.host.members import Member, listed
+from portico.jobs import Jobs
+from portico.jobs import temporal_messages as messages
+from portico.jobs.temporal import TemporalJobs
+from portico.log.postgres.log import OWNED
+from portico.settings import JobSettings
+from portico.testing.temporal import TemporalServer
+from tests.cluster.conftest import Node, Nodes
+from tests.cluster.test_cluster import ADA, eventually
+from tests.jobs.playing import until_ended
+from tests.jobs.samples import ref, seq
+from tests.postgres import Databases
+from tests.process import HostProcess, portico
+
+Data = dict[str, Any]
+
+
+def entry(tasks: dict[str, Data], model: str = "play", **job: object) -> Data:
+    """A job that does all of them in a line."""
+    return {
+        "models": {"driving": model},
+        "drivingSessionRetries": [{"modelId": model, "retries": 1}],
+        "tasks": {
+            name: {"model": {"category": "driving"}, "prompt": [name], "requireUserInput": False, **task}
+            for name, task in tasks.items()
+        },
+        "jobs": {"main": {"work": seq(*map(ref, tasks)), **job}},
+        "grid": [],
+    }
+
+
+async def owner(url: str, channel: str) -> str:
+    """The host that has it."""
+    connection = await asyncpg.connect(url)
+    try:
+        sql = "SELECT h.name FROM portico.owners o JOIN portico.hosts h ON h.id = o.host WHERE o.channel = $1"
+        return str(await connection.fetchval(sql, channel))
+    finally:
+        await connection.close()
+
+
+async def owners_of_works(node: Node, url: str, job: str) -> dict[str, str]:
+    """By task: who did it."""
+    events = await until_ended(node.log, f"job/{job}")
+    assert isinstance(events[-1], e.JobEnded)
+    assert events[-1].outcome == "succeeded", events
+    return {event.task: await owner(url, f"task/{event.task}") for event in events if isinstance(event, e.WorkStarted)}
+
+
+@pytest.fixture(params=["local", "temporal"])
+async def with_jobs(nodes: Nodes, request: pytest.FixtureRequest) -> AsyncIterator["JobNodes"]:
+    made = JobNodes(nodes, request.getfixturevalue("temporal") if request.param == "temporal" else None)
+    yield made
+    for jobs in made.jobs.values():
+        await jobs.close()
+
+
+class JobNodes:
+    def __init__(self, nodes: Nodes, temporal: TemporalServer | None) -> None:
+        self.nodes, self.temporal = nodes, temporal
+        self.jobs: dict[str, Jobs] = {}
+
+    async def __call__(self, name: str, place: str = "here", *labels: str, **more: Any) -> Node:
+        owned = OWNED if self.temporal is None else tuple(each for each in OWNED if each != "job/")
+        node = await self.nodes(name, place=place, labels=list(labels), owned=owned, **more)
+        if self.temporal is None:
+            self.jobs[name] = await Jobs.open(node.host)
+        else:
+            settings = JobSettings(engine="temporal", address=self.temporal.address)
+            self.jobs[name] = await TemporalJobs.connect(node.host, None, settings)
+        node.host.members.listening("http://127.0.0.1:1", self.jobs[name].recover)
+        return node
+
+
+PLAIN: dict[str, Data]
+GPU: dict[str, Data]
+BIG: dict[str, Data]
+PLAIN, GPU, BIG = {"plain": {}}, {"train": {"label": "gpu"}}, {"fit": {"label": "big"}}
+ALONE_THERE = "No host of 'here' with the label 'gpu' is there. The hosts: 'a' at 'here' (up); 'b' at 'cellar'"
+CASES: list[tuple[Data, Data, str]] = [
+    (entry(PLAIN), {}, "a"),
+    (entry(PLAIN), {"place": "here"}, "a"),
+    (entry(PLAIN), {"place": "cellar"}, "b"),
+    (entry(PLAIN, place="cellar"), {}, "b"),
+    (entry(PLAIN, place="cellar"), {"place": "here"}, "a"),
+    (entry(PLAIN), {"place": "cellar", "label": "gpu"}, "b"),
+    (entry(GPU, place="cellar"), {}, "b"),
+    (entry(PLAIN, label="gpu", place="cellar"), {}, "b"),
+    (entry(PLAIN), {"place": "moon"}, "There is no place or label 'moon'. There are: 'cellar', 'gpu', 'here'."),
+    (entry(PLAIN), {"label": "moon"}, "There is no place or label 'moon'."),
+    (entry(GPU), {}, ALONE_THERE),
+    (entry(PLAIN), {"label": "gpu"}, ALONE_THERE),
+    (entry(PLAIN, label="gpu"), {}, ALONE_THERE),
+    (entry(BIG, place="cellar"), {}, "There is no place or label 'big'."),
+]
+"""An entry, what is asked besides, and the host that has it then, or why none."""
+
+
+async def test_a_job_starts_where_it_asks_to(with_jobs: JobNodes, tmp_path: Path) -> None:
+    a, _ = await with_jobs("a"), await with_jobs("b", "cellar", "gpu")
+    for plan, asked, there in CASES:
+        command = c.StartJob(job="main", cwd=str(tmp_path), entry=plan, **asked)
+        if " " in there:
+            with pytest.raises(PorticoError, match=re.escape(there)):
+                await a.host.do(command, ADA)
+            continue
+        job = (await a.host.do(command, ADA)).job
+        assert await owner(with_jobs.nodes.url, f"job/{job}") == there, asked
+        assert set((await owners_of_works(a, with_jobs.nodes.url, job)).values()) == {there}
+
+
+async def test_works_go_to_hosts_with_their_labels(with_jobs: JobNodes, tmp_path: Path) -> None:
+    """Of one place: on Temporal each to its own; without it all of them to the host that has all labels."""
+    a, _, _ = [await with_jobs(name, "here", *labels) for name, *labels in (["a"], ["b", "gpu"], ["c", "gpu", "big"])]
+    plan = entry({**GPU, **BIG, "more": {}}, label="gpu")
+    job = (await a.host.do(c.StartJob(job="main", cwd=str(tmp_path), entry=plan), ADA)).job
+    train, fit, more = (await owners_of_works(a, with_jobs.nodes.url, job)).values()
+    assert fit == "c"
+    assert {train, more} <= ({"b", "c"} if with_jobs.temporal else {"c"})
+    again = (await a.host.do(c.RetryJob(job=job), ADA)).job
+    assert list((await owners_of_works(a, with_jobs.nodes.url, again)).values())[1] == "c"
+
+
+async def test_a_job_says_for_which_label_it_waits(
+    with_jobs: JobNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The only host with the label is told to stop in the middle of a work."""
+    monkeypatch.setattr(messages, "LABEL_SECONDS", 0.5)
+    a, b = await with_jobs("a"), await with_jobs("b", "here", "gpu", lease=1.0)
+    command = c.StartJob(job="main", cwd=str(tmp_path), entry=entry({"wait": {"label": "gpu"}, "plain": {}}))
+    job = (await a.host.do(command, ADA)).job
+    await asyncio.wait_for(b.agent.began.wait(), 30)
+    await with_jobs.jobs.pop("b").close()
+    await b.close()
+    with_jobs.nodes.nodes.remove(b)
+    jobs, waits = with_jobs.jobs["a"], "with the label 'gpu'"
+    await eventually(lambda: waits in jobs.job(job).reason)
+    assert "'a' at 'here' (up); 'b' at 'here' (stopped, 'gpu')" in jobs.job(job).reason
+    back = await with_jobs("c", "here", "gpu")
+    back.agent.go.set()
+    if with_jobs.temporal is None:
+        assert jobs.job(job).status == "waiting"
+        assert (await a.host.do(c.ResumeJob(job=job), ADA)).job == job
+    lost, again, *_ = (await owners_of_works(a, with_jobs.nodes.url, job)).values()
+    assert (lost, again) == ("a", "c")
+
+
+async def test_a_waiting_job_is_not_resumed_where_its_label_is_missing(nodes: Nodes, tmp_path: Path) -> None:
+    made = JobNodes(nodes, None)
+    a, b = await made("a"), await made("b", "here", "gpu", lease=1.0)
+    command = c.StartJob(job="main", cwd=str(tmp_path), entry=entry({"wait": {"label": "gpu"}}))
+    job = (await a.host.do(command, ADA)).job
+    await asyncio.wait_for(b.agent.began.wait(), 30)
+    await b.kill()
+    await eventually(lambda: made.jobs["a"].job(job).status == "waiting")
+    with pytest.raises(PorticoError, match="No host of 'here' with the label 'gpu' is there"):
+        await a.host.do(c.ResumeJob(job=job), ADA)
+    assert made.jobs["a"].job(job).status == "waiting"
+    await a.host.do(c.StopJob(job=job), ADA)
+    for asked in (c.ResumeJob(job=job), c.RetryJob(job=job)):
+        with pytest.raises(PorticoError, match="No host of 'here' with the label 'gpu' is there"):
+            await a.host.do(asked, ADA)
+    await made.jobs["a"].close()
+
+
+@pytest.mark.parametrize("engine", ["local", "temporal"])
+async def test_a_host_with_the_label_dies(
+    databases: Databases, tmp_path: Path, engine: str, request: pytest.FixtureRequest
+) -> None:
+    """In the middle of a work, by SIGKILL; what is done is not done again, and another host with the label goes on."""
+    url = await databases.new()
+    shared: Data = {"PORTICO_LOG_URL": url, "PORTICO_CLUSTER_PLACE": "here", "PORTICO_CLUSTER_LEASE_SECONDS": "2"}
+    if engine == "temporal":
+        address = request.getfixturevalue("temporal").address
+        shared |= {"PORTICO_JOBS_ENGINE": "temporal", "PORTICO_JOBS_ADDRESS": address}
+
+    def host(name: str, labels: str = "") -> HostProcess:
+        return HostProcess(tmp_path / name, **shared, PORTICO_CLUSTER_HOST=name, PORTICO_CLUSTER_LABELS=labels)
+
+    def shown(job: str) -> Data:
+        data: Data = json.loads(portico(tmp_path / "a", "jobs", "show", job, "--json").stdout)["summary"]
+        return data
+
+    def until(job: str, holds: Any) -> Data:
+        end = time.monotonic() + 90
+        while not holds(found := shown(job)):
+            assert time.monotonic() < end, found
+        return found
+
+    def resumed(job: Data) -> bool:
+        """Whoever took over before the third host was there waits for somebody to say that it is."""
+        if job["status"] == "waiting":
+            assert "with the label 'gpu'" in job["reason"]
+            portico(tmp_path / "a", "jobs", "resume", job["id"])
+        return False
+
+    slowly = ["[[delay:600000]]"]
+    tasks: dict[str, Data] = {"first": {"prompt": ["[[say:done]]"]}, "second": {"prompt": slowly, "label": "gpu"}}
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(entry(tasks, "scripted")), "utf-8")
+    with host("a") as a, host("b", "gpu") as b:
+        begun = portico(a.home, "run", "main", "--entry", str(plan), "--cwd", str(tmp_path), "--detach")
+        job = begun.stdout.strip()
+        works = until(job, lambda each: len(each["works"]) == 2)["works"]
+        assert await owner(url, f"task/{works[1]['task']}") == "b"
+        b.kill()
+        with host("c", "gpu"):
+            again = until(job, lambda each: each["works"][1]["task"] != works[1]["task"] or resumed(each))["works"]
+            assert await owner(url, f"task/{again[1]['task']}") == "c"
+            assert [(each["name"], each["status"], each.get("runs")) for each in again] == [
+                ("first", "succeeded", None),
+                ("second", "running", 2),
+            ]
+            assert portico(a.home, "jobs", "stop", job).returncode == 0
+    assert again[0] == works[0]
+    databases.give_back(url)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (c.StartJob(job="main", cwd="/", entry=entry(GPU)), "There is no host with the label 'gpu'. This one is alone"),
+        (c.StartJob(job="main", cwd="/", entry=entry(PLAIN), label="gpu"), "its cluster.labels: 'small'."),
+        (c.StartJob(job="main", cwd="/", entry=entry(PLAIN), place="attic"), "alone on its log: leave 'place' out."),
+        (c.StartSession(label="gpu"), "There is no host with the label 'gpu'."),
+        (c.StartSession(place="attic"), "alone on its log: leave 'place' out."),
+    ],
+)
+async def test_a_host_that_is_alone_refuses_what_it_is_not(host: Any, command: c.Command, words: str) -> None:
+    host.members.labels = ["small"]
+    await Jobs.open(host)
+    with pytest.raises(PorticoError) as refused:
+        await host.do(command, ADA)
+    assert words in refused.value.message
+
+
+def test_hosts_are_named_with_what_they_have() -> None:
+    hosts = [Member(1, "a", "attic", "up"), Member(2, "b", "cellar", "away", labels=["gpu", "big"])]
+    assert listed(hosts) == "'a' at 'attic' (up); 'b' at 'cellar' (away, 'gpu', 'big')"
