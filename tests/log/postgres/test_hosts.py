@@ -65,6 +65,28 @@ async def test_everybody_sees_everything_in_one_order(hosts: Hosts) -> None:
     assert all(one.seq < other.seq for one, other in pairwise(told[0]))
 
 
+async def test_a_host_that_writes_without_a_pause_hears_of_the_others(hosts: Hosts) -> None:
+    """Whoever asked it what others had done waited for a moment without a commit, and there was none."""
+    a, b = await hosts("a"), await hosts("b")
+    stopped = False
+
+    async def write(log: PostgresLog, channel: str) -> None:
+        while not stopped:
+            await log.append(channel, fact("again"))
+
+    writing = [asyncio.create_task(write(log, f"{name}-{i}")) for name, log in (("a", a), ("b", b)) for i in range(5)]
+    try:
+        for number in range(10):
+            seq = await b.append("told", fact(number))
+            async with asyncio.timeout(20):
+                await a.catch_up()
+            assert a.seq >= seq
+            assert a.head("told") == number + 1
+    finally:
+        stopped = True
+        await asyncio.gather(*writing)
+
+
 async def test_a_lost_bell_costs_a_look(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     a, b = await hosts("a"), await hosts("b")

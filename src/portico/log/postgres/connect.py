@@ -40,7 +40,13 @@ async def pool(url: str, name: str) -> Any:
         timeout=CONNECT_SECONDS,
         command_timeout=CALL_SECONDS,
         server_settings=_named(name),
+        reset=_keep,
     )
+
+
+async def _keep(connection: Any) -> None:
+    """Nothing of a reader's connection is set back: it is left as it was found (open transactions are rolled back all
+    the same), and the question would cost every read a second way to the server."""
 
 
 def _named(name: str) -> dict[str, str]:

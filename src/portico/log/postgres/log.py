@@ -461,26 +461,18 @@ class PostgresLog(StoredLog):
     async def catch_up(self) -> None:
         """Returns when everything that is committed by now is known here."""
         last = await self._rows.last()
+        await self.seen(last)
         if self._seq < last:
-            await self._catch_up_behind(last)
+            self.check_open()
+            raise LogUnavailable(f"The database {self._address!r} does not answer; {GOES_ON}.")
 
     async def seen(self, seq: int) -> None:
         """Returns when this number is known here: what another host says it has done can then be read."""
         if self._seq < seq:
             self._heard = max(self._heard, seq)
             self._read_on()
-        while self._seq < seq and self._down is None:
+        while self._seq < seq and self._down is None and not self._closed:
             await self._change()
-
-    async def _catch_up_behind(self, last: int) -> None:
-        while self._busy:  # the rows of a commit of ours that is on its way belong to its answer
-            await self._change()
-        self._busy = True
-        try:
-            await self._catch_up(last)
-        finally:
-            self._busy = False
-            self._kick()
 
     async def _look_often(self) -> None:
         while True:
