@@ -4,9 +4,8 @@ import pytest
 
 from portico import commands as c
 from portico.cluster.host_tables import Info, Peer
-from portico.cluster.placement import choose
+from portico.cluster.placement import Needs, choose
 from portico.errors import NotFound, PlaceAway
-from portico.host.members import Needs
 from tests.cluster.conftest import Nodes
 from tests.cluster.test_cluster import ADA
 

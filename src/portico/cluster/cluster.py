@@ -18,13 +18,13 @@ from portico import commands as c
 from portico.cluster.forward import Forwarding, away
 from portico.cluster.host_tables import SCHEDULER, HostTables, Info, Peer
 from portico.cluster.link import NOT_OWNER, HostLink, Inside, Told, refusal
-from portico.cluster.placement import choose, has_folder, serves
+from portico.cluster.placement import Needs, choose, has_folder, serves
 from portico.cluster.tls import link_tls
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
 from portico.events import Channel
 from portico.host.component import Component
 from portico.host.host import Host
-from portico.host.members import Fetched, Forward, Member, Members, Needs
+from portico.host.members import Fetched, Forward, Member, Members
 from portico.host.session import Session
 from portico.log.log import NotOwner
 from portico.log.postgres.log import OWNED, PostgresLog
@@ -277,8 +277,11 @@ class Cluster(Component, Members):
         return chosen if chosen is not me else None
 
     async def pass_on(
-        self, needs: Needs, command: c.Command, caller: c.Caller, channel: Channel = ""
+        self, command: c.Command, caller: c.Caller, place: str, labels: set[str], spread: bool, channel: Channel = ""
     ) -> Forward | None:
+        needs = Needs(place, tuple(sorted(labels)), spread)
+        if not place and not labels:
+            return None
         folder = command.cwd if isinstance(command, Placed) else None
         chosen = await self._choose(needs, folder, stay=True)
         if chosen is None:

@@ -3,10 +3,20 @@ folder is, else here; and of several the one with the most room. Pure."""
 
 from collections.abc import Sequence
 from pathlib import PurePath
+from typing import NamedTuple
 
 from portico.cluster.host_tables import Peer
 from portico.errors import NotFound, PlaceAway
-from portico.host.members import Needs, listed
+
+
+class Needs(NamedTuple):
+    """What the host of something new has to have."""
+
+    place: str = ""
+    labels: tuple[str, ...] = ()
+    """Empty ones do not count."""
+    spread: bool = False
+    """Several hosts of one place do it, and each label may be another's."""
 
 
 def choose(needs: Needs, folder: str | None, me: Peer, peers: Sequence[Peer]) -> Peer:
@@ -33,6 +43,14 @@ def serves(needs: Needs, peer: Peer, peers: Sequence[Peer]) -> bool:
     return offered.issuperset(filter(None, needs.labels))
 
 
+def listed(peers: Sequence[Peer]) -> str:
+    """For those who look for one that can do something."""
+    hosts = [peer.member(0) for peer in peers]
+    return "; ".join(
+        f"{each.name!r} at {each.place!r} ({', '.join((each.state, *map(repr, each.labels)))})" for each in hosts
+    )
+
+
 def _room(peer: Peer) -> int:
     return peer.info.capacity - peer.info.running
 
@@ -45,7 +63,7 @@ def _unserved(needs: Needs, seeing: Sequence[Peer], peers: Sequence[Peer]) -> No
     labels = " and ".join(repr(label) for label in needs.labels if label)
     places = " or ".join(sorted({repr(peer.place) for peer in seeing})) if not needs.place else repr(needs.place)
     wanted = f"{places} with the label {labels}" if labels else places
-    return PlaceAway(f"No host of {wanted} is there. The hosts: {listed([peer.member(0) for peer in peers])}.")
+    return PlaceAway(f"No host of {wanted} is there. The hosts: {listed(peers)}.")
 
 
 def _seeing(needs: Needs, folder: str | None, me: Peer, peers: Sequence[Peer]) -> list[Peer]:

@@ -74,8 +74,6 @@ class JobStarted(Event, frozen=True, tag="job.started"):
     """The values that it takes over with them, by path and name."""
     owner: str = ""
     """The person whose job this is. Empty: everybody's."""
-    label: str = ""
-    """Of the hosts that do its works, where their tasks name none."""
 
 
 class JobResumed(Event, frozen=True, tag="job.resumed"):

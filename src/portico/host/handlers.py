@@ -17,7 +17,6 @@ from portico.host.approval import Request
 from portico.host.clients import check_client, identify
 from portico.host.decide.session import check_announced
 from portico.host.folders import check_reach
-from portico.host.members import Needs
 from portico.host.state import Summary, TurnState
 from portico.host.tool import ToolResult
 
@@ -35,8 +34,8 @@ def install(host: "Host") -> None:
 
 
 async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Summary:
-    if not host.members.several:
-        await host.members.pass_on(Needs(command.place, (command.label,)), command, caller)
+    if (command.place or command.label) and not host.members.several:
+        raise BadRequest("This host is alone on its log: leave 'place' and 'label' out.", field="place")
     check_announced({}, command.config, caller)
     origin = command.origin
     history: list[TurnState] = []

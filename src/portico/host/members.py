@@ -1,32 +1,15 @@
 """The hosts on one log, as a host sees them. Alone, everything is its own; `portico.cluster` knows more."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from portico import commands as c
 from portico.commands import Member as Member
-from portico.errors import BadRequest, NotFound
+from portico.errors import NotFound
 from portico.events import Channel
 
 Forward = Callable[[], Coroutine[Any, Any, Any]]  # a command that another host does
 Fetched = tuple[int, dict[str, str], bytes]  # status, headers, body
-
-
-class Needs(NamedTuple):
-    """What the host of something new has to have."""
-
-    place: str = ""
-    labels: tuple[str, ...] = ()
-    """Empty ones do not count."""
-    spread: bool = False
-    """Several hosts of one place do it, and each label may be another's."""
-
-
-def listed(hosts: Sequence[Member]) -> str:
-    """For those who look for one that can do something."""
-    return "; ".join(
-        f"{each.name!r} at {each.place!r} ({', '.join((each.state, *map(repr, each.labels)))})" for each in hosts
-    )
 
 
 class Members:
@@ -71,15 +54,10 @@ class Members:
         return None
 
     async def pass_on(
-        self, needs: Needs, command: c.Command, caller: c.Caller, channel: Channel = ""
+        self, command: c.Command, caller: c.Caller, place: str, labels: set[str], spread: bool, channel: Channel = ""
     ) -> Forward | None:
-        """Who does this command, if it is another host that has what it needs; `channel` becomes that host's."""
-        if needs.place:
-            raise BadRequest("This host is alone on its log: leave 'place' out.", field="place")
-        for label in filter(None, needs.labels):
-            if label not in self.labels:
-                known = ", ".join(map(repr, self.labels)) or "none"
-                raise NotFound("host with the label", label, f"This one is alone; its cluster.labels: {known}.")
+        """Who does this command, if another host is of the place and has the labels, or (`spread`) its place has them;
+        `channel` becomes that host's."""
         return None
 
     async def fetch(self, channel: Channel, address: str, caller: c.Caller, *, owner: bool) -> Fetched | None:

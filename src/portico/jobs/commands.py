@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from portico import commands as c
 from portico.errors import BadRequest
 from portico.host.folders import check_reach
-from portico.host.members import Forward
 from portico.jobs.entry import Entry
 from portico.jobs.load import load_entry
 
@@ -22,27 +23,18 @@ def install(jobs: "Jobs") -> None:
         entry = None if command.entry is None else load_entry(command.entry)
         if command.strict:
             _check_input(command, entry or jobs.entry)
-        forward = await _elsewhere(command, caller, entry or jobs.entry)
-        if forward is not None:
-            named: c.JobNamed = await forward()
-            return named
+        if command.label:
+            entry = _labelled(command, entry or jobs.entry)
+        if command.job in (plan := entry or jobs.entry).jobs:
+            forward = await jobs.elsewhere(plan, command.job, command, caller, command.place)
+            if forward is not None:
+                named: c.JobNamed = await forward()
+                return named
+        owner = jobs.host.ownership.owner_for(caller)
         job = await jobs.start_job(
-            command.job,
-            cwd=command.cwd,
-            input=command.input,
-            by=caller.by,
-            entry=entry,
-            owner=jobs.host.ownership.owner_for(caller),
-            label=command.label,
+            command.job, cwd=command.cwd, input=command.input, by=caller.by, entry=entry, owner=owner
         )
         return c.JobNamed(job)
-
-    async def _elsewhere(command: c.StartJob, caller: c.Caller, entry: Entry) -> Forward | None:
-        """Who starts it, if this host is not of the place or has not the labels."""
-        if command.job not in entry.jobs:
-            return None
-        needs = jobs.needs(entry, command.job, command.place, command.label)
-        return await jobs.host.members.pass_on(needs, command, caller) if needs.place or needs.labels else None
 
     async def stop(command: c.StopJob, caller: c.Caller) -> c.Done:
         await jobs.stop_job(command.job, by=caller.by)
@@ -81,3 +73,9 @@ def _check_input(command: c.StartJob, entry: Entry) -> None:
     job = entry.jobs.get(command.job)
     if job is not None and job.require_user_input and not command.input:
         raise BadRequest(f"The job {command.job!r} needs input from its user.", field="input")
+
+
+def _labelled(command: c.StartJob, entry: Entry) -> Entry:
+    """With the label that is asked for instead of the job's own."""
+    jobs = {name: replace(job, label=command.label) if name == command.job else job for name, job in entry.jobs.items()}
+    return replace(entry, jobs=jobs)

@@ -355,10 +355,10 @@ def refs_of(work: Work) -> Iterator[Ref]:
         yield from refs_of(child)
 
 
-def labels_of(entry: Entry, name: str, label: str = "") -> dict[str, str]:
-    """By task: the label that a host needs to do it, where it needs one. `label` stands before the job's own."""
+def labels_of(entry: Entry, name: str) -> dict[str, str]:
+    """By task: the label that a host needs to do it, where it needs one."""
     job = entry.jobs[name]
-    found = {ref.task_id: entry.tasks[ref.task_id].label or label or job.label for ref in refs_of(job.work)}
+    found = {ref.task_id: entry.tasks[ref.task_id].label or job.label for ref in refs_of(job.work)}
     return {task: needed for task, needed in found.items() if needed}
 
 

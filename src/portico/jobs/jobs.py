@@ -14,13 +14,13 @@ import msgspec
 from portico import commands as c
 from portico import events as e
 from portico import faults, limits
-from portico.errors import Conflict, LogUnavailable, NotFound, PlaceAway, PorticoError
+from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, PlaceAway, PorticoError
 from portico.events import Event, number_of
 from portico.host.decide.decision import check_open
 from portico.host.do import note_answer
 from portico.host.folders import check_folder
 from portico.host.host import Host
-from portico.host.members import Needs
+from portico.host.members import Forward
 from portico.host.ownership import Access
 from portico.jobs.choice import check_offered
 from portico.jobs.commands import install
@@ -143,7 +143,6 @@ class Jobs:
         by: str,
         entry: Entry | None = None,
         owner: str = "",
-        label: str = "",
     ) -> str:
         """Returns the id of the new job, which runs by itself. `entry` is for this job alone."""
         where = "its entry" if entry is not None else self.entry_name
@@ -151,12 +150,22 @@ class Jobs:
         check_job(entry, name, where)
         folder = check_folder(cwd)
         await check_offered(self.host, models_of_job(entry, name))
-        return await self._create(name, plan_of(entry, name), folder, input, by, owner=owner, label=label)
+        return await self._create(name, plan_of(entry, name), folder, input, by, owner=owner)
 
-    def needs(self, entry: Entry, name: str, place: str, label: str) -> Needs:
-        """What the hosts have to have that do this job."""
-        labels = labels_of(entry, name, label)
-        return Needs(place or entry.jobs[name].place, tuple(dict.fromkeys(labels.values())), self.spread)
+    async def elsewhere(
+        self, entry: Entry, name: str, command: c.Command, by: c.Caller, place: str = "", channel: str = ""
+    ) -> Forward | None:
+        """Who does this command about a job of that entry, if this host is not where it runs."""
+        place, labels = place or entry.jobs[name].place, set(labels_of(entry, name).values())
+        members = self.host.members
+        if members.several:
+            return await members.pass_on(command, by, place, labels, self.spread, channel)
+        if place:
+            raise BadRequest("This host is alone on its log: leave 'place' out.", field="place")
+        for label in sorted(labels.difference(members.labels)):
+            known = ", ".join(map(repr, members.labels)) or "none"
+            raise NotFound("host with the label", label, f"This one is alone; its cluster.labels: {known}.")
+        return None
 
     async def _create(
         self,
@@ -169,7 +178,6 @@ class Jobs:
         done: dict[str, bool] | None = None,
         values: dict[str, dict[str, str]] | None = None,
         owner: str = "",
-        label: str = "",
     ) -> str:
         if self.host.stopping:
             raise LogUnavailable("The host is stopping.")
@@ -186,7 +194,6 @@ class Jobs:
             done=done or {},
             values=values or {},
             owner=owner,
-            label=label,
         )
         note_answer(c.JobNamed(job))
         self._launch(await self._engine.create(started))
@@ -303,17 +310,13 @@ class Jobs:
     ) -> str:
         old = state.summary
         command = c.ResumeJob(job=old.id) if done else c.RetryJob(job=old.id)
-        forward = await self.host.members.pass_on(self._needs_of(state), command, _caller(by))
+        forward = await self.elsewhere(state.entry, old.name, command, _caller(by), self.host.members.place)
         if forward is not None:
             named: c.JobNamed = await forward()
             return named.job
         plan = msgspec.to_builtins(state.entry)
         folder = check_folder(old.cwd)
-        return await self._create(old.name, plan, folder, state.input, by, old.id, done, values, old.owner, state.label)
-
-    def _needs_of(self, state: JobState) -> Needs:
-        """What a host has to have that goes on with it, or begins it anew: it sees the same files."""
-        return self.needs(state.entry, state.summary.name, "", state.label)._replace(place=self.host.members.place)
+        return await self._create(old.name, plan, folder, state.input, by, old.id, done, values, old.owner)
 
     async def _load(self, job: str) -> JobState:
         run = self._runs.get(job)
@@ -440,13 +443,13 @@ class Jobs:
 
     async def _pass_on(self, state: JobState, by: str) -> bool:
         """True: this host lacks a label that the job needs, and another goes on with it; or it waits for one."""
-        job, needs, members = state.summary.id, self._needs_of(state), self.host.members
-        if not any(label and label not in members.labels for label in needs.labels):
+        job, entry, name, place = state.summary.id, state.entry, state.summary.name, self.host.members.place
+        if not set(labels_of(entry, name).values()).difference(self.host.members.labels):
             return False
         if state.summary.status != "waiting":
             await self._engine.put(job, e.JobWaiting(reason="It goes to a host with the label that it needs."))
         try:
-            forward = await members.pass_on(needs, c.ResumeJob(job=job), _caller(by), f"job/{job}")
+            forward = await self.elsewhere(entry, name, c.ResumeJob(job=job), _caller(by), place, f"job/{job}")
         except PorticoError as away:
             await self._engine.put(job, e.JobWaiting(reason=f"{away.message} Resume the job when there is one."))
         else:

@@ -85,8 +85,6 @@ class JobState(Struct):
     """Who cancels it."""
     suspended: bool = False
     """The host was told to stop, and has not taken it up again."""
-    label: str = ""
-    """Of the hosts that do its works, as whoever started it said."""
 
     @property
     def job(self) -> Job:
@@ -144,7 +142,7 @@ def begin(event: e.JobStarted, time: int) -> JobState:
         origin=event.origin,
         owner=event.owner,
     )
-    state = JobState(summary, msgspec.convert(event.entry, Entry), event.input, label=event.label)
+    state = JobState(summary, msgspec.convert(event.entry, Entry), event.input)
     for path, succeeded in event.done.items():
         state.runs[path] = WorkAttempt(-1, "", 1, "succeeded" if succeeded else "failed")
     for path, values in event.values.items():

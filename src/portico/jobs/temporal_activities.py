@@ -8,7 +8,6 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from portico.errors import LogUnavailable
-from portico.host.members import listed
 from portico.jobs.entry import ANSWER, Each, labels_of
 from portico.jobs.run import JobRun
 from portico.jobs.state import JobState
@@ -131,7 +130,7 @@ class Activities:
             for path, run in state.runs.items()
             if run.outcome is not None
         }
-        labels = labels_of(state.entry, state.summary.name, state.label)
+        labels = labels_of(state.entry, state.summary.name)
         return pack(WorkPlan(state.job.work, state.summary.started, state.job.timeout, known, labels))
 
     @activity.defn(name=ITEMS)
@@ -147,8 +146,11 @@ class Activities:
     @activity.defn(name=DECIDE)
     async def decide(self, decision: WorkDecision) -> bool:
         run = await self._jobs.run_of(decision.job)
-        hosts = f" {listed(await self._jobs.host.members.all())}." if decision.label else ""
-        await run.decide(decision.path, decision.reason + hosts)
+        hosts = [
+            f"{each.name!r} ({', '.join((each.state, *map(repr, each.labels)))})"
+            for each in (await self._jobs.host.members.all() if decision.label else ())
+        ]
+        await run.decide(decision.path, " ".join((decision.reason, *hosts)))
         return True
 
     @activity.defn(name=FINISH)

@@ -174,7 +174,7 @@ class JobWorkflow:
         await self._local(DECIDE, WorkDecision(order.job, order.path, reason, label), bool)
         return await self._begun(order, attempt, label)
 
-    async def _begun(self, order: Order, attempt: int, label: str = "", patience: timedelta | None = None) -> Result:
+    async def _begun(self, order: Order, attempt: int, label: str = "", take_within: timedelta | None = None) -> Result:
         """One attempt, by whoever takes it."""
         return await self._reached(
             workflow.execute_activity(
@@ -183,7 +183,7 @@ class JobWorkflow:
                 result_type=Result,
                 activity_id=f"{order.path}@{attempt}",
                 task_queue=queue_of(workflow.info().task_queue, label) if label else None,
-                schedule_to_start_timeout=patience,
+                schedule_to_start_timeout=take_within,
                 start_to_close_timeout=_ANY_TIME,
                 heartbeat_timeout=_HEARTBEAT,
                 retry_policy=_ONCE,

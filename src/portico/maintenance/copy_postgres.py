@@ -7,12 +7,12 @@ from typing import Any
 import asyncpg
 
 from portico.errors import BadRequest, Conflict
-from portico.log.checksum import kv_sum
 from portico.log.postgres.connect import connect
 from portico.log.postgres.error_text import check_url, translate
 from portico.log.postgres.identity import system_of
 from portico.log.postgres.schema import SCHEMA, prepare
 from portico.log.postgres.store import stored_sum
+from portico.log.sqlite.checksum import kv_sum
 from portico.maintenance.copy import COPYING, Channel, CopiedRow, Note, fits, stated
 
 _HEAD = "(SELECT e.pos FROM events e WHERE e.channel = c.id ORDER BY e.pos DESC LIMIT 1)"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from portico.log.checksum import channel_sum, event_sum, kv_sum
+from portico.log.sqlite.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.database import Database
 from portico.log.sqlite.watermark import LogFiles, Mark, Marked
 from portico.maintenance.copy import COPYING, Channel, CopiedRow, Note, fits, stated

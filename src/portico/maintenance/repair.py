@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from portico.errors import LogDamaged
 from portico.events import Unreadable, encode
-from portico.log.checksum import channel_sum, event_sum, kv_sum
+from portico.log.sqlite.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.error_text import ERRORS
 from portico.log.sqlite.schema import VERSION, blobs_in, prepare
 from portico.log.sqlite.watermark import Mark

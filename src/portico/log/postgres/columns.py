@@ -3,8 +3,8 @@
 from typing import Any
 
 from portico.events import Channel, Event
-from portico.log.checksum import kv_sum
 from portico.log.notes import KeyValue
+from portico.log.sqlite.checksum import kv_sum
 from portico.log.sqlite.schema import blobs_in
 
 

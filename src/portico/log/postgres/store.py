@@ -16,9 +16,9 @@ import msgspec
 from portico import faults, limits
 from portico.errors import LogDamaged, LogUnavailable
 from portico.events import Channel, Record, Unreadable, encode
-from portico.log.checksum import event_sum, kv_sum
 from portico.log.postgres.error_text import READ_ONLY, is_lost, translate
 from portico.log.postgres.schema import COMPACTION
+from portico.log.sqlite.checksum import event_sum, kv_sum
 from portico.log.stored_log import compacted_key
 
 logger = logging.getLogger("portico.log")

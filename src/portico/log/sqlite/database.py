@@ -13,11 +13,11 @@ import msgspec
 from portico import faults, limits
 from portico.errors import LogUnavailable
 from portico.events import Channel
-from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.identity import Identity
 from portico.log.log import DiskUse
 from portico.log.notes import KeyValue
 from portico.log.sqlite import schema
+from portico.log.sqlite.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.error_text import ERRORS, translate
 from portico.log.sqlite.identify import check_files, check_pair, identify
 from portico.log.sqlite.journal import Journal

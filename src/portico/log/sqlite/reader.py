@@ -18,7 +18,7 @@ import msgspec
 from portico import limits
 from portico.errors import LogDamaged
 from portico.events import Channel, Record, Unreadable, decode, encode
-from portico.log.checksum import channel_sum, event_sum, kv_sum
+from portico.log.sqlite.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.error_text import translate
 
 logger = logging.getLogger("portico.log")
