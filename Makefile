@@ -106,7 +106,7 @@ $(LIVE): tests/live/package.json tests/live/package-lock.json
 screenshots: $(VENV)/.core $(WEB)
 	cd web && npm run screenshots
 
-# The pictures of the documentation's first page: scenes of a browser test.
+# The pictures of the documentation's first page and of the guide: scenes of browser tests.
 pictures: $(VENV)/.core $(WEB)
 	cd web && npm run --silent pictures
 

@@ -1,6 +1,6 @@
 /**
- * What a page holds while a session streams: `STREAM_MINUTES=60` for an hour, a minute otherwise. It prints numbers and judges
- * nothing: `python -m bench pages` sets them beside the budget.
+ * What a page holds while a session streams, quickly for three minutes; `STREAM_MINUTES=60 STREAM_GAP=20` for an hour as agents write. It
+ * prints numbers and judges nothing: `python -m bench pages` sets them beside the budget.
  */
 
 import { writeFileSync } from "node:fs";
@@ -11,10 +11,10 @@ import { RealHost } from "./host";
 import { tell } from "./measured";
 import { Person } from "./person";
 
-const MINUTES = Number(process.env["STREAM_MINUTES"] ?? 1);
+const MINUTES = Number(process.env["STREAM_MINUTES"] ?? 3);
 const SAMPLES = 30;
 /** Milliseconds between two pieces. */
-const GAP = Number(process.env["STREAM_GAP"] ?? 20);
+const GAP = Number(process.env["STREAM_GAP"] ?? 2);
 const ANSWER = "The bucket takes a **clock** now, so a test can turn it.\n\n- `limits.py` has it\n- the route asks it\n\n```python\ndef allow(self) -> bool:\n    return self.left > 0\n```\n\n".repeat(8);
 const STEPS = [
   { do: "reason", text: "Let me see how the route is built, and what counts requests here already. ".repeat(6), deltas: 60, gap: GAP },

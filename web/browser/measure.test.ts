@@ -3,12 +3,14 @@
  * sets the numbers beside the budgets (`MEASURED` names the file they go to).
  */
 
-import { appendFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RealHost } from "./host";
+import { tell } from "./measured";
 import { Person } from "./person";
+import { median, Trace } from "./trace";
 
 const TURNS = 2_500;
 const STEPS = 300;
@@ -27,11 +29,6 @@ beforeAll(async () => {
   await host.start("--script", join(host.folder, "script.json"));
 });
 afterAll(() => host.close());
-
-function tell(name: string, numbers: Record<string, number>): void {
-  console.log(name, numbers);
-  if (process.env["MEASURED"]) appendFileSync(process.env["MEASURED"], `${JSON.stringify({ name, ...numbers })}\n`);
-}
 
 /** Time the page's main thread has worked, in ms: on a busy machine it says more than the clock. */
 async function work(page: Page): Promise<() => Promise<number>> {
@@ -157,28 +154,6 @@ async function heapOf(page: Page): Promise<() => Promise<number>> {
   };
 }
 
-interface Traced {
-  name: string;
-  ph: string;
-  pid: number;
-  tid: number;
-  /** CPU time of the thread, in microseconds. */
-  tdur?: number;
-  args?: { name?: string };
-}
-
-/** The longest task of a page's main thread in ms of its own CPU time: a task that waits for a busy machine is not a long one. */
-async function longestTask(page: Page): Promise<() => Promise<number>> {
-  const chromium = page.context().browser();
-  await chromium?.startTracing(page, { categories: ["toplevel", "disabled-by-default-devtools.timeline", "__metadata"] });
-  return async () => {
-    const { traceEvents } = JSON.parse(String(await chromium?.stopTracing())) as { traceEvents: Traced[] };
-    const mains = new Set(traceEvents.filter(({ name, args }) => name === "thread_name" && args?.name === "CrRendererMain").map(({ pid, tid }) => `${pid}/${tid}`));
-    const tasks = traceEvents.filter(({ name, pid, tid }) => /RunTask$/.test(name) && mains.has(`${pid}/${tid}`)).map(({ tdur = 0 }) => tdur / 1000);
-    return Math.round(tasks.reduce((most, each) => Math.max(most, each), 0));
-  };
-}
-
 test("typing while 2,000 deltas a second arrive", { timeout: 180_000 }, async () => {
   const person = await Person.arrive();
   const { page } = person;
@@ -194,19 +169,19 @@ test("typing while 2,000 deltas a second arrive", { timeout: 180_000 }, async ()
   const from = await worked();
   await host.ask(`/v1/sessions/${id}/messages`, { text: `[[reasoning:0]] [[deltas:${DELTAS}]] [[gap:0.5]]` });
   await page.waitForSelector("#status.running");
-  const longest = await longestTask(page);
   const waits: number[] = [];
-  for (let key = 0; key < 30; key++) {
-    const start = Date.now();
-    await page.locator("#message").pressSequentially("x");
-    await page.evaluate(() => new Promise(requestAnimationFrame));
-    waits.push(Date.now() - start);
-  }
-  const longestWorked = await longest();
+  const trace = await Trace.of(page, async () => {
+    for (let key = 0; key < 30; key++) {
+      const start = Date.now();
+      await page.locator("#message").pressSequentially("x");
+      await page.evaluate(() => new Promise(requestAnimationFrame));
+      waits.push(Date.now() - start);
+    }
+  });
   await host.cancel(id);
   waits.sort((one, other) => one - other);
   const long = await page.evaluate(() => (window as unknown as { long: number[] }).long);
-  tell("typed", { median: waits[15] ?? 0, p95: waits[28] ?? 0, worst: waits[29] ?? 0, longTasks: long.length, longest: Math.max(0, ...long), longestWorked, worked: (await worked()) - from });
+  tell("typed", { median: waits[15] ?? 0, p95: waits[28] ?? 0, worst: waits[29] ?? 0, longTasks: long.length, longest: Math.max(0, ...long), longestWorked: trace.longest, keyWorked: median(trace.toPaint("input")), worked: (await worked()) - from });
   await person.leave();
 });
 

@@ -1,4 +1,7 @@
-/** The workbench as pictures: phone, small, usual and large, light and dark, in `screenshots/`; each also looked at by axe. */
+/**
+ * The workbench as pictures: phone, small, usual and large, light and dark, in `screenshots/`; each also looked at by axe.
+ * With PICTURES=FOLDER the one of the guide goes there: `make pictures`.
+ */
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -11,6 +14,7 @@ import { Person } from "./person";
 const out = resolve(import.meta.dirname, "../../screenshots");
 const host = new RealHost();
 const folder = join(host.folder, "api");
+const shop = join(host.folder, "shop");
 const ids: Record<string, string> = {};
 
 const BEFORE = "import time\n\n\nclass TokenBucket:\n    def __init__(self, rate, size):\n        self.rate, self.size = rate, size\n        self.last = time.monotonic()\n        self.left = size\n";
@@ -32,6 +36,15 @@ const SCRIPT = {
   ],
 };
 
+function repository(path: string): void {
+  mkdirSync(join(path, "src"), { recursive: true });
+  writeFileSync(join(path, "src/limits.py"), BEFORE);
+  const git = (...given: string[]) => execFileSync("git", ["-c", "user.name=T", "-c", "user.email=t@example.org", ...given], { cwd: path });
+  git("init", "-q");
+  git("add", ".");
+  git("commit", "-qm", "first");
+}
+
 async function begin(name: string, agent: string, title: string, text: string, cwd = folder): Promise<void> {
   const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent, title, cwd });
   ids[name] = id;
@@ -40,18 +53,14 @@ async function begin(name: string, agent: string, title: string, text: string, c
 
 beforeAll(async () => {
   mkdirSync(out, { recursive: true });
-  mkdirSync(join(folder, "src"), { recursive: true });
-  writeFileSync(join(folder, "src/limits.py"), BEFORE);
-  const git = (...given: string[]) => execFileSync("git", ["-c", "user.name=T", "-c", "user.email=t@example.org", ...given], { cwd: folder });
-  git("init", "-q");
-  git("add", ".");
-  git("commit", "-qm", "first");
+  repository(folder);
+  repository(shop);
   writeFileSync(join(host.folder, "script.json"), JSON.stringify(SCRIPT));
   await host.start("--script", join(host.folder, "script.json"), ...entryOptions(host.folder));
   await begin("changed", "codex", "Give the bucket a clock", "done already");
   await begin("delete", "codex", "Clean up old migrations", "delete them");
   await begin("question", "demo", "Which colour?", "ask me");
-  await begin("waiting", "codex", "Rate limit for the login route", "Logins can be tried without limit: add a rate limit of 5 per minute per address, with a test. Keep the text of the answer as it is.", join(host.folder));
+  await begin("waiting", "codex", "Rate limit for the login route", "Logins can be tried without limit: add a rate limit of 5 per minute per address, with a test. Keep the text of the answer as it is.", shop);
   await begin("running", "codex", "Flaky test in checkout", "[[deltas:6000]] [[gap:200]]");
   await begin("failed", "demo", "Upgrade to Python 3.13", "fail please");
   await begin("plain", "demo", "Explain the retry logic", "hello there");
@@ -71,6 +80,7 @@ const SIZES: [width: number, height: number][] = [
   [390, 844],
   [768, 1024],
   [1024, 768],
+  [1280, 800],
   [1440, 900],
   [2560, 1440],
 ];
@@ -111,6 +121,7 @@ test.each(looks)("%s", { timeout: 300_000 }, async (name, width, height, dark) =
     await page.waitForSelector(sign, { state: place === "new-job" || place === "running" || place === "jobs" ? "attached" : "visible" });
     await page.waitForTimeout(300); // rows are laid out, colours come
     await page.screenshot({ path: join(out, `workbench-${place}-${name}.png`) });
+    if (process.env["PICTURES"] && place === "approval") await page.screenshot({ path: join(process.env["PICTURES"], "session.png") });
     expect([place, await person.barriers(page, "moderate")]).toEqual([place, []]);
     expect([place, await page.evaluate(() => Math.max(0, document.documentElement.scrollWidth - window.innerWidth))]).toEqual([place, 0]);
   }

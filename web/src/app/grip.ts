@@ -10,6 +10,8 @@ export interface Grip {
   first: number;
   least: number;
   most: number;
+  /** What the other columns need of the window's width. */
+  others(): number;
   /** 1: pulling right makes it wider. */
   towards: 1 | -1;
 }
@@ -17,7 +19,7 @@ export interface Grip {
 const STEP = 16;
 
 /** `column`: what gets wider and narrower; the grip stands at its edge. */
-export function grip(column: HTMLElement, { name, property, label, first, least, most, towards }: Grip): void {
+export function grip(column: HTMLElement, { name, property, label, first, least, most, others, towards }: Grip): void {
   const root = document.documentElement;
   const element = make("div", `grip ${towards === 1 ? "right" : "left"}`);
   element.id = `grip-${name}`;
@@ -31,14 +33,14 @@ export function grip(column: HTMLElement, { name, property, label, first, least,
   element.setAttribute("aria-valuemax", String(most));
   const set = (width: number | undefined) => {
     if (width === undefined) root.style.removeProperty(property);
-    else root.style.setProperty(property, `${Math.round(Math.min(Math.max(width, least), Math.min(most, window.innerWidth * 0.7)))}px`);
-    element.setAttribute("aria-valuenow", String(Math.round(width ?? first)));
+    else root.style.setProperty(property, `${Math.round(Math.max(least, Math.min(width, most, window.innerWidth - others())))}px`);
+    element.setAttribute("aria-valuenow", String(Math.round(now())));
   };
-  const width = () => column.getBoundingClientRect().width || first;
+  const now = () => column.getBoundingClientRect().width || first;
   const load = () => set(Number(remembered(key())) || undefined);
   const save = (value: number | undefined) => {
     set(value);
-    remember(key(), value === undefined ? undefined : String(Math.round(value)));
+    remember(key(), value === undefined ? undefined : String(Math.round(now())));
   };
   load();
   window.addEventListener("resize", load);
@@ -47,10 +49,10 @@ export function grip(column: HTMLElement, { name, property, label, first, least,
     const by = event.key === "ArrowRight" ? STEP : event.key === "ArrowLeft" ? -STEP : 0;
     if (!by) return;
     event.preventDefault();
-    save(width() + by * towards);
+    save(now() + by * towards);
   });
   element.addEventListener("pointerdown", (event) => {
-    const [from, before] = [event.clientX, width()];
+    const [from, before] = [event.clientX, now()];
     element.setPointerCapture(event.pointerId);
     const move = (moved: PointerEvent) => set(before + (moved.clientX - from) * towards);
     const end = (last: PointerEvent) => {

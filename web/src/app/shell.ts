@@ -26,6 +26,8 @@ export interface View {
   leave?(): void;
 }
 
+/** The least that the conversation needs beside the other columns. */
+const CONVERSATION = 480;
 /** So many sessions stay as they were left. */
 const KEPT = 3;
 
@@ -51,8 +53,11 @@ export class Shell {
     this.panel = new Panel(byId("panel"), this);
     this.router = new Router((place) => void this.show(place));
     this.build();
-    grip(byId("side"), { name: "side", property: "--side", label: "Width of the list", first: 288, least: 220, most: 460, towards: 1 });
-    grip(byId("panel"), { name: "panel", property: "--panel-width", label: "Width of the panel", first: 480, least: 360, most: 1600, towards: -1 });
+    const [side, panel] = [byId("side"), byId("panel")];
+    // Over the conversation, as on a small screen, the panel takes nothing from the others.
+    const beside = (column: HTMLElement) => CONVERSATION + (getComputedStyle(column).position === "fixed" ? 0 : column.offsetWidth);
+    grip(side, { name: "side", property: "--side", label: "Width of the list", first: 288, least: 220, most: 460, others: () => beside(panel), towards: 1 });
+    grip(panel, { name: "panel", property: "--panel-width", label: "Width of the panel", first: 480, least: 360, most: 1600, others: () => beside(side), towards: -1 });
     keys(this);
     this.feed.watch(() => this.fresh());
     document.addEventListener("visibilitychange", () => this.session?.markRead());
