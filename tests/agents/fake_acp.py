@@ -146,6 +146,8 @@ class Fake:
             raise Refusal(-32000, "Authentication required")
         if words := os.environ.get("FAKE_REFUSES"):
             raise Refusal(-32603, words)
+        if kind := os.environ.get("FAKE_AUTH_STATUS"):
+            self.say({"method": "_auth/status_update", "params": {"authStatus": {"kind": kind}}})
         self.servers = params["mcpServers"]
         self.folders = params.get("additionalDirectories", [])
         self.here.session = f"fake-{os.getpid()}-{time.monotonic_ns()}"
@@ -189,6 +191,8 @@ class Fake:
         del self.untold[:count]
 
     def prompt(self, params: Json) -> Json:
+        if os.environ.get("FAKE_LOCKED_PROMPT"):
+            raise Refusal(-32000, "Authentication required")
         self.cancelled.clear()
         self.tell(len(self.untold))
         said = "".join(block.get("text", "") for block in params["prompt"])

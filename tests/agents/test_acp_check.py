@@ -34,6 +34,21 @@ async def test_one_that_nobody_is_signed_in_to(tmp_path: Path) -> None:
     assert (await checked(tmp_path, {"auth": "key"}, FAKE_LOCKED="1")).status == "ready"
 
 
+@pytest.mark.parametrize(
+    ("says", "locked", "status"),
+    [
+        ("none", True, "not_signed_in"),
+        ("none", False, "ready"),  # a token of its environment, of which it does not know
+        ("api_key", True, "ready"),  # nothing is asked of it
+    ],
+)
+async def test_one_that_opens_a_session_for_nobody(tmp_path: Path, says: str, locked: bool, status: str) -> None:
+    """claude-agent-acp 0.99: signed out, it says so in a notification, opens sessions and refuses the first prompt."""
+    env = {"FAKE_AUTH_STATUS": says, **({"FAKE_LOCKED_PROMPT": "1"} if locked else {})}
+    found = await checked(tmp_path, {"login": "claude /login"}, **env)
+    assert (found.status, "Run: claude /login" in found.detail) == (status, status != "ready")
+
+
 async def test_lists_of_other_processes_know_what_a_check_has_found(tmp_path: Path) -> None:
     """After a doctor that called it not signed in, `agents list` marked it as the default."""
     await checked(tmp_path, FAKE_LOCKED="1")

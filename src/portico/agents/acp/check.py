@@ -1,6 +1,7 @@
 """Starts an ACP agent and speaks the first handshake: `initialize`, then a session in an empty folder, because only
 there most agents say that nobody is signed in. Whatever goes wrong becomes one sentence with what to do."""
 
+import asyncio
 import contextlib
 import json
 import re
@@ -15,6 +16,7 @@ from acp import PROTOCOL_VERSION
 from portico.agents.acp.link import AgentLink
 from portico.agents.acp.program import Program
 from portico.errors import AgentError, AgentUnavailable
+from portico.events import Json
 from portico.host.agent import Check, CheckStatus
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 START_SECONDS = 30.0
 """For `initialize`: a person waits for the result, and a program that is none of ours may never answer."""
+PROMPT_SECONDS = 15.0
+"""For an answer to one word. A refusal takes a moment, so whoever takes longer is working on it."""
 _METHOD_NOT_FOUND = "(-32601)"
 
 
@@ -50,13 +54,13 @@ async def _shake_hands(agent: "AcpAgent", link: AgentLink, folder: str) -> Check
             "Install a version of it that speaks this one.",
         )
     try:
-        answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
+        answer = await _begin(link, folder)
     except AgentUnavailable:
         if agent.program.auth is None:
             agent.remember(agent.sign_in_words(link))
             return Check(agent.id, "not_signed_in", agent.sign_in_words(link))
         await agent.authenticate(link)
-        answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
+        answer = await _begin(link, folder)
     agent.learn(link, answer)
     agent.works()
     if link.capability("sessionCapabilities", "close"):
@@ -66,6 +70,18 @@ async def _shake_hands(agent: "AcpAgent", link: AgentLink, folder: str) -> Check
     version = f"version {info.get('version')}, " if isinstance(info, dict) and info.get("version") else ""
     count = len((await agent.describe()).models)
     return Check(agent.id, "ready", f"{version}{count} model{'s' * (count != 1)}")
+
+
+async def _begin(link: AgentLink, folder: str) -> Json:
+    """AgentUnavailable: nobody is signed in. An agent that says so and opens a session all the same may not count a
+    token of its environment, so it is asked something: without a login it refuses at once, and nothing is spent."""
+    answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
+    if link.says_signed_out:
+        prompt = {"sessionId": answer.get("sessionId"), "prompt": [{"type": "text", "text": "Reply with: ok"}]}
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PROMPT_SECONDS):
+                await link.request("session/prompt", prompt)
+    return answer
 
 
 def _explain(program: Program, error: AgentError, *, starting: bool) -> tuple[CheckStatus, str]:

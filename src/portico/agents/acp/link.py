@@ -29,6 +29,8 @@ _SIGN_IN = re.compile(
     re.IGNORECASE,
 )
 """How agents say it that have no code for it."""
+_AUTH_STATUS = "_auth/status_update"
+"""Claude's word about who is signed in, before the first session."""
 _DEATH_SECONDS = 0.3
 """After the end of its output a dying process is gone within this."""
 
@@ -49,6 +51,8 @@ class AgentLink:
         self.process = process
         self.about: Json = {}
         """What the agent said in `initialize`."""
+        self.says_signed_out = False
+        """Of itself (`_auth/status_update`). It need not know of every way to sign in."""
         self.running = 0
         self.doomed = False
         self._files = files
@@ -146,6 +150,8 @@ class AgentLink:
         params = params if isinstance(params, dict) else {}
         ears = self._sessions.get(str(params.get("sessionId")))
         if is_notification:
+            if method == _AUTH_STATUS and isinstance(status := params.get("authStatus"), dict):
+                self.says_signed_out = status.get("kind") == "none"
             return None
         if ears is None:
             raise RequestError.invalid_params({"details": f"no such session: {params.get('sessionId')!r}"})
