@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from portico import limits
-from portico.changes.captures import in_work_tree
-from portico.changes.component import FolderChanges
+from portico.changes import captures
+from portico.changes.captures import OwnChanges, in_work_tree
+from portico.changes.component import FolderChanges, captures_of
 from portico.errors import NotFound
 from portico.events import Message
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import CHANGES, ChangeList
 from portico.host.turn import Turn
+from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.git import git
@@ -272,3 +274,92 @@ async def test_lists_show_how_much_changed_whoever_looks(open_host: HostOpener, 
     await said(session, "true")  # nothing new is no news
     host = await open_host(PlayAgent(shell))
     assert [each.changes for each in host.list()] == [counted]
+
+
+# -- several sessions in one folder ------------------------------------------------------------------------------
+
+
+async def test_what_another_session_changed_is_not_this_ones_own(open_host: HostOpener, project: Path) -> None:
+    """Both saw the changes of both, and nothing said whose they were."""
+    host = await open_host(PlayAgent(shell))
+    one = await host.start(by="ada", cwd=str(project))
+    await said(one, "echo 1 > mine.txt; mv old.txt renamed.txt")
+    assert (await captures_of(one).own()) == OwnChanges()  # nobody else was there
+    other = await host.start(by="ben", cwd=str(project))
+    await said(other, "echo 2 > theirs.txt; echo 2 >> renamed.txt")
+    await said(one, "echo 3 > again.txt")
+    assert {each.path for each in (await one.changes(None)).files} == {
+        "mine.txt",
+        "renamed.txt",
+        "theirs.txt",
+        "again.txt",
+    }
+    assert await captures_of(one).own() == OwnChanges(True, ["again.txt", "mine.txt", "old.txt", "renamed.txt"])
+    assert await captures_of(other).own() == OwnChanges(True, ["renamed.txt", "theirs.txt"])
+
+
+async def test_a_running_turn_counts_as_far_as_it_got(open_host: HostOpener, project: Path) -> None:
+    written, on = asyncio.Event(), asyncio.Event()
+
+    async def play(message: Message, turn: Turn) -> None:
+        await shell(message, turn)
+        written.set()
+        await on.wait()
+
+    host = await open_host(PlayAgent(play))
+    one, other = [await host.start(by="ada", cwd=str(project)) for _ in range(2)]
+    on.set()
+    await said(other, "echo 1 > theirs.txt")
+    on.clear()
+    written.clear()
+    turn = await one.send(Message("echo 2 > mine.txt"), by="ada")
+    await written.wait()
+    assert await captures_of(one).own() == OwnChanges(True, ["mine.txt"])
+    on.set()
+    await one.wait(turn)
+
+
+@pytest.mark.parametrize(
+    ("folder", "speaks", "shared"),
+    [
+        (".", True, True),
+        ("sub", True, True),  # inside of it
+        ("..", True, True),  # around it
+        ("../project-2", True, False),
+        (".", False, False),  # it has done nothing there
+    ],
+)
+async def test_who_works_in_the_folder_as_well(
+    open_host: HostOpener, project: Path, folder: str, speaks: bool, shared: bool
+) -> None:
+    place = (project / folder).resolve()
+    place.mkdir(exist_ok=True)
+    host = await open_host(PlayAgent(shell))
+    one, other = await host.start(by="ada", cwd=str(project)), await host.start(by="ada", cwd=str(place))
+    await said(one, "echo 1 > mine.txt")
+    if speaks:
+        await said(other, "true")
+    assert (await captures_of(one).own()).shared is shared
+
+
+async def test_who_had_left_before_it_began_does_not_share(open_host: HostOpener, project: Path) -> None:
+    clock = FakeClock()
+    host = await open_host(PlayAgent(shell), clock=clock)
+    await said(await host.start(by="ada", cwd=str(project)), "echo 1 > theirs.txt")
+    clock.advance(60)
+    one = await host.start(by="ada", cwd=str(project))
+    await said(one, "echo 2 > mine.txt")
+    assert await captures_of(one).own() == OwnChanges()
+
+
+async def test_of_too_many_turns_nobody_knows(
+    open_host: HostOpener, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(captures, "OWN_TURNS", 1)
+    host = await open_host(PlayAgent(shell))
+    one, other = [await host.start(by="ada", cwd=str(project)) for _ in range(2)]
+    await said(other, "true")
+    await said(one, "echo 1 > a")
+    assert (await captures_of(one).own()).files == ["a"]
+    await said(one, "echo 1 > b")
+    assert await captures_of(one).own() == OwnChanges(True)

@@ -1,5 +1,6 @@
 /** Rows of the list and the message box: more of a row, who waits for a place, sessions behind `@`, lines behind `!`. */
 
+import { execSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test, vi } from "vitest";
@@ -88,6 +89,32 @@ describe("more of a row", () => {
     await page.waitForURL(/\/app\/s\//);
     expect(person.trouble).toEqual([]);
   });
+});
+
+test("sessions that share a folder say whose change is whose", async () => {
+  const person = await somebody();
+  const { page } = person;
+  const folder = join(host.folder, "common");
+  mkdirSync(folder);
+  execSync("git init -q && git -c user.name=T -c user.email=t@example.org commit -q --allow-empty -m first", { cwd: folder });
+  const start = async (title: string) => (await host.ask<{ id: string }>("/v1/sessions", { agent: "scripted", cwd: folder, title })).id;
+  const run = async (session: string, line: string) => {
+    const { turn } = await host.ask<{ turn: string }>("/v1/commands", { command: "command.run", arguments: { session, line } });
+    await vi.waitFor(async () => expect((await host.ask<{ turns: { id: string; outcome?: string }[] }>(`/v1/sessions/${session}`)).turns.find(({ id }) => id === turn)?.outcome).toBe("completed"), 60_000);
+  };
+  const one = await start("Mine");
+  await run(one, "echo 1 > mine.txt");
+  await page.goto(`${host.url}/app/s/${one}/changes`);
+  await page.waitForSelector('.review .file:has-text("mine.txt")');
+  expect(await page.textContent(".shared-note")).toBe("");
+  await run(await start("Theirs"), "echo 2 > theirs.txt");
+  await run(one, "echo 3 >> mine.txt");
+  await page.reload();
+  await page.waitForSelector('.review .file:has-text("theirs.txt"):has-text("not this session")');
+  expect(await page.textContent('.review .file:has-text("mine.txt")')).not.toContain("not this session");
+  await page.waitForSelector('.shared-note:has-text("Another session works in this folder too.")');
+  expect(await person.barriers()).toEqual([]);
+  expect(person.trouble).toEqual([]);
 });
 
 test("who waits for a place says after whom it starts, in the list and above the message box", async () => {

@@ -181,6 +181,7 @@ export const v1 = {
   openTerminal: (of?: string) => call<Terminal>("POST", "/terminals", of === undefined ? {} : { session: of }),
   closeTerminal: (id: string) => call<void>("DELETE", `/terminals/${part(id)}`),
   changes: (id: string, turn?: string) => call<Changes>("GET", `${session(id)}/changes${turn === undefined ? "" : `?${new URLSearchParams({ turn })}`}`),
+  ownChanges: (id: string) => call<{ shared?: boolean; files?: string[] }>("GET", `${session(id)}/changes/own`),
   uncommitted: (id: string) => call<Uncommitted>("GET", `${session(id)}/uncommitted`),
   diff: async (id: string, path: string, turn?: string) =>
     (await answer("GET", `${session(id)}/changes/diff?${new URLSearchParams({ path, ...(turn === undefined ? {} : { turn }) })}`)).text(),

@@ -21,7 +21,7 @@ from msgspec import UNSET, Struct
 from portico import limits
 from portico.errors import NotFound, PorticoError
 from portico.events import Json
-from portico.host.state import CHANGES, ChangeList, FileChange
+from portico.host.state import CHANGES, ChangeList, FileChange, Summary
 from portico.workspace.changes import Change, Changes, Differences
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _EDITS = 100
 """Files that are kept with the count: version 1 of AHP lists them, whole each time, and lists show no more."""
+OWN_TURNS = 100
+"""Turns that are compared to say which changes are a session's own: three short git processes each."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -39,6 +41,15 @@ class _Span(Struct, frozen=True):
     old: str = ""
     new: str = ""
     note: str = ""
+
+
+class OwnChanges(Struct, omit_defaults=True):
+    """Which of a session's changes are its own, where others work in its folder as well."""
+
+    shared: bool = False
+    """Other sessions have worked in this folder since this one began, or do so now."""
+    files: list[str] | None = None
+    """What changed while a turn of this session ran; absent: nobody else was there, or nobody knows any more."""
 
 
 class CaptureBounds(Protocol):
@@ -145,6 +156,31 @@ class Captures:
         found = await span.changes.between(span.old, span.new)
         return ChangeList(True, [change_of(each) for each in found.files], found.cut)
 
+    async def own(self) -> OwnChanges:
+        """What the others did between two turns is not in it; what they did during one cannot be told apart."""
+        span = await self._span(None) if self._is_shared() else None
+        turns = self._session.state.turns
+        if span is None or span.note or len(turns) > OWN_TURNS:
+            return OwnChanges(shared=self._is_shared())
+        found: set[str] = set()
+        for turn in turns:
+            old = await span.changes.find(self._name(turn.id, "before"))
+            new = span.new if turn.outcome is None else await span.changes.find(self._name(turn.id, "after"))
+            if old is not None and new is not None and old != new:
+                for each in (await span.changes.between(old, new)).files:
+                    found |= {each.path, each.old_path or each.path}
+        return OwnChanges(shared=True, files=sorted(found))
+
+    def _is_shared(self) -> bool:
+        others = (session.summary for session in self._session.host.catalogue)
+        return any(self._shares(each) and _overlap(Path(each.cwd), self._folder) for each in others)
+
+    def _shares(self, other: Summary) -> bool:
+        """Whether it has done something since this one began; its sub-agents are part of it."""
+        own = self._session.summary
+        helper = other.parent == own.id and other.origin is not None and other.origin.kind == "agent"
+        return other.id != own.id and not helper and bool(other.turns) and other.last_turn_at >= own.created
+
     async def differences(self, turn: str | None) -> Differences | None:
         """The same with the names of the contents; None where nothing is known."""
         span = await self._span(turn)
@@ -226,6 +262,10 @@ class Captures:
         turn, side = parts
         shown = turn if _PLAIN.fullmatch(turn) else hashlib.sha256(turn.encode()).hexdigest()
         return f"{self._base}/turns/{shown}/{side}"
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def in_work_tree(folder: Path) -> bool:

@@ -20,6 +20,8 @@ export interface FileView {
   asked?: boolean;
   /** The host has no copy of it: the agent told of the change, and that is all. */
   told?: boolean;
+  /** It changed while no turn of this session ran: another session did it, or a person. */
+  others?: boolean;
   diff?: string;
   lines?: DiffLine[];
 }
@@ -30,6 +32,8 @@ export interface Changes {
   note: string;
   /** Names the folder as it is now, for a commit. */
   state?: string;
+  /** Other sessions work in this folder as well. */
+  shared?: boolean;
 }
 
 const NOTHING = "No files changed yet.";
@@ -41,6 +45,11 @@ export class ChangeSource {
   /** `scope`: a turn, `uncommitted`, or empty for the whole session. */
   async load(scope: string): Promise<Changes> {
     if (scope === "uncommitted") return this.uncommitted();
+    const [changes, own] = await Promise.all([this.captured(scope), v1.ownChanges(this.view.id)]);
+    return { ...changes, shared: own.shared === true, files: scope || !own.files ? changes.files : changes.files.map((file) => ({ ...file, others: own.files?.includes(file.path) === false })) };
+  }
+
+  private async captured(scope: string): Promise<Changes> {
     const found = await v1.changes(this.view.id, scope || undefined);
     if (!found.git) return this.told(scope);
     if (found.note) return { ...this.told(scope), note: `${found.note} Only what the agent itself told of is known.` };

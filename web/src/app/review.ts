@@ -17,6 +17,8 @@ import { icon } from "../icons";
 import { prefer, remember, remembered, setPreference } from "./preferences";
 import type { SessionView } from "./sessionView";
 
+const OTHERS = "not this session";
+const SHARED = "Another session works in this folder too. What it changed while this one worked cannot be told apart.";
 /** Files whose changes are longer are folded. */
 const FOLD_LINES = 400;
 /** More files than this are shown by their folders, and their changes folded. */
@@ -29,6 +31,7 @@ export class Review {
   private readonly unified = makeButton("", "Unified", () => this.setMode(false));
   private readonly beside = makeButton("", "Side by side", () => this.setMode(true));
   private readonly news = makeButton("news", "", () => void this.load(true));
+  private readonly shared = make("p", "soft review-note shared-note");
   private readonly names = make("div", "files");
   private readonly body = make("div", "pbody");
   private readonly foot = make("div", "pf");
@@ -62,7 +65,7 @@ export class Review {
     this.body.tabIndex = 0;
     this.body.setAttribute("role", "region");
     this.body.setAttribute("aria-label", "Changed lines");
-    this.element.append(head, this.note, this.names, this.news, this.body, this.foot);
+    this.element.append(head, this.note, this.shared, this.names, this.news, this.body, this.foot);
     this.showModes();
   }
 
@@ -98,6 +101,7 @@ export class Review {
       if (mine !== this.loading) return;
       const files = [...this.source.asked(scope), ...written.files];
       this.seen = written.state;
+      this.shared.textContent = written.shared ? SHARED : "";
       this.note.textContent = files.length > 0 && written.files.length === 0 ? "" : written.note;
       const same = this.files.length > 0 && JSON.stringify(this.files.map(({ path: each, diff }) => [each, diff])) === JSON.stringify(files.map(({ path: each, diff }) => [each, diff]));
       this.news.hidden = true;
@@ -200,7 +204,7 @@ export class Review {
     if (file.asked) tick.classList.add("asked-for");
     if (file.asked) tick.append("?", make("span", "vh", "not written yet"));
     else if (this.isViewed(file)) tick.append(icon("check"), make("span", "vh", "viewed"));
-    row.append(file.asked ? icon("need") : icon("file"), name, counts, tick);
+    row.append(file.asked ? icon("need") : icon("file"), name, ...(file.others ? [make("span", "pill", OTHERS)] : []), counts, tick);
     return row;
   }
 
@@ -217,7 +221,7 @@ export class Review {
     const title = make("h2", "file-name");
     title.append(make("bdi", "", exact(file.path)));
     if (file.asked) head.append(title, make("span", "pill need", "not written yet"));
-    else head.append(title, ...(file.status === "modified" ? [] : [make("span", "pill", STATUS[file.status])]), label);
+    else head.append(title, ...(file.others ? [make("span", "pill", OTHERS)] : []), ...(file.status === "modified" ? [] : [make("span", "pill", STATUS[file.status])]), label);
     const content = make("div");
     const long = (file.lines?.length ?? 0) > FOLD_LINES || this.files.length > TREE_FILES;
     const fill = () => this.fill(content, file, beside);

@@ -3,6 +3,8 @@
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from portico.changes.captures import OwnChanges
+from portico.changes.component import captures_of
 from portico.commands import READS
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
@@ -21,6 +23,9 @@ def table(app: App) -> Table:
         query = request.query_params
         return PlainTextResponse(await session.diff(query.get("path"), query.get("turn")))
 
+    async def own(request: Request) -> Response:
+        return JsonResponse(await captures_of(await app.view(request).get(request.path_params["id"])).own())
+
     one, turn = "/v1/sessions/{id}/changes", "of one turn; without it of all"
     return [
         Route(
@@ -29,6 +34,13 @@ def table(app: App) -> Table:
             READS["changes"],
             summary="Files that the turns changed.",
             doc={"answer": ChangeList, "query": {"turn": turn}, "codes": ["conflict"]},
+        ),
+        Route(
+            f"{one}/own",
+            at_place(app, own),
+            READS["changes"],
+            summary="Which of them are the session's own, where others work in its folder.",
+            doc={"answer": OwnChanges, "codes": ["conflict"]},
         ),
         Route(
             f"{one}/diff",
