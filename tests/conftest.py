@@ -1,7 +1,9 @@
 """The fixtures are part of the product: extension authors use the same ones."""
 
 import os
+from collections import Counter
 
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ["portico.testing.fixtures", "tests.postgres", "tests.temporal"]
@@ -10,3 +12,35 @@ pytest_plugins = ["portico.testing.fixtures", "tests.postgres", "tests.temporal"
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+LONGEST = (
+    "tests/cluster/test_chaos.py",
+    "tests/live/",
+    "tests/crash/",
+    "tests/test_dist.py",
+    "tests/cluster/",
+    "tests/jobs/test_temporal.py",
+    "tests/doors/test_fuzz.py",
+    "tests/property/",
+)
+"""Few tests, and minutes of real agents, kills, leases and builds."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Several processes share the files: one that began a long file last would keep the others waiting."""
+    if hasattr(config, "workerinput"):
+        longest_first(items)
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """The files above, then by the number of their tests; a file's own tests keep their order."""
+    counts = Counter(_file(each) for each in items)
+    items.sort(key=lambda each: (_rank(_file(each)), -counts[_file(each)]))
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def _rank(file: str) -> int:
+    return next((rank for rank, room in enumerate(LONGEST) if file.startswith(room)), len(LONGEST))

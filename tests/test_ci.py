@@ -9,9 +9,11 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
+
+from tests.conftest import LONGEST, longest_first
 
 CI = Path(__file__).parents[1] / ".ci"
 
@@ -38,6 +40,14 @@ def test_what_was_skipped_is_counted_by_its_reason() -> None:
     outcomes.pytest_collectreport(pytest.CollectReport("x.py", "skipped", ("x.py", 1, "Skipped: needs it"), []))
     assert outcomes.skipped == {"zsh is not installed here": 2, "needs it": 1}
     assert list(outcomes.failed) == ["tests/x.py::test"]
+
+
+def test_the_longest_files_come_first_and_each_stays_whole() -> None:
+    found = ["tests/a.py::b", "tests/crash/x.py::2", "tests/crash/x.py::1", "tests/m.py::1", "tests/m.py::0"]
+    items = [SimpleNamespace(nodeid=each) for each in [*found, "tests/live/y.py::1"]]
+    longest_first(items)  # type: ignore[arg-type]
+    assert [each.nodeid for each in items] == ["tests/live/y.py::1", *found[1:], found[0]]
+    assert [name for name in LONGEST if not (CI.parent / name).exists()] == []
 
 
 @pytest.mark.parametrize(("everything", "code"), [("", 0), ("1", 1)])
@@ -96,7 +106,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copytree(CI, tmp_path / ".ci")
     stub(tmp_path / "web/browser/chromium.sh", "")
     stub(tmp_path / "tests/image/build.sh", SAYS + FAILS)
-    for name in ("apt-get", "sudo", "chromium", "nginx", "caddy", "buildah", "mmdebstrap"):
+    for name in ("apt-get", "sudo", "chromium", "chromium-headless-shell", "nginx", "caddy", "buildah", "mmdebstrap"):
         stub(tmp_path / "programs" / name, "")
     stub(tmp_path / "programs" / "npm", SAYS + FAILS)
     for name in (*PROGRAMS, "pip"):

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { launch } from "./chromium";
 
 const program = (name: string) => ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map((place) => join(place, name)).find((path) => existsSync(path));
@@ -96,7 +96,7 @@ async function stop(process: ChildProcess | undefined): Promise<void> {
 
 async function startHost(): Promise<void> {
   const home = join(folder, "home");
-  mkdirSync(home);
+  mkdirSync(home, { recursive: true });
   const settings = block("toml").replace(SOCKET, join(folder, "portico.sock")).replace("https://box.example/portico", `https://localhost:${port}/portico`);
   writeFileSync(join(home, "settings.toml"), settings);
   const env = { ...process.env, HOME: folder, SHELL: "/bin/sh" };
@@ -132,16 +132,14 @@ beforeAll(async () => {
   certify();
   port = await freePort();
   url = `https://localhost:${port}/portico`;
-  await startHost();
 });
+beforeEach(startHost); // a shell of the one before would take the keys
 afterEach(async () => {
   await chromium?.close();
   await stop(proxy);
-});
-afterAll(async () => {
   await stop(host);
-  rmSync(folder, { recursive: true, force: true });
 });
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const proxies = [
   ["nginx", NGINX, "left in place", () => startNginx(false)],

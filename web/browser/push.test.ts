@@ -10,9 +10,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { useWholeBrowser } from "./chromium";
 import { RealHost } from "./host";
 import { visitors } from "./visitors";
 
+useWholeBrowser();
 const host = new RealHost();
 mkdirSync(join(host.folder, "home"), { mode: 0o700 });
 writeFileSync(join(host.folder, "home", "settings.toml"), '[notices]\nallow_private = ["127.0.0.1"]\n');
@@ -76,6 +78,7 @@ test("a browser is told, shows it, and leads to what waits", async () => {
     devtools.on("ServiceWorker.workerRegistrationUpdated", ({ registrations }) => registrations[0] && done(registrations[0].registrationId)),
   );
   await devtools.send("ServiceWorker.enable");
+  await page.evaluate(async () => void (await navigator.serviceWorker.ready)); // what comes before is dropped
   await devtools.send("ServiceWorker.deliverPushMessage", { origin: host.url, registrationId: await registered, data: pushed[1]! });
   const shown = () => page.evaluate(async () => (await (await navigator.serviceWorker.ready).getNotifications()).map(({ body, data }) => [body, (data as { path: string }).path]));
   await expect.poll(shown, { timeout: 30_000 }).toEqual([[told.text, told.path]]);
