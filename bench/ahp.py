@@ -27,7 +27,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect
 
 from bench.flood import Flood, frame
-from bench.place import a_host
+from bench.fresh_host import a_host
 from bench.row import Row, ms, p50, verdict
 from portico.doors.ahp import AhpDoor
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffer

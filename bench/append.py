@@ -8,7 +8,7 @@ from pathlib import Path
 
 import uvloop
 
-from bench.place import a_log
+from bench.fresh_host import a_log
 from bench.row import Row, ms, p50, p99, verdict
 from portico.events import QueueHeld, encode
 

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import uvloop
 
-from bench.place import serve
+from bench.fresh_host import serve
 from bench.row import Row, ms, p50
 from portico.events import SessionStarted
 from portico.log.log import Log

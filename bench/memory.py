@@ -11,7 +11,7 @@ from multiprocessing import get_context
 
 import uvloop
 
-from bench.place import a_host, serve
+from bench.fresh_host import a_host, serve
 from bench.row import Row, verdict
 from portico.doors.ops import resident
 from portico.events import Message

@@ -13,7 +13,7 @@ from pathlib import Path
 import uvloop
 
 import portico
-from bench.place import serve
+from bench.fresh_host import serve
 from bench.row import Row, ms, p50, verdict
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent

@@ -27,7 +27,7 @@ import uvloop
 from tests.live.programs import COPILOT, LIVE, MODEL, copilot_cache
 from websockets.asyncio.client import ClientConnection, connect
 
-from bench.place import serve
+from bench.fresh_host import serve
 from bench.row import Row, verdict
 from portico.agents.supervisor import LINE_BYTES
 from portico.client import Client

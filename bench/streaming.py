@@ -10,7 +10,7 @@ import time
 
 import uvloop
 
-from bench.place import a_host
+from bench.fresh_host import a_host
 from bench.row import Row, ms, p50, p99, verdict
 from portico.events import Message, PartDelta, TurnEnded
 from portico.host.session import Session

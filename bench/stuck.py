@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from bench.flood import Flood
-from bench.place import serve
+from bench.fresh_host import serve
 from bench.row import Row, verdict
 from portico.doors.ahp.wire import uri
 

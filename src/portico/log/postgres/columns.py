@@ -1,11 +1,43 @@
 """A batch as the columns that `append_batch` takes, and the numbers that come back."""
 
+from collections.abc import Callable
 from typing import Any
 
 from portico.events import Channel, Event
 from portico.log.notes import KeyValue
+from portico.log.pending import compactable_part
+from portico.log.postgres.store import stored_sum
 from portico.log.sqlite.checksum import kv_sum
 from portico.log.sqlite.schema import blobs_in
+
+EventRow = tuple[Channel, Event, bytes]
+
+
+def event_columns(
+    events: list[EventRow], ids: dict[Channel, int], head: Callable[[Channel], int | None], salt: int
+) -> tuple[list[Any], list[int]]:
+    """The columns of the rows, and the channels whose positions the database gives (they have no head here): those are
+    counted from -1 downwards."""
+    heads: dict[Channel, int] = {}
+    shared: dict[Channel, int] = {}
+    positions = []
+    for channel, _, _ in events:
+        known = heads.get(channel) or head(channel)
+        counted, step = (shared, -1) if known is None else (heads, 1)
+        counted[channel] = (known or counted.get(channel, 0)) + step
+        positions.append(counted[channel])
+    numbers = [ids[channel] for channel, _, _ in events]
+    sums = [stored_sum(salt, ids[channel], data) for channel, _, data in events]
+    deltas = [compactable_part(event) is not None for _, event, _ in events]
+    common = [ids[channel] for channel in shared]
+    return [numbers, positions, deltas, sums, [data for _, _, data in events], common], common
+
+
+def heads_of(found: list[int], channels: list[int], positions: list[int], shared: list[int]) -> list[int]:
+    """What the database has given to the shared channels of a batch whose answer was lost, by where its rows are."""
+    rows = zip(found, channels, positions, strict=True)
+    heads = {channel: pos + relative for pos, channel, relative in rows if relative < 0}
+    return [heads[channel] for channel in shared]
 
 
 def note_columns(values: list[KeyValue], ids: dict[Channel, int]) -> list[list[Any]]:
@@ -15,7 +47,7 @@ def note_columns(values: list[KeyValue], ids: dict[Channel, int]) -> list[list[A
     return [[channel for channel, _ in last], [key for _, key in last], sums, list(last.values())]
 
 
-def blob_users(events: list[tuple[Channel, Event, bytes]], ids: dict[Channel, int]) -> list[list[Any]]:
+def blob_users(events: list[EventRow], ids: dict[Channel, int]) -> list[list[Any]]:
     """Which channels refer to which blobs."""
     found = {(ids[channel], digest) for channel, _, data in events if b'"blob":"' in data for digest in blobs_in(data)}
     return [[channel for channel, _ in sorted(found)], [digest for _, digest in sorted(found)]]

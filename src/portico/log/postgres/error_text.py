@@ -74,3 +74,10 @@ def translate(error: BaseException, address: str, then: str = GOES_ON) -> LogUna
 
 def refuse(error: BaseException, address: str) -> NoReturn:
     raise translate(error, address) from error
+
+
+def outcome_unknown() -> LogUnavailable:
+    return LogUnavailable(
+        "The database went away in the middle of this commit: whether it was written will show when it is back. Ask "
+        "again with the same id."
+    )

@@ -22,15 +22,15 @@ from portico.log.identity import Identity
 from portico.log.log import DiskUse, NotOwner
 from portico.log.notes import KeyValue
 from portico.log.page import Page
-from portico.log.pending import Pending, compactable_part
+from portico.log.pending import Pending
 from portico.log.postgres.bell import listen
-from portico.log.postgres.columns import blob_users, note_columns, numbers
+from portico.log.postgres.columns import blob_users, event_columns, heads_of, note_columns, numbers
 from portico.log.postgres.connect import connect, pool
-from portico.log.postgres.error_text import GOES_ON, Fenced, check_url, is_lost, translate
+from portico.log.postgres.error_text import GOES_ON, Fenced, check_url, is_lost, outcome_unknown, translate
 from portico.log.postgres.identity import identify, mark_of
 from portico.log.postgres.lease import LEASE_SECONDS, ChannelLease, claim, folder_of, reconnect, release, renew
 from portico.log.postgres.schema import FILES_BELL, prepare
-from portico.log.postgres.store import PostgresStore, stored_sum
+from portico.log.postgres.store import PostgresStore
 from portico.log.sqlite.watermark import Mark
 from portico.log.stored_log import StoredLog
 
@@ -173,7 +173,7 @@ class PostgresLog(StoredLog):
         while True:
             ids = await self._rows.ids([*(p.channel for p in taken), *(v.channel for v in values)])
             events = [(p.channel, *whole) for p, whole in zip(taken, wholes, strict=True)]
-            rows, shared = self._placed(events, ids)
+            rows, shared = event_columns(events, ids, self._place, self._identity.salt)
             faults.reach("before-commit")
             try:
                 answer = await self._submit(
@@ -201,30 +201,15 @@ class PostgresLog(StoredLog):
         await self._catch_up_surely(records[0].seq - 1)
         return CommittedBatch(records, {record.channel: record.pos for record in records})
 
+    def _place(self, channel: Channel) -> int | None:
+        """How far it is; None: the database gives its positions."""
+        ours = channel != HOST and channel.startswith(self.opening.owned)
+        return self.head(channel) if ours else None
+
     def _clocked(self) -> list[Any]:
         clock = self.opening.clock
         now = int(clock() * 1000) if clock is not None else None
         return [self.lease.host, self.lease.epoch, self.lease.conn, self.lease.batch + 1, now]
-
-    def _placed(
-        self, events: list[tuple[Channel, Event, bytes]], ids: dict[Channel, int]
-    ) -> tuple[list[Any], list[int]]:
-        """The columns of the rows, and the channels whose positions the database gives: counted from -1 downwards."""
-        heads: dict[Channel, int] = {}
-        shared: dict[Channel, int] = {}
-        positions = []
-        for channel, _, _ in events:
-            if channel == HOST or not channel.startswith(self.opening.owned):
-                shared[channel] = shared.get(channel, 0) - 1
-                positions.append(shared[channel])
-            else:
-                heads[channel] = (heads.get(channel) or self.head(channel)) + 1
-                positions.append(heads[channel])
-        numbers = [ids[channel] for channel, _, _ in events]
-        sums = [stored_sum(self._identity.salt, ids[channel], data) for channel, _, data in events]
-        deltas = [compactable_part(event) is not None for _, event, _ in events]
-        common = [ids[channel] for channel in shared]
-        return [numbers, positions, deltas, sums, [data for _, _, data in events], common], common
 
     def _give_up(self, taken: list[Pending], wholes: list[Any], channel: Channel) -> list[Any]:
         """Another host writes this channel now: what we have for it is refused, with all of the same append; the rest
@@ -300,22 +285,14 @@ class PostgresLog(StoredLog):
         last = await self._writer.fetchval(sql, self.lease.host, arguments[3])
         count = len(arguments[5])
         places = await self._rows.places(last - count + 1, last) if count else []
-        heads: dict[int, int] = {}
-        for (_, pos, _), channel, relative in zip(places, arguments[5], arguments[6], strict=True):
-            if relative < 0:
-                heads[channel] = pos + relative
-        return last, places[0][2] if places else 0, [heads[channel] for channel in arguments[10]]
+        at = places[0][2] if places else 0
+        return last, at, heads_of([pos for _, pos, _ in places], arguments[5], arguments[6], arguments[10])
 
     @staticmethod
     def _tell_unknown(taken: Iterable[Pending]) -> None:
         for pending in taken:
             if pending.waiter is not None and not pending.waiter.done():
-                pending.waiter.set_exception(
-                    LogUnavailable(
-                        "The database went away in the middle of this commit: whether it was written will show when it "
-                        "is back. Ask again with the same id."
-                    )
-                )
+                pending.waiter.set_exception(outcome_unknown())
 
     async def _reconnect(self) -> int:
         """A new connection for writing; the last batch of ours that is committed."""
