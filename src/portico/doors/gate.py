@@ -179,11 +179,14 @@ class Gate:
             head.checked_for = names
 
     def _check_origin(self, scope: Scope, head: RequestHead, entry: RouterEntry) -> None:
+        if head.origin_checked_for is self.origins:
+            return
         origin = head.get(b"origin")
         if entry.socket and is_editor_origin(origin) and (head.bearer or _query(scope, "tkn")):
             return
         secure = scope["scheme"] in ("https", "wss")
         check_origin(head.get(b"host") or "", secure, origin, head.get(b"sec-fetch-site"), self.origins)
+        head.origin_checked_for = self.origins
 
     # -- who it is ---------------------------------------------------------------------------------------------
 

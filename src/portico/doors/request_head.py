@@ -51,6 +51,8 @@ class RequestHead:
         self.bodiless = self.length is None and b"transfer-encoding" not in self._values
         self.checked_for: object = None
         """The names and origins of ours for which `host` was found right and `extra` was made."""
+        self.origin_checked_for: object = None
+        """The origins of ours for which these headers come from a right place."""
         self.extra: RawHeaders = []
         """What every answer carries."""
         self._cookie_name = cookie_name
