@@ -9,8 +9,8 @@ import pytest
 
 from portico import commands as c
 from portico.cluster.host_tables import SCHEDULER
-from portico.errors import Conflict, NotFound, PlaceAway, PorticoError, Unreachable
-from portico.events import Message
+from portico.errors import Conflict, Forbidden, NotFound, PlaceAway, PorticoError, Unreachable
+from portico.events import Channel, Event, Message, SessionRenamed
 from portico.host.session import Session
 from portico.host.state import SessionState
 from portico.log.postgres.log import OWNED
@@ -19,6 +19,7 @@ from tests.cluster.conftest import Node, Nodes
 from tests.log.events import fact
 
 ADA = c.Caller("ada", "ada", frozenset(c.SCOPES))
+STRANGER = c.Caller("stranger", "stranger", frozenset({"read"}))
 
 
 async def until(node: Node, session: str, holds: Callable[[SessionState], bool]) -> SessionState:
@@ -270,6 +271,48 @@ async def test_messages_keep_their_order_in_the_queue_of_another_host(nodes: Nod
     a.agent.go.set()
     state = await until(b, session.id, lambda state: len(state.turns) == 6 and state.active is None)
     assert [each.message.text for each in state.turns] == ["wait", "0", "1", "2", "3", "4"]
+
+
+def titled(session: str, *titles: str) -> list[tuple[c.Command, c.Caller]]:
+    return [(c.RenameSession(session=session, title=each), ADA) for each in titles]
+
+
+async def titles_of(node: Node, session: str) -> list[str]:
+    records = await node.log.read(f"session/{session}")
+    return [each.event.title for each in records if isinstance(each.event, SessionRenamed)]
+
+
+async def test_a_batch_for_a_session_of_another_host_is_done_in_order(nodes: Nodes) -> None:
+    a, b = await nodes("a"), await nodes("b")
+    session = await found(b, (await a.host.start(by="test", agent="play")).id)
+    batch = [*titled(session.id, "1", "2"), (c.RenameSession(session=session.id, title="no"), STRANGER)]
+    answers = [each async for each in b.host.do_all(session, [*batch, *titled(session.id, "3")])]
+    assert [isinstance(each, PorticoError) and type(each) for each in answers] == [False, False, Forbidden, False]
+    await b.host.members.catch_up()
+    assert await titles_of(b, session.id) == await titles_of(a, session.id) == ["1", "2", "3"]
+
+
+async def test_a_batch_follows_a_session_that_was_handed_over_meanwhile(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it was refused, where a single command goes on to the new owner."""
+    a, b = await nodes("a"), await nodes("b")
+    session = await a.host.start(by="test", agent="play")
+    await found(b, session.id)
+    append = a.log.append_all
+
+    async def hand_over_first(*events: tuple[Channel, Event]) -> int:
+        monkeypatch.undo()
+        await a.host.members.drain("a")
+        await owner_is(b, session.id)
+        await eventually(lambda: not a.host.members.owns(session.channel))
+        return await append(*events)
+
+    monkeypatch.setattr(a.log, "append_all", hand_over_first)
+    answers = [each async for each in a.host.do_all(session, titled(session.id, "1", "2"))]
+    assert [each for each in answers if isinstance(each, PorticoError)] == []
+    await b.host.members.catch_up()
+    assert await titles_of(b, session.id) == ["1", "2"]
 
 
 async def test_the_next_host_starts_what_is_due(nodes: Nodes) -> None:

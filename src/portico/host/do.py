@@ -73,6 +73,7 @@ def note_answer(answer: Any) -> None:
         write(answer, "")
 
 
+_Planned = tuple[c.Command, c.Caller, Outcome]
 _OWNERS = 3
 """How often a command follows a session that other hosts take over from each other."""
 
@@ -286,29 +287,31 @@ class Dispatcher:
     async def do_all(self, session: "Session", commands: Sequence[tuple[c.Command, c.Caller]]) -> AsyncIterator[Any]:
         """Plain commands about one loaded session, in one append as far as none is refused: their answers in order. A
         refused one gives its error in its place, and hinders no other."""
-        planned: list[Outcome] = []
+        planned: list[_Planned] = []
         for command, caller in commands:
             try:
                 self._admit(command, caller)
                 if not command.plain:
                     raise TypeError(f"{type(command).__name__} is not a plain command.")
                 if self._host.members.owns(session.channel):
-                    planned.append(decide(session.state, command, self.context(session, caller)))
+                    planned.append((command, caller, decide(session.state, command, self.context(session, caller))))
                     continue
-                answer = await self.do_at_owner(command, caller)
+                refused = None
             except PorticoError as error:
-                answer = error
+                refused = error
             async for each in self._write(session, planned):
                 yield each
             planned = []
-            yield answer
+            yield refused or await self._try_at_owner(command, caller)
         async for each in self._write(session, planned):
             yield each
 
-    async def _write(self, session: "Session", planned: Sequence[Outcome]) -> AsyncIterator[Any]:
+    async def _write(self, session: "Session", planned: Sequence[_Planned]) -> AsyncIterator[Any]:
         try:
-            await self._append(session, *planned)
-            answers = [each.answer for each in planned]
+            await self._append(session, *(outcome for _, _, outcome in planned))
+            answers = [outcome.answer for _, _, outcome in planned]
+        except NotOwner:  # taken over meanwhile, and nothing was written
+            answers = [await self._try_at_owner(command, caller) for command, caller, _ in planned]
         except PorticoError as error:
             answers = [error] * len(planned) if len(planned) == 1 or self._host.log.down is not None else []
         for answer in answers:
@@ -316,6 +319,13 @@ class Dispatcher:
         for each in planned[len(answers) :]:  # one of them cannot be written: each by itself
             async for answer in self._write(session, [each]):
                 yield answer
+
+    async def _try_at_owner(self, command: c.Command, caller: c.Caller) -> Any:
+        """The answer, or the error in its place."""
+        try:
+            return await self.do_at_owner(command, caller)
+        except PorticoError as error:
+            return error
 
     # -- once --------------------------------------------------------------------------------------------------
 
