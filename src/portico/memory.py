@@ -11,9 +11,10 @@ _YOUNG = 20_000
 at again and again while it was alive."""
 
 
-_LARGE = 128 * 1024
-"""Blocks from here on go back to the system when they are freed. glibc begins there, too, but raises it to 32 MB when
-it sees some: what was read once for slow readers then stayed, 5 MB for 400 of them."""
+_LARGE = 256 * 1024
+"""Blocks from here on go back to the system when they are freed. glibc begins at half of it, and raises it to 32 MB
+when it sees some: what was read once for slow readers then stayed, 5 MB for 400 of them. Half of it is about what a
+client has missed when it comes back, and each copy on fresh pages was a third of that answer's cost."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 
 

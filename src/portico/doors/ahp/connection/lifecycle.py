@@ -309,7 +309,7 @@ async def _from_the_log(connection: "Connection", found: dict[Target, str], mark
     if records is None:
         return None
     told = {target: _replay(connection, target, records) for target in found}
-    if not any(isinstance(record.event, e.TurnResumed) for record in records):
+    if e.TurnResumed not in {type(record.event) for record in records}:
         # Older versions must hear a resumed turn as it was then.
         for target, each in told.items():
             connection.broker.replay.refill(target, connection.dialect.seed, mark.seq - 1, each)
@@ -358,7 +358,8 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
     if records and records[0].time < host.now() - int(host.retention_hours * 3_600_000) // 2:
         return False
     told_otherwise = {e.SessionRemoved, e.ChatMoved} | (set() if connection.dialect.since("0.9.0") else {e.TurnResumed})
-    return not any(type(each.event) in told_otherwise or corrects(each) for each in records)
+    kinds = {type(each.event) for each in records}
+    return kinds.isdisjoint(told_otherwise) and not (e.PartEnded in kinds and any(map(corrects, records)))
 
 
 def corrects(record: Record) -> bool:
