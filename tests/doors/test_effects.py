@@ -259,8 +259,13 @@ async def more_than_one_has(w: World) -> bool:
     """A token or a person by which somebody could do more afterwards."""
     done = [await w.do("own_token.add", name="more", scopes=["admin"])]
     done += [await w.do("token.add", name="more", scopes=["admin"])]
-    done += [await w.do("person.add", person="eve", scopes=["admin"])]
+    done += [await w.do("person.add", name="eve", scopes=["admin"])]
     return any(each is not None for each in done)
+
+
+async def others_approve(w: World) -> bool:
+    """Somebody else's token answers then, in a session that this one may only drive."""
+    return await w.do("session.share", session=w.session, person="*", rights=["approve"]) is not None
 
 
 async def a_line_without_the_agent(w: World) -> bool:
@@ -288,6 +293,7 @@ ATTEMPTS: dict[str, tuple[Callable[[World], Awaitable[bool]], set[str]]] = {
     "work in another folder": (elsewhere, set()),
     "choose what an automation does that asks nobody": (automation_of_the_owner, set()),
     "become more than one is": (more_than_one_has, {"admin"}),
+    "let others approve": (others_approve, set()),
     "run a line in place of the agent": (a_line_without_the_agent, {"terminal"}),
 }
 TOGETHER: dict[str, set[str]] = {
@@ -297,6 +303,7 @@ TOGETHER: dict[str, set[str]] = {
     "run a command through the settings of git": {"files", "terminal"},
     "work in another folder": {"drive", "approve"},
     "choose what an automation does that asks nobody": {"jobs", "drive", "approve"},
+    "let others approve": {"drive", "approve"},
 }
 """What no single scope can do, and which can together."""
 

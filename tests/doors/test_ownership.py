@@ -286,10 +286,14 @@ async def test_what_is_the_hosts_is_an_admins(world: World) -> None:
 
 
 async def test_the_counts_are_ones_own(world: World) -> None:
-    about = {who: (await world.get(who, "/v1")).json() for who in ("alice", "bob", "owner")}
-    assert about["alice"]["running"] == about["owner"]["running"] == 1
-    assert about["bob"]["running"] == 0
-    assert about["bob"]["sessions"] < about["alice"]["sessions"]
+    about = [{who: (await world.get(who, "/v1")).json() for who in ("alice", "bob", "owner")}]
+    assert about[0]["alice"]["running"] == about[0]["owner"]["running"] == 1
+    assert about[0]["bob"]["running"] == 0
+    one_more = await world.start("alice")
+    about.append({who: (await world.get(who, "/v1")).json() for who in ("alice", "bob", "owner")})
+    await world.do("alice", "session.delete", session=one_more)
+    more = {who: about[1][who]["sessions"] - about[0][who]["sessions"] for who in about[0]}
+    assert more == {"alice": 1, "bob": 0, "owner": 1}
     assert (await world.get("bob", "/metrics")).status_code == 403
     assert (await world.get("owner", "/metrics")).status_code == 200
 

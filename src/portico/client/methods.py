@@ -161,7 +161,7 @@ class Methods(Protocol):
     async def share_session(
         self, session: str, person: str, *, rights: list[Right] | None = None, request: str = ""
     ) -> Summary:
-        """Let another person, or everybody, read, drive or approve in a session; only who owns it may."""
+        """Let another person, or everybody, read, drive or (with that scope) approve in a session of one's own."""
         return await self.do(c.ShareSession(session=session, person=person, rights=rights), request=request)
 
     async def unshare_session(self, session: str, person: str, *, request: str = "") -> Summary:

@@ -193,7 +193,7 @@ class ChooseFolder(AboutSession, frozen=True, tag="folder.choose"):
 
 
 class ShareSession(AboutSession, frozen=True, tag="session.share"):
-    """Let another person, or everybody, read, drive or approve in a session; only who owns it may."""
+    """Let another person, or everybody, read, drive or (with that scope) approve in a session of one's own."""
 
     scope = "drive"
     http = Http("POST", f"{_ONE}/share")

@@ -72,6 +72,8 @@ def share_with(state: SessionState, command: c.ShareSession, context: Context) -
     rights: list[e.Right] = ["read"] if command.rights is None else list(dict.fromkeys(command.rights))
     if not rights:
         raise BadRequest("Choose at least one of read, drive, approve.", field="rights")
+    if "approve" in rights and not context.caller.may("approve"):
+        raise Forbidden("To let somebody approve needs the scope 'approve'.", field="rights")
     if state.shares.get(command.person) == rights:
         return Outcome()
     if command.person not in (*state.shares, EVERYONE) and len(state.shares) >= limits.SHARES:
