@@ -7,6 +7,7 @@ More than six are a failure whatever they do alone.
 What was skipped is told in the end, with the reason.
 """
 
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -40,6 +41,8 @@ class Outcomes:
 
 
 def main() -> int:
+    # A shell without job control lets what it runs in the background ignore Ctrl-C, and so does what the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     outcomes = Outcomes()
     code = int(pytest.main([*OPTIONS, *sys.argv[1:]], plugins=[outcomes]))
     if code == pytest.ExitCode.TESTS_FAILED and 0 < len(outcomes.failed) <= MOST_UNSTABLE:
