@@ -23,7 +23,6 @@ const SHAPES = {
   interrupted: '<circle cx="8" cy="8" r="6.2" stroke-dasharray="2.6 2.270"/><path d="M6.5 6v4M9.5 6v4"/>',
   file: '<path d="M4 1.800h5l3 3v9.400H4zM9 1.800v3h3"/>',
   terminal: '<rect x="1.8" y="2.8" width="12.4" height="10.4" rx="2"/><path d="m4.5 6 2 2-2 2M8.5 10H11"/>',
-  copy: '<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/><path d="M10.5 5.500v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2"/>',
   send: '<path d="M8 13V3.500M4 7.200l4-4 4 4"/>',
   stop: '<rect x="4" y="4" width="8" height="8" rx="1.5"/>',
   branch: '<circle cx="4.5" cy="3.5" r="1.7"/><circle cx="4.5" cy="12.5" r="1.7"/><circle cx="11.5" cy="5" r="1.7"/><path d="M4.5 5.200v5.600M11.5 6.700c0 2.600-7 1.300-7 4.1"/>',
@@ -41,7 +40,6 @@ const SHAPES = {
   archive: '<path d="M2 3h12v3H2zM3 6v7.500h10V6M6.500 9h3"/>',
   unarchive: '<path d="M2 3h12v3H2zM3 6v7.500h10V6M8 12V8.200M6 10l2-2 2 2"/>',
   resume: '<path d="M5 3v10l8-5z"/>',
-  drag: '<path d="M6 4h.01M10 4h.01M6 8h.01M10 8h.01M6 12h.01M10 12h.01" stroke-width="2"/>',
 } as const;
 
 export type Icon = keyof typeof SHAPES;

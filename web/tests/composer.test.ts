@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Composer } from "../src/app/composer";
-import { lineOf, wordAt } from "../src/app/suggestions";
+import { lineOf, wordAt } from "../src/app/word";
 import type { SessionState } from "../src/conversation/state";
 import { attachmentView } from "../src/conversation/rows";
 import { V1Host } from "./v1Host";
@@ -57,6 +57,7 @@ const write = async (text: string) => {
   composer.area.value = text;
   composer.area.setSelectionRange(text.length, text.length);
   composer.area.dispatchEvent(new Event("input", { bubbles: true }));
+  await vi.dynamicImportSettled();
   await vi.advanceTimersByTimeAsync(200);
 };
 const sendName = () => document.getElementById("send")!.getAttribute("aria-label");

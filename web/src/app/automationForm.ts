@@ -50,7 +50,7 @@ const START: FieldSpec[] = [
   { path: "prompt.agent", label: "Agent", options: [], at: ["prompt"] },
   { path: "prompt.model", label: "Model (optional)", list: "models", at: ["prompt"] },
   { path: "prompt.cwd", label: "Folder", hint: "An absolute path; empty: the first folder of the host", list: "folders", at: ["prompt"] },
-  { path: "prompt.config", label: "What it may do", options: MODES.map(([value, name]) => [value, name]), at: ["prompt"] },
+  { path: "prompt.config", label: "What it may do", options: MODES, at: ["prompt"] },
   { path: "prompt.worktree", label: "Work in its own copy (a git worktree, on its own branch)", kind: "box", at: ["prompt"] },
   { path: "job.job", label: "Job", options: [], at: ["job"] },
   { path: "job.input", label: "Input for the job (optional)", kind: "area", at: ["job"] },

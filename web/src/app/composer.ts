@@ -10,7 +10,8 @@ import { hasKeys, make, makeButton } from "../page";
 import { type Agent, call, v1 } from "../v1";
 import { icon } from "../icons";
 import { prefer, preferences, remember, remembered } from "./preferences";
-import { type Item, lineOf, Suggestions } from "./suggestions";
+import type { Item, Suggestions } from "./suggestions";
+import { lineOf, wordAt } from "./word";
 
 /** A file, or another session: what was said there is fetched when the message is sent. */
 export type Attachment = { type: "resource"; label: string; contentType: string; data: string } | { type: "chat"; label: string; resource: string };
@@ -20,10 +21,10 @@ const DRAFT_MS = 800;
 /** One message holds 8 MiB; base64 takes a third more. */
 const ATTACHED_MAX = 4 * 1024 * 1024;
 
-export const MODES: [value: string, name: string, about: string][] = [
-  ["ask", "Asks before changes", "You are asked before the agent changes a file or runs a command."],
-  ["allow", "Allows by itself", "The agent is not asked. What must always ask still asks."],
-  ["deny", "Reads only", "Changes and commands are refused."],
+export const MODES: [value: string, name: string][] = [
+  ["ask", "Asks before changes"],
+  ["allow", "Allows by itself"],
+  ["deny", "Reads only"],
 ];
 
 export class Composer {
@@ -39,7 +40,8 @@ export class Composer {
   private readonly mode = make("select", "pick");
   private readonly copy = make("span", "own-copy");
   private readonly runs = make("p", "runs");
-  private readonly suggestions: Suggestions;
+  /** Loaded with the first sign. */
+  private suggestions: Suggestions | undefined;
   private attached: Attachment[] = [];
   /** A turn runs. */
   private busy = false;
@@ -70,14 +72,13 @@ export class Composer {
     this.files.hidden = true;
     this.runs.id = "runs";
     this.runs.setAttribute("role", "status");
-    this.suggestions = new Suggestions(this.area, id, (item) => this.refer(item), () => this.showAnswers());
     // Written while the host was out of reach, or just before a reload.
     const left = remembered(this.draftKey) ?? "";
     this.put(left);
     this.restored = left !== "";
     const box = make("div", "composer-box");
     box.append(this.files, this.area, this.runs, this.tools());
-    this.element.append(this.suggestions.element, box);
+    this.element.append(box);
     this.listen(box);
   }
 
@@ -129,7 +130,7 @@ export class Composer {
 
   /** The command line that stands here, where one can be run. */
   private get line(): string {
-    return this.suggestions.runs === false ? "" : lineOf(this.area.value);
+    return this.suggestions?.runs === false ? "" : lineOf(this.area.value);
   }
 
   private showSend(runs: boolean): void {
@@ -154,6 +155,7 @@ export class Composer {
 
   private listen(box: HTMLElement): void {
     this.area.addEventListener("input", () => {
+      if (!this.suggestions && wordAt(this.area.value, this.area.selectionStart)) void this.openSuggestions();
       this.taken = "";
       remember(this.draftKey, this.area.value);
       this.showAnswers();
@@ -183,8 +185,16 @@ export class Composer {
     });
   }
 
+  private async openSuggestions(): Promise<void> {
+    const { Suggestions: View } = await import("./suggestions");
+    if (this.suggestions) return;
+    this.suggestions = new View(this.area, this.id, (item) => this.refer(item), () => this.showAnswers());
+    this.element.prepend(this.suggestions.element);
+    this.suggestions.look();
+  }
+
   private key(event: KeyboardEvent): void {
-    if (event.isComposing || this.suggestions.key(event)) return;
+    if (event.isComposing || this.suggestions?.key(event)) return;
     if (event.key !== "Enter") return;
     const command = event.ctrlKey || event.metaKey;
     // On a phone there is a button; Enter is a line there.

@@ -81,12 +81,6 @@ export function pathOf(place: Place): string {
   }
 }
 
-/** For what does not know the frame; the router hears of it. */
-export function goTo(place: Place): void {
-  window.history.pushState(null, "", pathOf(place));
-  window.dispatchEvent(new PopStateEvent("popstate"));
-}
-
 export class Router {
   constructor(private readonly show: (place: Place) => void) {
     window.addEventListener("popstate", () => this.show(this.place));

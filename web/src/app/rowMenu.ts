@@ -5,12 +5,19 @@ import { make } from "../page";
 import { ask, dialog } from "../shortcuts";
 import { call, v1 } from "../v1";
 import { type Entry, moves } from "./entries";
-import { type Choice, openMenu } from "./menu";
-import { goTo, pathOf, type Place } from "./router";
-import { askDelete, askTitle } from "./sessionMenu";
+import { openMenu } from "./floatingMenu";
+import type { Choice } from "./menu";
+import { pathOf, type Place } from "./router";
+import { askDelete, askTitle } from "./sessionDialogs";
 
 export function openRowMenu(entry: Entry, beside: HTMLElement, closed: () => void): void {
   openMenu(beside, `More of ${entry.title}`, entry.kind === "job" ? ofJob(entry) : ofSession(entry), closed);
+}
+
+/** The router hears of it, as of the buttons of the browser. */
+function goTo(place: Place): void {
+  window.history.pushState(null, "", pathOf(place));
+  window.dispatchEvent(new PopStateEvent("popstate"));
 }
 
 const placeOf = ({ kind, id }: Entry): Place => ({ at: kind, id });

@@ -47,7 +47,7 @@ export function openShare(id: string, title: string, given: Shares): void {
       const row = make("li", "share");
       const end = makeButton("btn small", "Take back", () => void ask("unshare", { person: name }));
       end.setAttribute("aria-label", `Take back from ${name === "*" ? "everybody" : name}`);
-      row.append(make("span", "", shareWords(name, rights)), end);
+      row.append(make("span", "", shareWords(name, rights)), " ", end);
       return row;
     });
     list.replaceChildren(...(rows.length ? rows : [make("li", "soft", "Only you and the admins see it.")]));

@@ -4,6 +4,7 @@ import { Refused } from "../api";
 import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
 import { call } from "../v1";
+import { type Sign, wordAt } from "./word";
 
 export interface Item {
   text: string;
@@ -12,25 +13,9 @@ export interface Item {
   session?: string;
 }
 
-type Sign = "@" | "/" | "!";
 const ICONS: Record<Sign, Icon> = { "@": "file", "/": "next", "!": "terminal" };
 
 const WAIT_MS = 120;
-
-/** What a message runs in place of asking the agent; a lone sign is a message. */
-export function lineOf(text: string): string {
-  return text.startsWith("!") ? text.slice(1).trim() : "";
-}
-
-/** The word before the cursor that asks for suggestions; a line to run is one word. */
-export function wordAt(text: string, at: number): { sign: Sign; word: string; from: number } | undefined {
-  if (text.startsWith("!") && at > 0) return text.includes("\n") ? undefined : { sign: "!", word: text.slice(1, at), from: 0 };
-  const from = Math.max(...[" ", "\n", "\t"].map((sign) => text.lastIndexOf(sign, at - 1))) + 1;
-  const word = text.slice(from, at);
-  if (word.startsWith("@")) return { sign: "@", word: word.slice(1), from };
-  if (word.startsWith("/") && from === 0) return { sign: "/", word: word.slice(1), from };
-  return undefined;
-}
 
 export class Suggestions {
   readonly element = make("div", "suggestions");
@@ -57,7 +42,7 @@ export class Suggestions {
     area.addEventListener("blur", () => setTimeout(() => this.hide(), 150));
   }
 
-  private look(): void {
+  look(): void {
     const found = wordAt(this.area.value, this.area.selectionStart);
     const mine = ++this.asked;
     if (!found) return this.hide();
