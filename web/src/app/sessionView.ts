@@ -13,7 +13,7 @@ import { Announcer } from "./announcer";
 import { Composer } from "./composer";
 import { lastName, queuedLine } from "./entries";
 import type { Feed } from "./feed";
-import { Helper } from "./helper";
+import type { Helper } from "./helper";
 import { icon } from "../icons";
 import type { MessageMap } from "./messageMap";
 import type { Aim, Tab } from "./panel";
@@ -36,6 +36,9 @@ const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);
 const SILENT_MS = 5_000;
 /** The height of the line with somebody's own last words, and a little more. */
 const STICKY_PX = 36;
+
+/** Its code is loaded with the first helper that an agent sends out. */
+let HelperView: typeof Helper | undefined;
 
 export class SessionView {
   readonly element = make("section", "place session");
@@ -366,8 +369,16 @@ export class SessionView {
       if (name) this.expected.add(callId);
       return undefined;
     }
+    if (!HelperView) {
+      this.expected.add(callId);
+      void import("./helper").then((module) => {
+        HelperView = module.Helper;
+        this.showHead();
+      });
+      return undefined;
+    }
     this.expected.delete(callId);
-    const helper = new Helper(row.session.id, name, this.frame.feed);
+    const helper = new HelperView(row.session.id, name, this.frame.feed);
     this.helpers.set(callId, helper);
     return helper.element;
   }

@@ -9,7 +9,6 @@ import { Feed } from "./feed";
 import { grip } from "./grip";
 import { icon, type Icon } from "../icons";
 import type { Inbox } from "./inbox";
-import { keys, openPalette } from "./keys";
 import { ListView } from "./list";
 import { type Aim, Panel, type Tab } from "./panel";
 import { prefer, remember, remembered, setPreference, watchLook } from "./preferences";
@@ -41,6 +40,8 @@ export class Shell {
   private readonly main = byId("main");
   private readonly kept = new Map<string, SessionView>();
   private view: View | undefined;
+  /** Loaded beside the list and not before it; a place that is shown can be used by keys. */
+  private readonly keys: Promise<void>;
   private title = "Portico";
   private readonly counts: HTMLElement[] = [];
   private readonly navs = new Map<string, HTMLElement[]>();
@@ -58,7 +59,7 @@ export class Shell {
     const beside = (column: HTMLElement) => CONVERSATION + (getComputedStyle(column).position === "fixed" ? 0 : column.offsetWidth);
     grip(side, { name: "side", property: "--side", label: "Width of the list", first: 288, least: 220, most: 460, others: () => beside(panel), towards: 1 });
     grip(panel, { name: "panel", property: "--panel-width", label: "Width of the panel", first: 480, least: 360, most: 1600, others: () => beside(side), towards: -1 });
-    keys(this);
+    this.keys = import("./keys").then(({ keys }) => keys(this));
     this.feed.watch(() => this.fresh());
     document.addEventListener("visibilitychange", () => this.session?.markRead());
     window.addEventListener("pagehide", () => void this.session?.composer.save());
@@ -90,7 +91,7 @@ export class Shell {
     fresh.setAttribute("aria-label", "New session");
     fresh.title = "New session (C)";
     brandrow.append(brand, fresh);
-    const find = makeButton("find", "", () => openPalette(this));
+    const find = makeButton("find", "", () => void import("./keys").then(({ openPalette }) => openPalette(this)));
     find.id = "find";
     const letter = make("kbd", "", "Ctrl K");
     letter.setAttribute("aria-hidden", "true");
@@ -313,7 +314,7 @@ export class Shell {
   }
 
   private async showOther(place: Place): Promise<void> {
-    const view = await this.viewOf(place);
+    const [view] = await Promise.all([this.viewOf(place), this.keys]);
     // Somebody may have gone on while its code was loaded.
     if (pathOf(this.router.place) !== pathOf(place)) return view.leave?.();
     if (this.view?.element === view.element && view.element.isConnected) return;

@@ -1,7 +1,6 @@
 /** A unified diff, coloured line by line; the signs stay, so that colour is never the only difference. */
 
 import { make } from "../page";
-import { colourLines } from "./diffColours";
 import { countOf, type DiffLine, linesOf } from "./diffLines";
 
 export type LineKind = "added" | "removed" | "hunk" | "file" | "same";
@@ -40,7 +39,8 @@ export function diffView(text: string, most = LINES, path = ""): HTMLElement {
   const shown = all.filter(({ kind }) => kind !== "file" || all.length < 3);
   const rows = shown.slice(0, most).map((line) => [lineView(line), line] as const);
   view.append(...rows.map(([row]) => row));
-  void colourLines(path, rows.flatMap(([row, line]) => (line.text.trim() && row.lastElementChild instanceof HTMLSpanElement ? [[row.lastElementChild, line] as [HTMLElement, DiffLine]] : [])));
+  const spans = rows.flatMap(([row, line]) => (line.text.trim() && row.lastElementChild instanceof HTMLSpanElement ? [[row.lastElementChild, line] as [HTMLElement, DiffLine]] : []));
+  void import("./diffColours").then(({ colourLines }) => colourLines(path, spans), () => undefined); // plain code is code, too
   if (shown.length > most) view.append(make("div", "dl diff-hunk", `${shown.length - most} more lines`));
   return view;
 }
@@ -63,7 +63,7 @@ export function signed(line: DiffLine): HTMLElement[] {
   const [sign, text, said] = [make("b", "", SIGNS[line.kind] ?? ""), make("span"), SAID[line.kind]];
   sign.setAttribute("aria-hidden", "true");
   text.append(...marked(line));
-  return said ? [sign, make("span", "vh said", `${said}, line ${line.new ?? line.old}, `), text] : [sign, text];
+  return said ? [sign, make("em", "vh said", `${said}, line ${line.new ?? line.old}, `), text] : [sign, text];
 }
 
 function hunkTitle(text: string): string {
