@@ -321,8 +321,9 @@ export class Review {
   /** The next or previous changed place. */
   step(by: 1 | -1): boolean {
     const places = [...this.body.querySelectorAll<HTMLElement>(".dl.diff-added, .dl.diff-removed")].filter((line) => !/diff-(added|removed)/.test(line.previousElementSibling?.className ?? ""));
-    const top = this.body.getBoundingClientRect().top + 60;
-    const at = by > 0 ? places.findIndex((line) => line.getBoundingClientRect().top > top + 4) : places.findLastIndex((line) => line.getBoundingClientRect().top < top - 4);
+    const line = document.activeElement?.closest(".dl");
+    const here = (line && this.body.contains(line) ? line : this.body).getBoundingClientRect().top;
+    const at = by > 0 ? places.findIndex((each) => each.getBoundingClientRect().top > here + 4) : places.findLastIndex((each) => each.getBoundingClientRect().top < here - 4);
     const found = places[at];
     if (!found) return false;
     found.scrollIntoView({ block: "start" });
