@@ -183,6 +183,7 @@ describe("one session", () => {
     await ready(person);
     expect(await page.locator("#transcript .markdown :is(img, script, a[href*='/api/'], a[href^='javascript'])").count()).toBe(0);
     await page.click("#menu summary");
+    await page.waitForSelector(".menu a"); // its choices are made as it opens
     const exports = await page.$$eval(".menu a", (all) => all.map((each) => (each as HTMLAnchorElement).href));
     const answers = await page.evaluate((links) => Promise.all(links.map(async (link) => (await fetch(link)).headers.get("content-disposition"))), exports);
     expect(answers.map((each) => /\.(\w+)"/.exec(each!)![1])).toEqual(["md", "html", "jsonl"]);
