@@ -10,6 +10,6 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    retry: 1, // a busy machine; the report names what passed only then, and why it failed before
+    retry: 2, // a busy machine; the report names what passed only then, and why it failed before
   },
 });

@@ -77,10 +77,12 @@ describe("more of a row", () => {
   test("on a phone it is behind a swipe, and everything in it can be hit", async () => {
     const person = await somebody({ phone: true });
     const { page } = person;
-    await done(await begin("Swiped", "[[say:Hi]]"));
+    const title = `Swiped ${Date.now()}`; // another one when it is tried again
+    await done(await begin(title, "[[say:Hi]]"));
     await page.goto(`${host.url}/app`);
-    await page.locator(`${row("Swiped")} [aria-label="More of Swiped"]`).scrollIntoViewIfNeeded();
-    await page.tap('[aria-label="More of Swiped"]');
+    const more = page.locator(`${row(title)} [aria-label="More of ${title}"]`);
+    await vi.waitFor(() => more.scrollIntoViewIfNeeded({ timeout: 5_000 }), 60_000); // the row may be drawn again meanwhile
+    await more.tap();
     await page.waitForSelector("[role=menu]");
     const sizes = await page.$$eval("[role=menuitem]", (all) => all.map((each) => each.getBoundingClientRect()).map(({ height, right }) => [height >= 44, right <= window.innerWidth]));
     expect(sizes.flat()).not.toContain(false);
