@@ -278,7 +278,8 @@ async def test_memory_is_a_bound_too() -> None:
         asked.set()
 
     pool = Pool(lambda: Bounds(0, used // 2))
-    await pool.admit(Busy(sleeping.pid), tell)
+    first = Busy(sleeping.pid)
+    await pool.admit(first, tell)
     entering = asyncio.ensure_future(pool.admit(Busy(os.getpid()), tell))
     async with asyncio.timeout(60):
         await asked.wait()

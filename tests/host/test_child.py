@@ -136,7 +136,6 @@ async def test_a_sub_agent_has_its_own_session(open_host: HostOpener) -> None:
         lambda child: c.SendMessage(session=child, text="and me?"),
         lambda child: c.QueueMessage(session=child, message=Message("later")),
         lambda child: c.RunCommand(session=child, line="ls"),
-        lambda child: c.ResumeTurn(session=child),
         lambda child: c.SetDraft(session=child, text="half"),
     ],
 )

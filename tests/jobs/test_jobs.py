@@ -322,7 +322,7 @@ async def test_no_work_begins_while_the_host_stops(open_host: HostOpener, tmp_pa
     def stop(records: Sequence[e.Record]) -> None:
         """In the same turn of the loop in which the lane goes on, just before it."""
         if any(isinstance(record.event, e.WorkEnded) for record in records) and not closing.done():
-            running.call_soon(lambda: closing.set_result(running.create_task(jobs.close())))
+            closing.set_result(running.create_task(jobs.close()))
 
     host.log.on_commit(stop)
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")

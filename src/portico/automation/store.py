@@ -62,7 +62,7 @@ class AutomationStore:
                         fold(state, record.event, record.time)
                     after = state.pos = record.pos
             if after > stored:  # what it was behind may be compacted
-                self._log.put_kv(channel, key, msgspec.json.encode(state), lazy=True)
+                self._log.put_kv(channel, key, msgspec.json.encode(state))
             found.append(state)
         return found
 

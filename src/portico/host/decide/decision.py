@@ -71,10 +71,10 @@ class Outcome(Struct, frozen=True):
     """For the host's own channel, in the same commit: what has to be on record."""
 
 
-def check_open(state: SessionState) -> None:
-    """Whether it takes messages."""
+def check_open(state: SessionState, *, writes: bool = True) -> None:
+    """Whether it takes messages, or goes on with what it was told."""
     if state.closed:
         raise SessionIsClosed(f"The session {state.id!r} is closed; reopen it first.")
-    if is_subagent(state):
+    if writes and is_subagent(state):
         words = f"{state.id!r} is a sub-agent: only the agent that has started it talks to it."
         raise Conflict(f"{words} Write to {state.parent!r}, or fork it.")

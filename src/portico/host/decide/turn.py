@@ -95,7 +95,7 @@ def _begin(state: SessionState, message: Message, by: str, turn: str, pending: s
 
 def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Outcome:
     """The last turn failed or was interrupted: it goes on where it stopped, with all it has said."""
-    check_open(state)
+    check_open(state, writes=False)
     last = state.turns[-1] if state.turns else None
     if last is None or not last.resumable or (command.turn is not None and last.id != command.turn):
         raise Conflict("Only the last turn can be resumed, and only if it failed or was interrupted.")
