@@ -54,15 +54,39 @@ def test_a_command_survives_its_bytes(name: str) -> None:
     assert c.decode_command(c.encode_command(command)) == command
 
 
+def test_a_command_that_names_a_thing_says_whether_it_is_about_it() -> None:
+    """What it is about decides who may give it; without a word it would be about the host."""
+
+    class Silent(c.Command, frozen=True, tag="silent"):
+        """It names a session."""
+
+        scope = "read"
+
+        session: str
+
+    class Optional(c.Command, frozen=True, tag="optional"):
+        """It may name one."""
+
+        scope = "read"
+
+        session: str = ""
+
+    class Said(Silent, frozen=True, tag="said"):
+        """It says so."""
+
+        about = "session"
+
+    with pytest.raises(TypeError, match="Silent names a session"):
+        c.check_table([Silent])
+    assert c.check_table([Optional, Said]) == {"optional": Optional, "said": Said}
+
+
 def test_a_command_without_a_scope_a_subject_or_a_sentence_does_not_import() -> None:
     class NoScope(c.Command, frozen=True, tag="no.scope"):
         """It has a sentence."""
 
-        about = "host"
-
     class NoSentence(c.Command, frozen=True, tag="no.sentence"):
         scope = "read"
-        about = "host"
 
     class NoSubject(c.Command, frozen=True, tag="no.subject"):
         """It says that it is about a session and names none."""

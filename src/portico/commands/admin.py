@@ -9,7 +9,6 @@ class ImportSession(Command, frozen=True, tag="session.import"):
     """A session of another host."""
 
     scope = "admin"
-    about = "host"
     method = "import_archive"
 
     archive: Json
@@ -22,7 +21,6 @@ class AddToken(Command, frozen=True, tag="token.add"):
     """Make a token."""
 
     scope = "admin"
-    about = "host"
     gives = TokenMade
     http = Http("POST", "/v1/tokens", 201)
     secret = True
@@ -55,7 +53,6 @@ class SignIn(Command, frozen=True, tag="agent.sign_in"):
     """
 
     scope = "any"
-    about = "host"
     gives = Done
     secret = True
 
@@ -69,7 +66,6 @@ class AddOwnToken(Command, frozen=True, tag="own_token.add"):
     """Make a token of your own."""
 
     scope = "any"
-    about = "host"
     gives = OwnTokenMade
     http = Http("POST", "/v1/people/me/tokens", 201)
     secret = True
@@ -85,7 +81,6 @@ class RevokeOwnToken(Command, frozen=True, tag="own_token.revoke"):
     """End one of your tokens."""
 
     scope = "any"
-    about = "host"
     gives = Done
     http = Http("DELETE", "/v1/people/me/tokens/{name}", 204)
     errors = ()
@@ -97,7 +92,6 @@ class AddPerson(Command, frozen=True, tag="person.add"):
     """Add a person."""
 
     scope = "admin"
-    about = "host"
     gives = PersonShown
     http = Http("POST", "/v1/people", 201)
 
@@ -110,7 +104,6 @@ class RemovePerson(Command, frozen=True, tag="person.remove"):
     """Remove a person; their tokens end."""
 
     scope = "admin"
-    about = "host"
     gives = Done
     http = Http("DELETE", "/v1/people/{name}", 204)
     errors = ()
@@ -122,7 +115,6 @@ class ErasePerson(Command, frozen=True, tag="person.erase"):
     """Delete all sessions of a person."""
 
     scope = "admin"
-    about = "host"
     gives = RetentionDone
     http = Http("POST", "/v1/people/{name}/erase")
     errors = ()
@@ -135,7 +127,6 @@ class ApplyRetention(Command, frozen=True, tag="retention.apply"):
     """Archive and delete old sessions by rule."""
 
     scope = "admin"
-    about = "host"
     gives = RetentionDone
     http = Http("POST", "/v1/retention")
     errors = ()
@@ -147,7 +138,6 @@ class DrainHost(Command, frozen=True, tag="host.drain"):
     """Hand a host's sessions over: idle ones at once, busy ones after their turn."""
 
     scope = "admin"
-    about = "host"
     gives = Member
     http = Http("POST", "/v1/hosts/{name}/drain")
     errors = ("not_found", "conflict")
@@ -159,25 +149,8 @@ class GiveUpHost(Command, frozen=True, tag="host.give_up"):
     """End what a host had that never comes back."""
 
     scope = "admin"
-    about = "host"
     gives = GivenUp
     http = Http("POST", "/v1/hosts/{name}/give-up")
     errors = ("not_found", "conflict")
 
     name: str
-
-
-AdminCommand = (
-    ImportSession
-    | AddToken
-    | RevokeToken
-    | SignIn
-    | AddOwnToken
-    | RevokeOwnToken
-    | AddPerson
-    | RemovePerson
-    | ErasePerson
-    | ApplyRetention
-    | DrainHost
-    | GiveUpHost
-)

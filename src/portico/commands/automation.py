@@ -11,7 +11,6 @@ class CreateAutomation(Command, frozen=True, tag="automation.create"):
     """Make an automation: a trigger, what to start, and the rules."""
 
     scope = "jobs"
-    about = "host"
     gives = AutomationMade
     http = Http("POST", "/v1/automations", 201)
     errors = ("not_found", "conflict", "already_exists")
@@ -99,15 +98,3 @@ class DeleteAutomation(AboutAutomation, frozen=True, tag="automation.delete"):
     scope = "jobs"
     gives = Done
     http = Http("DELETE", _ONE, 204)
-
-
-AutomationCommand = (
-    CreateAutomation
-    | EditAutomation
-    | PauseAutomation
-    | ResumeAutomation
-    | RunAutomation
-    | CancelRun
-    | RotateSecret
-    | DeleteAutomation
-)

@@ -91,7 +91,6 @@ class ConfigureHost(Command, frozen=True, tag="host.configure"):
     """Settings that editors share through the host. What loosens approval needs the scope approve."""
 
     scope = "drive"
-    about = "host"
     gives = Done
 
     values: Json
@@ -103,15 +102,9 @@ class IdentifyClient(Command, frozen=True, tag="client.identify"):
     """Take an id for a client; it belongs to the token that used it first."""
 
     scope = "any"
-    about = "host"
     gives = Done
     private = frozenset({"value"})
 
     client: str
     value: Json = {}
     """What its door has to know when it comes back."""
-
-
-ClientCommand = (
-    JoinSession | LeaveSession | ShareData | ReportContent | CompleteCall | AskServer | ConfigureHost | IdentifyClient
-)

@@ -5,9 +5,10 @@ without a scope, a subject or a sentence: such a command does not import.
 """
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from portico.commands.caller import Scope
 
@@ -25,7 +26,7 @@ About = Literal[
     "project",
     "token",
 ]
-"""What a command is about: the kind of thing whose id it names. `host`: none."""
+"""What a command is about: the kind of thing whose id it names. `host`: none, and the default."""
 
 
 Shown = Literal["session", "queue", "terminal"]
@@ -41,7 +42,7 @@ class Http(NamedTuple):
 
 class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="command"):
     scope: ClassVar[Scope]
-    about: ClassVar[About]
+    about: ClassVar[About] = "host"
     http: ClassVar[Http | None] = None
     method: ClassVar[str] = ""
     """What the client's method and the tool are called, where it is not after the class."""
@@ -102,10 +103,13 @@ def check_table(commands: Iterable[type[Command]]) -> dict[str, type[Command]]:
     """Commands by their tag."""
     found: dict[str, type[Command]] = {}
     for each in commands:
-        if not all(hasattr(each, column) for column in ("scope", "about")) or not each.__doc__:
-            raise TypeError(f"{each.__name__} needs a scope, what it is about, and a docstring.")
+        if not hasattr(each, "scope") or not each.__doc__:
+            raise TypeError(f"{each.__name__} needs a scope and a docstring.")
         if each.about != "host" and each.about not in each.__struct_fields__:
             raise TypeError(f"{each.__name__} is about a {each.about} and has no field of that name.")
+        named = {field.name for field in fields(each) if field.required}.intersection(get_args(About))
+        if named and not any("about" in vars(kind) for kind in each.__mro__[: each.__mro__.index(Command)]):
+            raise TypeError(f"{each.__name__} names a {min(named)} and does not say what it is about.")
         tag = each.__struct_config__.tag
         assert isinstance(tag, str)
         if tag in found:

@@ -12,7 +12,7 @@ class StartJob(Command, frozen=True, tag="job.run"):
     """Start a job."""
 
     scope = "jobs"
-    about = "host"
+    about = "host"  # its `job` is a name in the entry, not the id of one
     gives = JobNamed
     http = Http("POST", "/v1/jobs", 201)
     method = "run_job"
@@ -86,6 +86,3 @@ class StopTask(Command, frozen=True, tag="task.stop"):
     gives = Done
 
     task: str
-
-
-JobCommand = StartJob | StopJob | ResumeJob | RetryJob | CallHook | StartTask | StopTask

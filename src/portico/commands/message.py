@@ -146,17 +146,3 @@ class ReleaseQueue(AboutSession, frozen=True, tag="queue.release"):
     scope = "drive"
     shows = "queue"
     http = Http("POST", f"{_QUEUE}/release")
-
-
-MessageCommand = (
-    SendMessage
-    | RunCommand
-    | CancelTurn
-    | ResumeTurn
-    | QueueMessage
-    | EditQueued
-    | ReorderQueue
-    | RemoveQueued
-    | SteerQueued
-    | ReleaseQueue
-)

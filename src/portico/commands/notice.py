@@ -8,7 +8,6 @@ class RedeliverNotice(Command, frozen=True, tag="notice.redeliver"):
     """Send a notice again, now: one that was given up, one that waits for its next attempt, or one that arrived."""
 
     scope = "admin"
-    about = "host"
     gives = NoticeNamed
     http = Http("POST", "/v1/notices/{notice}/redeliver", 202)
     errors = ("not_found", "conflict")
@@ -21,7 +20,6 @@ class TestNotice(Command, frozen=True, tag="notice.test"):
     """Send a test notice to a webhook or a program of the settings."""
 
     scope = "admin"
-    about = "host"
     gives = NoticeNamed
     http = Http("POST", "/v1/notices/test", 202)
     errors = ("not_found",)
@@ -34,7 +32,6 @@ class SubscribePush(Command, frozen=True, tag="push.subscribe"):
     """Let a browser be told by web push; the fields are those of its `PushSubscription`."""
 
     scope = "read"
-    about = "host"
     gives = PushNamed
     http = Http("POST", "/v1/push", 201)
     secret = True
@@ -59,13 +56,9 @@ class UnsubscribePush(Command, frozen=True, tag="push.unsubscribe"):
     """Tell a browser nothing any more."""
 
     scope = "read"
-    about = "host"
     gives = Done
     http = Http("DELETE", "/v1/push/{push}", 204)
     errors = ("not_found",)
 
     push: str
     """Its id in `GET /v1/push`."""
-
-
-NoticeCommand = RedeliverNotice | TestNotice | SubscribePush | UnsubscribePush

@@ -6,6 +6,14 @@ from portico.commands.command import AboutSession, Command, Http
 from portico.events import Breadth, Grant, Json, QuestionResponse
 
 
+class DeclineSignIn(AboutSession, frozen=True, tag="sign_in.decline"):
+    """Let a call fail that waits for a sign-in."""
+
+    scope = "drive"
+
+    call: str
+
+
 class AnswerApproval(Command, frozen=True, tag="approval.answer"):
     """Answer an approval; the first valid answer wins."""
 
@@ -58,7 +66,6 @@ class AddGrant(Command, frozen=True, tag="grant.add"):
     """Remember an answer in advance."""
 
     scope = "approve"
-    about = "host"
     gives = Grant
     http = Http("POST", "/v1/grants", 201)
     errors = ("not_found", "conflict")
@@ -81,14 +88,3 @@ class RevokeGrant(Command, frozen=True, tag="grant.revoke"):
     http = Http("DELETE", "/v1/grants/{id}", 204)
 
     grant: str
-
-
-class DeclineSignIn(AboutSession, frozen=True, tag="sign_in.decline"):
-    """Let a call fail that waits for a sign-in."""
-
-    scope = "drive"
-
-    call: str
-
-
-PersonCommand = DeclineSignIn | AnswerApproval | AnswerQuestion | DraftAnswer | AddGrant | RevokeGrant

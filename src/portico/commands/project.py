@@ -8,7 +8,6 @@ class AddProject(Command, frozen=True, tag="project.add"):
     """Add a project."""
 
     scope = "drive"
-    about = "host"
     gives = Project
 
     path: str
@@ -37,6 +36,3 @@ class ClearProject(AboutProject, frozen=True, tag="project.clear"):
 
     scope = "drive"
     gives = Done
-
-
-ProjectCommand = AddProject | ForgetProject | OpenProject | ClearProject

@@ -23,7 +23,6 @@ class StartSession(Command, frozen=True, tag="session.start"):
     """Start a session."""
 
     scope = "drive"
-    about = "host"
     http = Http("POST", "/v1/sessions", 201)
     errors = ("not_found", *_AGENT, "quota_exceeded")
     private = frozenset({"folders", "uri", "parent", "origin", "model_config", "draft", "data"})
@@ -192,6 +191,18 @@ class ChooseFolder(AboutSession, frozen=True, tag="folder.choose"):
     chosen: bool = True
 
 
+class SetDraft(AboutSession, frozen=True, tag="draft.set"):
+    """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
+
+    scope = "drive"
+    gives = DraftText
+    http = Http("PUT", f"{_ONE}/draft")
+
+    text: str
+    typed: bool = False
+    """Somebody writes it now. Any other draft is an offer, and follows what somebody has typed."""
+
+
 class ShareSession(AboutSession, frozen=True, tag="session.share"):
     """Let another person, or everybody, read, drive or (with that scope) approve in a session of one's own."""
 
@@ -211,37 +222,3 @@ class UnshareSession(AboutSession, frozen=True, tag="session.unshare"):
     http = Http("POST", f"{_ONE}/unshare")
 
     person: str
-
-
-class SetDraft(AboutSession, frozen=True, tag="draft.set"):
-    """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
-
-    scope = "drive"
-    gives = DraftText
-    http = Http("PUT", f"{_ONE}/draft")
-
-    text: str
-    typed: bool = False
-    """Somebody writes it now. Any other draft is an offer, and follows what somebody has typed."""
-
-
-SessionCommand = (
-    StartSession
-    | ForkSession
-    | RenameSession
-    | SetModel
-    | ConfigureSession
-    | ArchiveSession
-    | MarkRead
-    | MoveChat
-    | CloseSession
-    | ReopenSession
-    | DeleteSession
-    | TruncateSession
-    | AddFolder
-    | RemoveFolder
-    | ChooseFolder
-    | SetDraft
-    | ShareSession
-    | UnshareSession
-)

@@ -5,31 +5,27 @@ from typing import get_args
 
 import msgspec
 
-from portico.commands.admin import AdminCommand
-from portico.commands.automation import AutomationCommand
-from portico.commands.client import ClientCommand
+from portico.commands import (
+    admin,
+    automation,
+    client,
+    job,
+    message,
+    notice,
+    person,
+    project,
+    session,
+    terminal,
+    workspace,
+)
 from portico.commands.command import Command, check_table
-from portico.commands.job import JobCommand
-from portico.commands.message import MessageCommand
-from portico.commands.notice import NoticeCommand
-from portico.commands.person import PersonCommand
-from portico.commands.project import ProjectCommand
-from portico.commands.session import SessionCommand
-from portico.commands.terminal import TerminalCommand
-from portico.commands.workspace import WorkspaceCommand
+from portico.events import union_of
 
-AnyCommand = (
-    SessionCommand
-    | MessageCommand
-    | PersonCommand
-    | ClientCommand
-    | TerminalCommand
-    | JobCommand
-    | WorkspaceCommand
-    | ProjectCommand
-    | AdminCommand
-    | AutomationCommand
-    | NoticeCommand
+JobCommand = union_of(Command, job)
+AutomationCommand = union_of(Command, automation)
+ProjectCommand = union_of(Command, project)
+AnyCommand = union_of(
+    Command, session, message, person, client, terminal, job, workspace, project, admin, automation, notice
 )
 
 COMMANDS: dict[str, type[Command]] = check_table(get_args(AnyCommand))
@@ -40,11 +36,11 @@ def encode_command(command: Command) -> bytes:
     return msgspec.json.encode(command)
 
 
-def decode_command(data: bytes) -> AnyCommand:
+def decode_command(data: bytes) -> Command:
     """Raises msgspec.ValidationError for what is no command of ours."""
     return _decoder().decode(data)
 
 
 @cache
-def _decoder() -> msgspec.json.Decoder[AnyCommand]:
+def _decoder() -> msgspec.json.Decoder[Command]:
     return msgspec.json.Decoder(AnyCommand)

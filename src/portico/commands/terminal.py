@@ -11,7 +11,6 @@ class OpenTerminal(Command, frozen=True, tag="terminal.open"):
     """Open a terminal."""
 
     scope = "terminal"
-    about = "host"
     shows = "terminal"
     limited = True
     http = Http("POST", "/v1/terminals", 201)
@@ -85,8 +84,3 @@ class CloseTerminal(AboutTerminal, frozen=True, tag="terminal.close"):
     shows = "terminal"
     gives = Done
     http = Http("DELETE", _ONE, 204)
-
-
-TerminalCommand = (
-    OpenTerminal | TypeInput | ResizeTerminal | ClaimTerminal | RenameTerminal | ClearTerminal | CloseTerminal
-)

@@ -50,7 +50,6 @@ class WriteFile(Command, frozen=True, tag="file.write"):
     """Write a file in a workspace or in a session's folder."""
 
     scope = "files"
-    about = "host"
     gives = Done
 
     path: str
@@ -66,7 +65,6 @@ class CopyFile(Command, frozen=True, tag="file.copy"):
     """Copy a file or a folder."""
 
     scope = "files"
-    about = "host"
     gives = Done
 
     source: str
@@ -78,7 +76,6 @@ class MoveFile(Command, frozen=True, tag="file.move"):
     """Move a file or a folder."""
 
     scope = "files"
-    about = "host"
     gives = Done
 
     source: str
@@ -90,7 +87,6 @@ class DeleteFile(Command, frozen=True, tag="file.delete"):
     """Delete a file or a folder."""
 
     scope = "files"
-    about = "host"
     gives = Done
 
     path: str
@@ -101,12 +97,6 @@ class MakeFolder(Command, frozen=True, tag="file.make_folder"):
     """Make a folder, and those above it."""
 
     scope = "files"
-    about = "host"
     gives = Done
 
     path: str
-
-
-WorkspaceCommand = (
-    CommitChanges | DiscardChanges | RestoreChanges | WriteFile | CopyFile | MoveFile | DeleteFile | MakeFolder
-)

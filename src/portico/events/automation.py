@@ -249,20 +249,3 @@ class RunEnded(Event, frozen=True, tag="run.ended"):
     """Some of it is by list prices."""
     by: str = ""
     """Who ended it, where somebody did."""
-
-
-AutomationEvent = (
-    AutomationCreated
-    | AutomationEdited
-    | AutomationPaused
-    | AutomationResumed
-    | HookRotated
-    | RunReserved
-    | RunsMissed
-    | RunSettled
-    | AutomationDeleted
-    | RunClaimed
-    | RunSkipped
-    | RunStarted
-    | RunEnded
-)

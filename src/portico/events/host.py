@@ -83,6 +83,3 @@ class SessionRemoved(Event, frozen=True, tag="session.removed"):
 
     session: str
     by: str
-
-
-HostEvent = HostStarted | HostStopped | LogLost | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved

@@ -131,22 +131,3 @@ class JobEnded(Event, frozen=True, tag="job.ended"):
     outcome: JobOutcome
     by: str
     error: str = ""
-
-
-JobEvent = (
-    TaskStarted
-    | TaskSessionStarted
-    | TaskSessionEnded
-    | TaskDecided
-    | TaskEnded
-    | JobStarted
-    | JobResumed
-    | JobSuspended
-    | JobWaiting
-    | JobStopping
-    | JobDecided
-    | JobValue
-    | WorkStarted
-    | WorkEnded
-    | JobEnded
-)

@@ -1,17 +1,12 @@
 """All events as one union, their bytes, and an event in its place in the log."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct, field
 
-from portico.events.automation import AutomationEvent
-from portico.events.host import HostEvent
-from portico.events.job import JobEvent
-from portico.events.session import SessionEvent
-from portico.events.shapes import Channel, Event, Json
-from portico.events.terminal import TerminalEvent
-from portico.events.turn import TurnEvent
+from portico.events import automation, host, job, session, terminal, turn
+from portico.events.shapes import Channel, Event, Json, union_of
 
 
 class Unreadable(Event, frozen=True, tag="unreadable"):
@@ -26,7 +21,10 @@ class Unknown(Event, frozen=True, tag="unknown"):
     raw: Json = field(default_factory=dict)
 
 
-AnyEvent = HostEvent | SessionEvent | TurnEvent | TerminalEvent | JobEvent | AutomationEvent | Unreadable
+if TYPE_CHECKING:
+    AnyEvent = Event
+else:
+    AnyEvent = union_of(Event, host, session, turn, terminal, job, automation) | Unreadable
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)

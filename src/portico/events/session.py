@@ -220,33 +220,3 @@ class QueueHeld(Event, frozen=True, tag="queue.held"):
 
     held: bool
     by: str
-
-
-SessionEvent = (
-    SessionStarted
-    | SessionShared
-    | SessionRenamed
-    | SessionModel
-    | SessionConfigured
-    | FolderAdded
-    | FolderRemoved
-    | SessionArchived
-    | SessionRead
-    | SessionVendor
-    | SessionCrashed
-    | SessionClosed
-    | SessionReopened
-    | SessionTruncated
-    | ChatsOrdered
-    | ChatMoved
-    | HistoryCopied
-    | ChildStarted
-    | ClientJoined
-    | ClientLeft
-    | ClientKept
-    | QueueAdded
-    | QueueEdited
-    | QueueReordered
-    | QueueRemoved
-    | QueueHeld
-)

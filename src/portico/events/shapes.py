@@ -1,5 +1,8 @@
 """The words that the events are made of."""
 
+from functools import reduce
+from operator import or_
+from types import ModuleType
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -14,6 +17,12 @@ def number_of(ident: str) -> int:
     """The number at the end of an id of ours, or of its channel (`session-12`, `job/job-3`); 0 where there is none."""
     tail = ident.rpartition("-")[2]
     return int(tail) if tail.isdecimal() else 0
+
+
+def union_of(base: type, *modules: ModuleType) -> Any:
+    """All structs of a base that these modules define, as one type: whoever writes one there need not list it."""
+    named = ((module.__name__, each) for module in modules for each in vars(module).values() if isinstance(each, type))
+    return reduce(or_, (each for name, each in named if issubclass(each, base) and each.__module__ == name))
 
 
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]

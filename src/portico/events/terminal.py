@@ -84,20 +84,3 @@ class TerminalExited(Event, frozen=True, tag="terminal.exited"):
 
 class TerminalRemoved(Event, frozen=True, tag="terminal.removed"):
     by: str
-
-
-TerminalEvent = (
-    TerminalStarted
-    | TerminalData
-    | TerminalShown
-    | TerminalCommand
-    | TerminalCommandEnded
-    | TerminalDetects
-    | TerminalResized
-    | TerminalClaimed
-    | TerminalTitled
-    | TerminalMoved
-    | TerminalCleared
-    | TerminalExited
-    | TerminalRemoved
-)

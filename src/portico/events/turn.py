@@ -233,28 +233,3 @@ class QuestionAnswered(Event, frozen=True, tag="question.answered"):
     response: QuestionResponse
     by: str
     answers: Json = {}
-
-
-TurnEvent = (
-    TurnStarted
-    | TurnResumed
-    | TurnEnded
-    | PartStarted
-    | PartDelta
-    | PartEnded
-    | UsageReported
-    | ToolStarted
-    | ToolInput
-    | ToolReady
-    | ToolDecided
-    | ToolOutput
-    | ToolContent
-    | ToolEnded
-    | ApprovalAsked
-    | ApprovalAnswered
-    | SignInAsked
-    | SignInSettled
-    | QuestionAsked
-    | QuestionDrafted
-    | QuestionAnswered
-)
