@@ -17,41 +17,35 @@ _HEAD = '''"""One method for each command. Written by `python -m tools.client_me
 `request` is your own id of the command: the host does the same one once, and answers alike.
 """
 
-# mypy: disable-error-code="no-any-return"
+# mypy: disable-error-code="empty-body"
 # ruff: noqa: B006, B008
-from typing import Any, Protocol
+from typing import Any
 
 from portico import commands as c
+from portico import events as e
 from portico import limits
-from portico.commands import {commands}
-from portico.events import {events}
+from portico.client.call import calls
 from portico.host.state import Summary
 
 
-class Methods(Protocol):
-    async def do(self, command: c.Command, *, request: str = "") -> Any: ...
+@calls
+class Methods:
+    """Each says what it takes and gives; `calls` makes it do its command."""
 '''
 
 
 def source() -> str:
-    methods = [_method(kind) for kind in c.COMMANDS.values()]
-    heads = [line for each in methods for line in each.split("\n") if "def " in line]
-    used = set(re.findall(r"\b[A-Z]\w+", " ".join(heads)))
-    events = sorted((name for name in used if hasattr(e, name) and name != "Any"), key=str.lower)
-    commands = sorted((name for name in used if hasattr(c, name) and name not in (*events, "Any")), key=str.lower)
-    return _HEAD.format(commands=", ".join(commands), events=", ".join(events)) + "".join(methods)
+    return _HEAD + "".join(_method(kind) for kind in c.COMMANDS.values())
 
 
 def _method(kind: type[c.Command]) -> str:
     said = _fields(kind)
     first = [f"{name}: {type_}" for name, type_, default in said if default is None]
     then = [f"{name}: {type_} = {default}" for name, type_, default in said if default is not None]
-    given = ", ".join([f"{name}={name}" for name, _, _ in said])
     takes = ", ".join(["self", *first, "*", *then, 'request: str = ""'])
     return (
         f"\n    async def {command_shapes.method_name(kind)}({takes}) -> {_answer(kind)}:\n"
         f'        """{c.sentence(kind)}"""\n'
-        f"        return await self.do(c.{kind.__name__}({given}), request=request)\n"
     )
 
 
@@ -62,16 +56,26 @@ def _fields(kind: type[c.Command]) -> list[tuple[str, str, str | None]]:
     found = []
     for line in (line for body in bodies if isinstance(body, ast.ClassDef) for line in body.body):
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-            default = ast.unparse(line.value) if line.value is not None else None
-            found.append((line.target.id, ast.unparse(line.annotation), default))
+            default = _qualified(ast.unparse(line.value)) if line.value is not None else None
+            found.append((line.target.id, _qualified(ast.unparse(line.annotation)), default))
     return [each for each in found if each[0] not in kind.private]
 
 
 def _answer(kind: type[c.Command]) -> str:
     if kind.gives is None:
-        return "Summary" if kind.shows == "session" else "Json"
+        return "Summary" if kind.shows == "session" else "e.Json"
     several = kind.gives if isinstance(kind.gives, tuple) else (kind.gives,)
-    return " | ".join(each.__name__ for each in several)
+    return _qualified(" | ".join(each.__name__ for each in several))
+
+
+def _qualified(type_: str) -> str:
+    """Its names with the module that they come from."""
+
+    def name(found: re.Match[str]) -> str:
+        modules = [short for short, module in (("e", e), ("c", c)) if hasattr(module, found[0]) and found[0] != "Any"]
+        return f"{modules[0]}.{found[0]}" if modules else found[0]
+
+    return re.sub(r"\b(?<![.\"])[A-Z]\w+", name, type_)
 
 
 if __name__ == "__main__":  # format it afterwards: `ruff format`
