@@ -8,14 +8,14 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
 
 from portico.commands import JobCommand
 from portico.doors.app import App
-from portico.doors.body import JsonResponse, read_as
+from portico.doors.body import read_as
 from portico.doors.door import Door
+from portico.doors.reads import Reads
 from portico.doors.rest.commands import routes
-from portico.doors.route import Route, Table
+from portico.doors.route import Table
 from portico.events import Json
 from portico.jobs import Entry, EntryError, Jobs, JobSummary, job_listing, load_entry
 from portico.jobs.chart import ChartGraph, generate_chart
@@ -63,63 +63,39 @@ class JobsDoor(Door):
 
 
 def _routes(app: App, jobs: Jobs) -> Table:
-    async def listing(request: Request) -> Response:
-        return JsonResponse(JobHistory(list(app.view(request).jobs(jobs.history()))))
+    read = Reads(app)
 
-    async def show(request: Request) -> Response:
-        job = request.path_params["id"]
-        summary = app.view(request).job(jobs.job(job))
-        entry = await jobs.entry_of(job)
-        chart = generate_chart(entry.jobs[summary.name].work)
-        return JsonResponse(JobWithEntry(**msgspec.structs.asdict(summary), entry=entry, chart=chart))
+    @read("/entry.schema.json", "open", "The JSON Schema of entries, for editors.")
+    async def schema(request: Request) -> Json:
+        return entry_schema()
 
-    async def current(request: Request) -> Response:
+    @read("/v1/entry", "read", "The host's own entry, with the charts of its jobs.", codes=["conflict"])
+    async def current(request: Request) -> CurrentEntry:
         entry = jobs.entry
-        return JsonResponse(CurrentEntry(jobs.entry_name, entry, job_listing(entry).chart))
+        return CurrentEntry(jobs.entry_name, entry, job_listing(entry).chart)
 
-    async def check(request: Request) -> Response:
+    summary = "Check an entry and draw its charts; nothing is started."
+
+    @read("/v1/entry/check", "read", summary, methods=("POST",), body=CheckBody)
+    async def check(request: Request) -> EntryChecked:
         body = await read_as(request, CheckBody)
         try:
             entry = load_entry(parse(body.text, body.syntax))
         except EntryError as error:
-            return JsonResponse(EntryChecked(path=error.path, mistake=error.text))
+            return EntryChecked(path=error.path, mistake=error.text)
         inputs = [name for name, job in entry.jobs.items() if job.require_user_input]
-        return JsonResponse(EntryChecked(job_listing(entry).chart, inputs))
+        return EntryChecked(job_listing(entry).chart, inputs)
 
-    async def schema(request: Request) -> Response:
-        return JsonResponse(entry_schema())
+    @read("/v1/jobs", "read", "Every job there ever was.")
+    async def listing(request: Request) -> JobHistory:
+        return JobHistory(list(app.view(request).jobs(jobs.history())))
 
-    one = "/v1/jobs/{id}"
-    return [
-        Route(
-            "/entry.schema.json",
-            schema,
-            "open",
-            summary="The JSON Schema of entries, for editors.",
-            doc={"answer": Json},
-        ),
-        Route(
-            "/v1/entry",
-            current,
-            "read",
-            summary="The host's own entry, with the charts of its jobs.",
-            doc={"answer": CurrentEntry, "codes": ["conflict"]},
-        ),
-        Route(
-            "/v1/entry/check",
-            check,
-            "read",
-            ("POST",),
-            "Check an entry and draw its charts; nothing is started.",
-            doc={"body": CheckBody, "answer": EntryChecked},
-        ),
-        Route("/v1/jobs", listing, "read", summary="Every job there ever was.", doc={"answer": JobHistory}),
-        Route(
-            one,
-            show,
-            "read",
-            summary="A job: what became of its works, and the entry it runs.",
-            doc={"answer": JobWithEntry},
-        ),
-        *routes(app, get_args(JobCommand)),
-    ]
+    @read("/v1/jobs/{id}", "read", "A job: what became of its works, and the entry it runs.")
+    async def show(request: Request) -> JobWithEntry:
+        job = request.path_params["id"]
+        summary = app.view(request).job(jobs.job(job))
+        entry = await jobs.entry_of(job)
+        chart = generate_chart(entry.jobs[summary.name].work)
+        return JobWithEntry(**msgspec.structs.asdict(summary), entry=entry, chart=chart)
+
+    return [*read.table, *routes(app, get_args(JobCommand))]

@@ -1,17 +1,18 @@
-"""For whoever looks after the host: what was used, tokens, settings with their origin."""
+"""For whoever looks after the host: the hosts on its log, what was used, tokens, settings with their origin."""
 
 import re
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
-from starlette.responses import Response
 
 from portico import limits
 from portico.doors.app import App
-from portico.doors.body import JsonResponse
+from portico.doors.reads import Reads
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import Route, Table
+from portico.doors.route import Param, Table
+from portico.host.members import Member
 from portico.people.identity import NamedToken, read_tokens
 from portico.settings_load import describe, is_secret, keys, shown
 from portico.usage.prices import price_list
@@ -21,6 +22,11 @@ from portico.usage.usage_index import UsageIndex
 
 _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
+
+
+class HostList(Struct):
+    hosts: list[Member]
+    """Empty where a host is alone on its log."""
 
 
 class TokenShown(Struct, kw_only=True):
@@ -53,54 +59,45 @@ class SettingList(Struct):
 
 
 def table(app: App) -> Table:
-    book = UsageIndex(app.host)
+    book, read = UsageIndex(app.host), Reads(app)
+    query: dict[str, str | Param] = {
+        "by": f"added up by some of {', '.join(KEYS)}: `sums` instead of `rows`",
+        "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),
+        "east": numbered("your zone: minutes east of Greenwich plus 840; 840", 0, 2 * _ZONES),
+    }
 
-    async def usage(request: Request) -> Response:
+    @read("/v1/usage", "read", "Tokens and cost by day, session, agent, model and person.", query=query)
+    async def usage(request: Request) -> UsageAnswer:
         days = number(request, "days", 30, 1, limits.USAGE_DAYS)
         east = number(request, "east", _ZONES, 0, 2 * _ZONES) - _ZONES
         by = read_keys(request.query_params.get("by", ""))
         rows = await book.rows(days, east, app.view(request).sees)
         listed = await price_list({row.model for row in rows if row.estimated})
-        return JsonResponse(UsageAnswer([] if by else rows, roll_up(rows, by) if by else [], *listed))
+        return UsageAnswer([] if by else rows, roll_up(rows, by) if by else [], *listed)
 
-    async def tokens(request: Request) -> Response:
+    @read("/v1/tokens", "admin", "The host's own named tokens.")
+    async def tokens(request: Request) -> TokenList:
         used = app.gate.tokens.used
         own = [each for each in read_tokens(app.home) if not each.person]
-        found = [TokenShown(**_token(each), used=used.get(each.id, 0)) for each in own]
-        return JsonResponse(TokenList(found))
+        return TokenList([TokenShown(**_token(each), used=used.get(each.id, 0)) for each in own])
 
-    async def settings(request: Request) -> Response:
+    @read("/v1/settings", "admin", "Every setting with its value and where it comes from.")
+    async def settings(request: Request) -> SettingList:
         defaults = keys()
         shown = [
             SettingShown(key, _setting(key, source.value), defaults[key], source.origin, describe(key))
             for key, source in app.loaded.sources.items()
         ]
-        return JsonResponse(SettingList(str(app.home.settings_path), shown))
+        return SettingList(str(app.home.settings_path), shown)
 
-    return [
-        Route(
-            "/v1/usage",
-            usage,
-            "read",
-            summary="Tokens and cost by day, session, agent, model and person.",
-            doc={
-                "answer": UsageAnswer,
-                "query": {
-                    "by": f"added up by some of {', '.join(KEYS)}: `sums` instead of `rows`",
-                    "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),
-                    "east": numbered("your zone: minutes east of Greenwich plus 840; 840", 0, 2 * _ZONES),
-                },
-            },
-        ),
-        Route("/v1/tokens", tokens, "admin", summary="The host's own named tokens.", doc={"answer": TokenList}),
-        Route(
-            "/v1/settings",
-            settings,
-            "admin",
-            summary="Every setting with its value and where it comes from.",
-            doc={"answer": SettingList},
-        ),
-    ]
+    @read("/v1/hosts", "read", "The hosts on this log.")
+    async def hosts(request: Request) -> HostList:
+        found = await app.host.members.all()
+        if not app.view(request).may("metrics"):  # how much the others do is not theirs to know
+            found = [replace(each, sessions=0, running=0) for each in found]
+        return HostList(found)
+
+    return read.table
 
 
 def _token(each: NamedToken) -> dict[str, Any]:

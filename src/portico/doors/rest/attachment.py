@@ -16,8 +16,8 @@ from portico import events as e
 from portico import limits
 from portico.commands import ResizeTerminal, TypeInput
 from portico.doors.body import ErrorBody, decode_as
+from portico.doors.rest.events import wire
 from portico.doors.rest.shell import screen
-from portico.doors.rest.wire import wire
 from portico.doors.route import caller
 from portico.errors import BadRequest, PorticoError, TooSlow
 from portico.host.host import Host

@@ -1,19 +1,19 @@
 """The list of sessions as people watch it, live over one WebSocket; and the inbox: all that waits for a person."""
 
 import asyncio
+from functools import partial
 
 import msgspec
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from portico import limits
 from portico.doors.app import App
-from portico.doors.body import JsonResponse
 from portico.doors.read_forward import at_owner
+from portico.doors.reads import Reads
 from portico.doors.rest.query import Flag, flag, number, numbered
-from portico.doors.route import Param, Route, Socket, Table
+from portico.doors.route import Param, Socket, Table
 from portico.errors import BadRequest
 from portico.events import Breadth
 from portico.people.view import View
@@ -50,7 +50,7 @@ class Coverage(Struct):
 
 def table(app: App) -> Table:
     host = app.host
-    board, answers = Board(host), Answers(host)
+    board, answers, read = Board(host), Answers(host), Reads(app)
 
     def page(asked: Request | WebSocket) -> BoardPage:
         view, days = app.view(asked), _days(asked)
@@ -61,19 +61,37 @@ def table(app: App) -> Table:
         archived = len(view.list(archived=True))
         return BoardPage(board.version, found.rows, len(found.left), found.before, found.by_day(days), archived)
 
-    async def listing(request: Request) -> Response:
-        return JsonResponse(page(request))
+    query: dict[str, str | Param] = {
+        "before": numbered("only those that changed before this time (ms)"),
+        "limit": numbered(f"how many; {limits.BOARD_ROWS}", 1, limits.BOARD_ROWS),
+        "archived": Param("`true`: those in the archive instead", Flag),
+        "q": "only those whose title, agent, model, folder or id has all these words",
+        "days": "times (ms), newest first, between which the older ones are counted",
+    }
 
-    async def inbox(request: Request) -> Response:
-        return JsonResponse(Inbox(board.inbox(app.view(request))))
+    @read("/v1/board", "read", "Sessions with what they do now.", query=query)
+    async def listing(request: Request) -> BoardPage:
+        return page(request)
 
-    async def answered(request: Request) -> Response:
-        return JsonResponse(await answers.since(number(request, "since", 0), app.view(request)))
+    @read("/v1/inbox", "read", "All that waits for a person, oldest first.")
+    async def inbox(request: Request) -> Inbox:
+        return Inbox(board.inbox(app.view(request)))
 
-    async def coverage(request: Request) -> Response:
-        ident = request.path_params["id"]
-        session = await app.view(request).get(app.view(request).session_of(ident))
-        return JsonResponse(Coverage([Covered(*each) for each in session.approvals.breadths(ident)]))
+    summary = "What was answered, newest first, and how often a rule did."
+
+    @read("/v1/inbox/answered", "read", summary, query={"since": numbered("from this time on (ms); 0")})
+    async def answered(request: Request) -> PastAnswers:
+        return await answers.since(number(request, "since", 0), app.view(request))
+
+    def session_of(request: Request) -> str:
+        return app.view(request).session_of(request.path_params["id"])
+
+    near, summary = partial(at_owner, session=session_of), "For what an answer to it can be remembered."
+
+    @read("/v1/approvals/{id}/covers", "read", summary, near=near)
+    async def coverage(request: Request) -> Coverage:
+        session = await app.view(request).get(session_of(request))
+        return Coverage([Covered(*each) for each in session.approvals.breadths(request.path_params["id"])])
 
     async def live(socket: WebSocket) -> None:
         first = page(socket)
@@ -87,40 +105,7 @@ def table(app: App) -> Table:
                 task.cancel()
             await asyncio.gather(sending, taking, return_exceptions=True)
 
-    return [
-        Route(
-            "/v1/board",
-            listing,
-            "read",
-            summary="Sessions with what they do now.",
-            doc={
-                "answer": BoardPage,
-                "query": {
-                    "before": numbered("only those that changed before this time (ms)"),
-                    "limit": numbered(f"how many; {limits.BOARD_ROWS}", 1, limits.BOARD_ROWS),
-                    "archived": Param("`true`: those in the archive instead", Flag),
-                    "q": "only those whose title, agent, model, folder or id has all these words",
-                    "days": "times (ms), newest first, between which the older ones are counted",
-                },
-            },
-        ),
-        Socket("/v1/board/socket", live, "read", "The same, live."),
-        Route("/v1/inbox", inbox, "read", summary="All that waits for a person, oldest first.", doc={"answer": Inbox}),
-        Route(
-            "/v1/inbox/answered",
-            answered,
-            "read",
-            summary="What was answered, newest first, and how often a rule did.",
-            doc={"answer": PastAnswers, "query": {"since": numbered("from this time on (ms); 0")}},
-        ),
-        Route(
-            "/v1/approvals/{id}/covers",
-            at_owner(app, coverage, lambda request: app.view(request).session_of(request.path_params["id"])),
-            "read",
-            summary="For what an answer to it can be remembered.",
-            doc={"answer": Coverage},
-        ),
-    ]
+    return [*read.table, Socket("/v1/board/socket", live, "read", "The same, live.")]
 
 
 def _days(asked: Request | WebSocket) -> list[int]:

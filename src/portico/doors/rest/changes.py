@@ -1,52 +1,76 @@
-"""What a session's turns changed in its folder."""
+"""What a session's turns changed in its folder, and what a person does with changes that are not committed."""
+
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from portico.changes import review
 from portico.changes.captures import OwnChanges
 from portico.changes.component import captures_of
+from portico.changes.review import Side, Uncommitted
 from portico.commands import READS
 from portico.doors.app import App
-from portico.doors.body import JsonResponse
 from portico.doors.read_forward import at_place
-from portico.doors.route import Route, Table
+from portico.doors.reads import Reads
+from portico.doors.route import Param, Table
+from portico.errors import BadRequest
 from portico.host.state import ChangeList
 
 
+def which(request: Request) -> tuple[str, Side]:
+    side = request.query_params.get("side", "after")
+    if side not in ("before", "after"):
+        raise BadRequest(f"'side' is before or after, not {side!r}.", field="side")
+    return request.query_params.get("path", ""), side  # type: ignore[return-value]
+
+
+def raw(data: bytes) -> Response:
+    """Whatever is in it, a browser that is led here keeps it apart from this host's pages."""
+    return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
+
+
 def table(app: App) -> Table:
-    async def listing(request: Request) -> Response:
-        session = await app.view(request).get(request.path_params["id"])
-        return JsonResponse(await session.changes(request.query_params.get("turn")))
+    reads, turn = Reads(app), "of one turn; without it of all"
+    read = partial(reads, scope=READS["changes"], near=at_place, codes=["conflict"])
+    bytes_of = partial(read, media="application/octet-stream")
+    changes, uncommitted = "/v1/sessions/{id}/changes", "/v1/sessions/{id}/uncommitted"
+    sides: dict[str, str | Param] = {
+        "path": Param("the file, as the list names it", str, True),
+        "side": Param("`before` or `after` the change; after", Side),
+    }
 
+    @read(changes, summary="Files that the turns changed.", query={"turn": turn})
+    async def listing(request: Request) -> ChangeList:
+        return await (await reads.session(request)).changes(request.query_params.get("turn"))
+
+    @read(f"{changes}/own", summary="Which of them are the session's own, where others work in its folder.")
+    async def own(request: Request) -> OwnChanges:
+        return await captures_of(await reads.session(request)).own()
+
+    query: dict[str, str | Param] = {"turn": turn, "path": "of one file"}
+
+    @read(f"{changes}/diff", summary="The same as a unified diff.", media="text/plain", query=query)
     async def diff(request: Request) -> Response:
-        session = await app.view(request).get(request.path_params["id"])
-        query = request.query_params
-        return PlainTextResponse(await session.diff(query.get("path"), query.get("turn")))
+        session, asked = await reads.session(request), request.query_params
+        return PlainTextResponse(await session.diff(asked.get("path"), asked.get("turn")))
 
-    async def own(request: Request) -> Response:
-        return JsonResponse(await captures_of(await app.view(request).get(request.path_params["id"])).own())
+    @read(uncommitted, summary="Files that differ from the last commit.")
+    async def differing(request: Request) -> Uncommitted:
+        return await review.uncommitted(await reads.session(request))
 
-    one, turn = "/v1/sessions/{id}/changes", "of one turn; without it of all"
-    return [
-        Route(
-            one,
-            at_place(app, listing),
-            READS["changes"],
-            summary="Files that the turns changed.",
-            doc={"answer": ChangeList, "query": {"turn": turn}, "codes": ["conflict"]},
-        ),
-        Route(
-            f"{one}/own",
-            at_place(app, own),
-            READS["changes"],
-            summary="Which of them are the session's own, where others work in its folder.",
-            doc={"answer": OwnChanges, "codes": ["conflict"]},
-        ),
-        Route(
-            f"{one}/diff",
-            at_place(app, diff),
-            READS["changes"],
-            summary="The same as a unified diff.",
-            doc={"media": "text/plain", "query": {"turn": turn, "path": "of one file"}, "codes": ["conflict"]},
-        ),
-    ]
+    @read(f"{uncommitted}/diff", summary="The same as a unified diff.", media="text/plain")
+    async def differing_lines(request: Request) -> Response:
+        return PlainTextResponse(await review.uncommitted_diff(await reads.session(request)))
+
+    @bytes_of(f"{uncommitted}/file", summary="One side of such a file.", query=sides)
+    async def file(request: Request) -> Response:
+        return raw(await review.uncommitted_file(await reads.session(request), *which(request)))
+
+    @bytes_of(f"{changes}/file", summary="One side of a file that the turns changed.", query={**sides, "turn": turn})
+    async def changed(request: Request) -> Response:
+        session = await reads.session(request)
+        found = await captures_of(session).differences(request.query_params.get("turn"))
+        return raw(await review.changed_file(session, found, *which(request)))
+
+    return reads.table

@@ -23,7 +23,7 @@ from portico.commands import (
 )
 from portico.doors.app import App
 from portico.doors.body import EmptyBody, JsonResponse, field_path, read_as
-from portico.doors.rest.queue import QueueShown
+from portico.doors.rest.sessions import QueueShown
 from portico.doors.rest.shell import TerminalInfo, info
 from portico.doors.route import Doc, Endpoint, LaterShape, Route, Table, caller
 from portico.errors import BadRequest

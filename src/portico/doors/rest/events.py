@@ -13,10 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from portico import limits
 from portico.doors.app import App
-from portico.doors.body import JsonResponse
 from portico.doors.cursor import read_cursor
+from portico.doors.reads import Reads
 from portico.doors.rest.query import number, numbered
-from portico.doors.rest.wire import wire
 from portico.doors.route import Caller, Doc, Param, Route, Table, caller
 from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
@@ -27,6 +26,17 @@ from portico.people.view import View
 
 _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
 _CHANNEL = re.compile(r"host|(session|task|job|terminal|automation|run)/[\w.-]+")
+
+
+def wire(record: Record) -> bytes:
+    """The record as JSON, around the bytes that are on disk."""
+    return b'{"seq":%d,"channel":"%s","pos":%d,"time":%d,"event":%s}' % (
+        record.seq,
+        record.channel.encode(),
+        record.pos,
+        record.time,
+        record.data,
+    )
 
 
 def _frame_by(log: Log, name: str) -> Callable[[Record], bytes]:
@@ -60,7 +70,7 @@ class AuditPage(Struct):
 
 
 def table(app: App) -> Table:
-    host = app.host
+    host, read = app.host, Reads(app)
     by_pos, by_seq = _frame_by(host.log, "pos"), _frame_by(host.log, "seq")
 
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncGenerator[bytes, None]:
@@ -147,11 +157,15 @@ def table(app: App) -> Table:
             raise BadRequest(f"At most {limits.SUBSCRIPTIONS} channels.", field="channel")
         return channels
 
+    @read("/v1/blobs/{digest}", "read", "A large output by its hash.", media="application/octet-stream")
     async def blob(request: Request) -> Response:
         data = await app.view(request).blob(request.path_params["digest"])
         return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
 
-    async def audit(request: Request) -> Response:
+    many = numbered("how many; 1000", 1, limits.READ_EVENTS)
+
+    @read("/v1/audit", "admin", "The audit record.", query={"after": numbered("a position; 0"), "limit": many})
+    async def audit(request: Request) -> AuditPage:
         """One page: as many records as asked for, and at most one read of the log, however many other events lie
         between them. `next` is where the following page begins."""
         after = number(request, "after", 0)
@@ -160,7 +174,7 @@ def table(app: App) -> Table:
         found = [record for record in records if isinstance(record.event, Audited)]
         last = found[limit - 1].pos if len(found) > limit else records[-1].pos if records else after
         page = [{"time": r.time, "pos": r.pos, **msgspec.to_builtins(r.event)} for r in found[:limit]]
-        return JsonResponse(AuditPage(page, last if last < host.log.head(HOST) else None))
+        return AuditPage(page, last if last < host.log.head(HOST) else None)
 
     followed: Doc = {
         "answer": EventPage,
@@ -171,45 +185,15 @@ def table(app: App) -> Table:
             "limit": numbered("how many in one JSON answer; 1000", 1, limits.READ_EVENTS),
         },
     }
+
+    def streamed(path: str, summary: str, channels: Callable[[Request], tuple[Channel, ...]], doc: Doc) -> Route:
+        return Route(path, None, "read", summary=summary, app=stream(channels), stream=True, doc=doc)
+
+    several: Doc = {**followed, "query": {**followed["query"], "channel": "one or more; without it all"}}
     return [
-        Route(
-            "/v1/sessions/{id}/events",
-            None,
-            "read",
-            summary="A session's events from a cursor.",
-            app=stream(of_session),
-            stream=True,
-            doc=followed,
-        ),
-        Route(
-            "/v1/events",
-            None,
-            "read",
-            summary="Events of some or all channels.",
-            app=stream(of_query),
-            stream=True,
-            doc={**followed, "query": {**followed["query"], "channel": "one or more; without it all"}},
-        ),
-        Route(
-            "/v1/blobs/{digest}",
-            blob,
-            "read",
-            summary="A large output by its hash.",
-            doc={"media": "application/octet-stream"},
-        ),
-        Route(
-            "/v1/audit",
-            audit,
-            "admin",
-            summary="The audit record.",
-            doc={
-                "answer": AuditPage,
-                "query": {
-                    "after": numbered("a position; 0"),
-                    "limit": numbered("how many; 1000", 1, limits.READ_EVENTS),
-                },
-            },
-        ),
+        streamed("/v1/sessions/{id}/events", "A session's events from a cursor.", of_session, followed),
+        streamed("/v1/events", "Events of some or all channels.", of_query, several),
+        *read.table,
     ]
 
 

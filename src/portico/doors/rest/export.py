@@ -4,7 +4,7 @@ import html
 from datetime import UTC, datetime
 
 from portico import limits
-from portico.doors.rest.wire import wire
+from portico.doors.rest.events import wire
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import CallPart, Part, QuestionPart, SessionState, TurnState

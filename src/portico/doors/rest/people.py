@@ -2,12 +2,11 @@
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
 
 from portico.commands import OwnToken, PersonShown
 from portico.doors.app import App
-from portico.doors.body import JsonResponse
-from portico.doors.route import Doc, Route, Table, caller
+from portico.doors.reads import Reads
+from portico.doors.route import Table, caller
 from portico.events import Grant
 from portico.people.commands import own_tokens
 from portico.people.identity import NamedToken
@@ -33,31 +32,28 @@ class PersonList(Struct):
 
 
 def table(app: App) -> Table:
-    quotas = app.host.part(Quotas)
+    quotas, read = app.host.part(Quotas), Reads(app)
 
-    async def grants(request: Request) -> Response:
-        return JsonResponse(GrantList(list(app.view(request).grants())))
+    @read("/v1/grants", "read", "Remembered answers that are still valid.")
+    async def grants(request: Request) -> GrantList:
+        return GrantList(list(app.view(request).grants()))
 
     def shown(token: NamedToken) -> OwnToken:
         used = app.gate.tokens.used.get(token.id, 0)
         return OwnToken(token.name, token.scopes, token.created, token.expires, used, token.login)
 
-    async def me(request: Request) -> Response:
+    @read("/v1/people/me", "any", "Who you are, your tokens and your quotas.")
+    async def me(request: Request) -> Me:
         who = caller(request)
         await quotas.sweep()
         having = quotas.of(who.person) if who.person else []
         tokens = [shown(each) for each in own_tokens(app.home, who)]
-        return JsonResponse(Me(who.person, sorted(who.scopes), "admin" in who.scopes, having, tokens))
+        return Me(who.person, sorted(who.scopes), "admin" in who.scopes, having, tokens)
 
-    async def listing(request: Request) -> Response:
+    @read("/v1/people", "admin", "All people.")
+    async def listing(request: Request) -> PersonList:
         await quotas.sweep()
         people = read_people(app.home)
-        found = [PersonShown(p.name, p.scopes, p.created, p.issuer, quotas.of(p.name)) for p in people]
-        return JsonResponse(PersonList(found))
+        return PersonList([PersonShown(p.name, p.scopes, p.created, p.issuer, quotas.of(p.name)) for p in people])
 
-    doc: Doc = {"answer": GrantList}
-    return [
-        Route("/v1/grants", grants, "read", summary="Remembered answers that are still valid.", doc=doc),
-        Route("/v1/people/me", me, "any", summary="Who you are, your tokens and your quotas.", doc={"answer": Me}),
-        Route("/v1/people", listing, "admin", summary="All people.", doc={"answer": PersonList}),
-    ]
+    return read.table

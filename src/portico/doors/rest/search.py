@@ -1,17 +1,19 @@
-"""Search over HTTP."""
+"""Search, and what could be meant while writing a message."""
 
 from typing import Annotated
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
-from starlette.responses import Response
 
 from portico.doors.app import App
-from portico.doors.body import JsonResponse
+from portico.doors.read_forward import at_place
+from portico.doors.reads import Reads
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import Param, Route, Table
+from portico.doors.route import Param, Table
 from portico.errors import BadRequest
+from portico.queries import suggestions
 from portico.queries.search import Hit, Search
+from portico.queries.suggestions import SessionReference, Suggestion
 
 LONGEST = 200
 """Characters of a query: a sentence, and no way to make every comparison slow."""
@@ -23,27 +25,35 @@ class SearchHits(Struct):
     """Everything was searched, and these are all."""
 
 
-def table(app: App) -> Table:
-    searching = app.search or Search(app.host)
+class Suggestions(Struct):
+    items: list[Suggestion]
 
-    async def search(request: Request) -> Response:
+
+def table(app: App) -> Table:
+    searching, read = app.search or Search(app.host), Reads(app)
+    words = Param("what was said, in any case", Annotated[str, Meta(min_length=2, max_length=LONGEST)], required=True)
+    query: dict[str, str | Param] = {"q": words, "limit": numbered("how many; 50", 1, 1000)}
+    one = "/v1/sessions/{id}"
+
+    @read("/v1/search", "read", "Sessions in which something was said.", query=query)
+    async def search(request: Request) -> SearchHits:
         wanted = request.query_params.get("q", "").strip()
         if not 2 <= len(wanted) <= LONGEST:
             raise BadRequest(f"A search has 2 to {LONGEST} characters.", field="q")
-        hits, complete = await searching.find(wanted, number(request, "limit", 50, 1, 1000), app.view(request).list)
-        return JsonResponse(SearchHits(hits, complete))
+        return SearchHits(*await searching.find(wanted, number(request, "limit", 50, 1, 1000), app.view(request).list))
 
-    text = Annotated[str, Meta(min_length=2, max_length=LONGEST)]
-    query: dict[str, str | Param] = {
-        "q": Param("what was said, in any case", text, required=True),
-        "limit": numbered("how many; 50", 1, 1000),
-    }
-    return [
-        Route(
-            "/v1/search",
-            search,
-            "read",
-            summary="Sessions in which something was said.",
-            doc={"answer": SearchHits, "query": query},
-        )
-    ]
+    summary = "Files and sessions (`@`), commands (`/`) and command lines (`!`) that fit a word."
+
+    @read(f"{one}/suggestions", "read", summary, near=at_place, query={"q": "the word, with its sign"})
+    async def suggest(request: Request) -> Suggestions:
+        session, typed = await read.session(request), request.query_params.get("q", "")
+        found = await suggestions.suggest(session, typed, app.view(request))
+        if found is None:
+            raise BadRequest("'q' begins with '@' (files, sessions), '/' (commands) or '!' (command lines).", field="q")
+        return Suggestions(found)
+
+    @read(f"{one}/reference", "read", "The session as an attachment for a message in another one.")
+    async def reference(request: Request) -> SessionReference:
+        return suggestions.reference(await read.session(request))
+
+    return read.table

@@ -1,23 +1,26 @@
-"""Sessions and turns."""
+"""Sessions and turns, what waits in their queues, and those that leave for another host or come from one."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico import __version__
+from portico import __version__, limits
 from portico import commands as c
 from portico.doors.app import App, DoorInfo
-from portico.doors.body import EmptyBody, JsonResponse, read_as
+from portico.doors.body import EmptyBody, read_as
+from portico.doors.reads import Reads
 from portico.doors.rest.export import FORMATS, export
 from portico.doors.rest.query import Flag, flag, number, numbered
-from portico.doors.route import Doc, Param, Route, Table, caller
+from portico.doors.route import Param, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.agent import AgentInfo, Check
-from portico.host.session import Session
-from portico.host.state import SessionState, Summary
+from portico.host.state import PendingState, SessionState, Summary
+from portico.transcripts.archive import Archive, export_archive
 
 
 class ChangeBody(Struct, forbid_unknown_fields=True):
@@ -59,119 +62,118 @@ class SessionList(Struct):
     total: int
 
 
+class QueueShown(Struct):
+    queue: list[PendingState]
+    held: bool
+    """It waits after a crash or an interrupted turn, until somebody lets it go on."""
+
+
+class ImportBody(Struct, forbid_unknown_fields=True):
+    archive: Archive
+    agent: str | None = None
+    cwd: str | None = None
+
+
 def table(app: App) -> Table:
-    host = app.host
+    host, read, one = app.host, Reads(app), "/v1/sessions/{id}"
 
-    async def get(request: Request) -> Session:
-        return await app.view(request).get(request.path_params["id"])
-
-    async def about(request: Request) -> Response:
+    @read("/v1", "read", "The host: version, counts, health of the log.")
+    async def about(request: Request) -> About:
         view = app.view(request)
-        return JsonResponse(
-            About(
-                name="portico",
-                version=__version__,
-                sessions=view.count(),
-                running=view.running(),
-                log=LogHealth(host.log.seq, host.log.epoch, host.log.down.message if host.log.down else None),
-                workspaces=[str(path) for path in app.workspaces],
-                you=caller(request).name,
-                doors=app.doors,
-            )
+        return About(
+            name="portico",
+            version=__version__,
+            sessions=view.count(),
+            running=view.running(),
+            log=LogHealth(host.log.seq, host.log.epoch, host.log.down.message if host.log.down else None),
+            workspaces=[str(path) for path in app.workspaces],
+            you=caller(request).name,
+            doors=app.doors,
         )
 
-    async def agents(request: Request) -> Response:
+    @read("/v1/agents", "read", "Agents and models, with what is missing.")
+    async def agents(request: Request) -> Agents:
         found = await host.describe()
-        return JsonResponse(Agents(found, host.readiness.likely(found)))
+        return Agents(found, host.readiness.likely(found))
 
-    async def check(request: Request) -> Response:
+    summary = "Start an agent and speak its first handshake."
+
+    @read("/v1/agents/{id}/check", "drive", summary, methods=("POST",), body=EmptyBody, errors=["not_found"])
+    async def check(request: Request) -> Check:
         await read_as(request, EmptyBody)
-        return JsonResponse(await host.readiness.check(request.path_params["id"]))
+        return await host.readiness.check(request.path_params["id"])
 
-    async def listing(request: Request) -> Response:
-        archived = flag(request, "archived")
-        children = flag(request, "children")
-        found = app.view(request).list(
-            archived=archived,
-            parent=request.query_params.get("parent"),
-            children=True if children is None else children,
-        )
-        limit = number(request, "limit", 1000, 1)
-        return JsonResponse(SessionList(found[:limit], len(found)))
-
-    async def show(request: Request) -> Response:
-        return JsonResponse((await get(request)).state)
-
-    async def change(request: Request) -> Response:
-        session = await get(request)
-        commands = _changes(session.id, await read_as(request, ChangeBody))
-        if commands:
-            await host.commands.do_together(commands, caller(request))
-        return JsonResponse(session.summary)
-
-    async def exported(request: Request) -> Response:
-        wanted = request.query_params.get("format", "markdown")
-        if wanted not in FORMATS:
-            raise BadRequest(f"There is no format {wanted!r}; choose one of {', '.join(FORMATS)}.", field="format")
-        session = await get(request)
-        media, suffix = FORMATS[wanted]
-        text = await export(host, session, wanted)
-        name = f"{session.id}.{suffix}"
-        return Response(text, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
-
-    one = "/v1/sessions/{id}"
-    summary: Doc = {"answer": Summary, "codes": ["conflict"]}
     filters: dict[str, str | Param] = {
         "archived": Param("`true` or `false`: only those", Flag),
         "children": Param("`false`: without sub-agents and forks", Flag),
         "parent": "only the children of this session",
         "limit": numbered("how many; 1000", 1),
     }
-    document: Doc = {
-        "media": tuple(media.partition(";")[0] for media, _ in FORMATS.values()),
-        "query": {"format": Param("`markdown` when nothing is said", Literal["markdown", "html", "jsonl"])},
-    }
-    return [
-        Route("/v1", about, "read", summary="The host: version, counts, health of the log.", doc={"answer": About}),
-        Route("/v1/agents", agents, "read", summary="Agents and models, with what is missing.", doc={"answer": Agents}),
-        Route(
-            "/v1/agents/{id}/check",
-            check,
-            "drive",
-            ("POST",),
-            "Start an agent and speak its first handshake.",
-            doc={"body": EmptyBody, "answer": Check, "errors": ["not_found"]},
-        ),
-        Route(
-            "/v1/sessions",
-            listing,
-            "read",
-            summary="All sessions, newest first.",
-            doc={"answer": SessionList, "query": filters},
-        ),
-        Route(one, show, "read", summary="A session with all its turns.", doc={"answer": SessionState}),
-        Route(
-            one,
-            change,
-            "drive",
-            ("PATCH",),
-            "Rename, change the model, archive, mark as read, configure.",
-            doc={"body": ChangeBody, **summary},
-        ),
-        Route(f"{one}/export", exported, "read", summary="The session as Markdown, HTML or JSON Lines.", doc=document),
-    ]
+
+    @read("/v1/sessions", "read", "All sessions, newest first.", query=filters)
+    async def listing(request: Request) -> SessionList:
+        parent, children = request.query_params.get("parent"), flag(request, "children") is not False
+        found = app.view(request).list(archived=flag(request, "archived"), parent=parent, children=children)
+        return SessionList(found[: number(request, "limit", 1000, 1)], len(found))
+
+    @read(one, "read", "A session with all its turns.")
+    async def show(request: Request) -> SessionState:
+        return (await read.session(request)).state
+
+    summary = "Rename, change the model, archive, mark as read, configure."
+
+    @read(one, "drive", summary, methods=("PATCH",), body=ChangeBody, codes=["conflict"])
+    async def change(request: Request) -> Summary:
+        session = await read.session(request)
+        commands = _changes(session.id, await read_as(request, ChangeBody))
+        if commands:
+            await host.commands.do_together(commands, caller(request))
+        return session.summary
+
+    media = tuple(media.partition(";")[0] for media, _ in FORMATS.values())
+    form = Param("`markdown` when nothing is said", Literal["markdown", "html", "jsonl"])
+
+    @read(f"{one}/export", "read", "The session as Markdown, HTML or JSON Lines.", media=media, query={"format": form})
+    async def exported(request: Request) -> Response:
+        wanted = request.query_params.get("format", "markdown")
+        if wanted not in FORMATS:
+            raise BadRequest(f"There is no format {wanted!r}; choose one of {', '.join(FORMATS)}.", field="format")
+        session = await read.session(request)
+        media, suffix = FORMATS[wanted]
+        text = await export(host, session, wanted)
+        name = f"{session.id}.{suffix}"
+        return Response(text, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+    @read(f"{one}/queue", "read", "The waiting messages.")
+    async def queue(request: Request) -> QueueShown:
+        state = (await read.session(request)).state
+        return QueueShown(state.queue, state.queue_held)
+
+    @read(f"{one}/archive", "read", "The session with its blobs, for another host.")
+    async def archive(request: Request) -> Archive:
+        return await export_archive(host, await read.session(request))
+
+    summary, most = "A session of another host.", limits.ARCHIVE_BYTES
+
+    @read("/v1/sessions/import", "admin", summary, methods=("POST",), max_body=most, body=ImportBody, status=201)
+    async def imported(request: Request) -> Summary:
+        body = await read_as(request, ImportBody)
+        command = c.ImportSession(archive=msgspec.to_builtins(body.archive), agent=body.agent, cwd=body.cwd)
+        taken: Summary = await host.do(command, caller(request))
+        return taken
+
+    return read.table
+
+
+_CHANGES: dict[str, Callable[[str, Any], c.Command]] = {
+    "title": lambda session, title: c.RenameSession(session=session, title=title),
+    "model": lambda session, model: c.SetModel(session=session, model=model),
+    "archived": lambda session, archived: c.ArchiveSession(session=session, archived=archived),
+    "read": lambda session, read: c.MarkRead(session=session, read=read),
+    "config": lambda session, values: c.ConfigureSession(session=session, values=values),
+}
 
 
 def _changes(session: str, body: ChangeBody) -> list[c.Command]:
-    found: list[c.Command] = []
-    if not isinstance(body.title, UnsetType):
-        found.append(c.RenameSession(session=session, title=body.title))
-    if not isinstance(body.model, UnsetType):
-        found.append(c.SetModel(session=session, model=body.model))
-    if not isinstance(body.archived, UnsetType):
-        found.append(c.ArchiveSession(session=session, archived=body.archived))
-    if not isinstance(body.read, UnsetType):
-        found.append(c.MarkRead(session=session, read=body.read))
-    if not isinstance(body.config, UnsetType):
-        found.append(c.ConfigureSession(session=session, values=body.config))
-    return found
+    said = {name: getattr(body, name) for name in body.__struct_fields__}
+    return [_CHANGES[name](session, value) for name, value in said.items() if value is not UNSET]

@@ -1,0 +1,61 @@
+"""Routes that show something: what a handler returns is the answer, and what it says it returns is in the document."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, Unpack, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico.commands import Scope
+from portico.doors.app import App
+from portico.doors.body import JsonResponse
+from portico.doors.route import Doc, Endpoint, Route, Table
+from portico.host.session import Session
+
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
+Near = Callable[[App, Endpoint], Endpoint]
+
+
+class Reads:
+    """A table that grows by its decorators, in their order."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.table: Table = []
+
+    def __call__(
+        self,
+        path: str,
+        scope: Scope,
+        summary: str,
+        *,
+        methods: tuple[str, ...] = ("GET",),
+        near: Near | None = None,
+        max_body: int | None = None,
+        **doc: Unpack[Doc],
+    ) -> Callable[[Handler], Handler]:
+        """A handler takes the request. One that makes a `Response` of its own says in `doc` what that is."""
+
+        def add(handler: Handler) -> Handler:
+            endpoint, said = _answering(handler, doc)
+            endpoint = near(self._app, endpoint) if near is not None else endpoint
+            self.table.append(Route(path, endpoint, scope, methods, summary, max_body=max_body, doc=said))
+            return handler
+
+        return add
+
+    async def session(self, request: Request) -> Session:
+        """The one in the path, if the caller sees it."""
+        return await self._app.view(request).get(request.path_params["id"])
+
+
+def _answering(handler: Callable[..., Awaitable[Any]], doc: Doc) -> tuple[Endpoint, Doc]:
+    gives = handler.__annotations__["return"]
+    if gives is Response:
+        return cast(Endpoint, handler), doc
+    status = doc.get("status", 200)
+
+    async def endpoint(request: Request) -> Response:
+        return JsonResponse(await handler(request), status)
+
+    return endpoint, {**doc, "answer": gives}
