@@ -19,10 +19,10 @@ from portico.commands import AutomationCommand
 from portico.doors.app import App
 from portico.doors.body import check_depth, read_as
 from portico.doors.door import Door
-from portico.doors.reads import Reads
 from portico.doors.rest.commands import routes
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Table
+from portico.doors.routes import Routes
 from portico.events import AutomationPlan
 
 
@@ -53,7 +53,7 @@ class AutomationsDoor(Door):
 
 
 def automation_routes(app: App, automations: Automations) -> Table:
-    store, read, one = automations.store, Reads(app), "/v1/automations/{id}"
+    store, read, one = automations.store, Routes(app), "/v1/automations/{id}"
 
     @read("/v1/automations", "read", "All automations.")
     async def listing(request: Request) -> Listing:

@@ -13,9 +13,9 @@ from portico.commands import JobCommand
 from portico.doors.app import App
 from portico.doors.body import read_as
 from portico.doors.door import Door
-from portico.doors.reads import Reads
 from portico.doors.rest.commands import routes
 from portico.doors.route import Table
+from portico.doors.routes import Routes
 from portico.events import Json
 from portico.jobs import Entry, EntryError, Jobs, JobSummary, job_listing, load_entry
 from portico.jobs.chart import ChartGraph, generate_chart
@@ -63,7 +63,7 @@ class JobsDoor(Door):
 
 
 def _routes(app: App, jobs: Jobs) -> Table:
-    read = Reads(app)
+    read = Routes(app)
 
     @read("/entry.schema.json", "open", "The JSON Schema of entries, for editors.")
     async def schema(request: Request) -> Json:

@@ -6,6 +6,7 @@ root (`/message`, `/events`, `/sessions`), where programs written against the fi
 
 import zlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -21,7 +22,8 @@ from portico.doors.anywhere.message import AnywhereMessages, MessageBody, Sent
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
 from portico.doors.door import Door
-from portico.doors.route import Doc, Route, Table, caller
+from portico.doors.route import Param, Route, Table, caller
+from portico.doors.routes import Routes
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.events import Json
 from portico.projects.projects import Projects
@@ -91,6 +93,9 @@ def _routes(app: App, projects: Projects) -> Table:
     host = app.host
     idents = Idents(host)
     messages = AnywhereMessages(app, projects, idents)
+    routes, one = Routes(app), "/sessions/{id:path}"
+    post = partial(routes, methods=("POST",))
+    order = partial(post, codes=["not_found", "conflict"])
 
     def shown(project: Project, who: c.Caller) -> ProjectShown:
         view = app.view(who)
@@ -105,27 +110,32 @@ def _routes(app: App, projects: Projects) -> Table:
             worktree=project.worktree,
         )
 
+    @routes("/sessions", "read", "The projects.", answer=list[ProjectShown])
     async def listing(request: Request) -> Response:
         await projects.ready()
         return packed(request, [shown(project, caller(request)) for project in projects.all()])
 
+    @post("/sessions", "drive", "Add a project.", body=ProjectBody, status=201, codes=["conflict"])
+    async def add(request: Request) -> ProjectShown:
+        body, who = await read_as(request, ProjectBody), caller(request)
+        return shown(await host.do(c.AddProject(path=body.path, worktree=body.worktree), who), who)
+
+    @routes(one, "read", "A project's stored messages.", answer=ProjectHistory)
     async def show(request: Request) -> Response:
         await projects.ready()
         project = projects.get(request.path_params["id"])
         items = await history.messages(app.view(request), projects, idents, project)
         return packed(request, ProjectHistory(project.id, project.name, items))
 
-    async def add(request: Request) -> Response:
-        body = await read_as(request, ProjectBody)
-        who = caller(request)
-        added = await host.do(c.AddProject(path=body.path, worktree=body.worktree), who)
-        return JsonResponse(shown(added, who), 201)
+    summary = "Forget a project; its folder is not touched."
 
+    @routes(one, "drive", summary, methods=("DELETE",), others={204: None}, codes=["conflict"])
     async def forget(request: Request) -> Response:
         await host.do(c.ForgetProject(project=request.path_params["id"]), caller(request))
         return Response(status_code=204)
 
-    async def cancel(request: Request) -> Response:
+    @order("/cancel", "drive", "Stop a message or all of a project.", body=CancelBody)
+    async def cancel(request: Request) -> Ok:
         await projects.ready()
         body, who = await read_as(request, CancelBody), caller(request)
         if (body.id is None) == (body.session_id is None):
@@ -134,7 +144,7 @@ def _routes(app: App, projects: Projects) -> Table:
             await cancel_message(body.id, who)
         else:
             await cancel_project(projects.get(body.session_id), who)
-        return JsonResponse(Ok())
+        return Ok()
 
     async def cancel_message(ident: str, who: c.Caller) -> None:
         session_id, turn = await idents.turn(ident)
@@ -163,12 +173,14 @@ def _routes(app: App, projects: Projects) -> Table:
             except Conflict:
                 continue  # it ended in this moment, which is what was wanted
 
-    async def approve(request: Request) -> Response:
+    @order("/approval", "approve", "Answer an approval.", body=ApprovalBody)
+    async def approve(request: Request) -> Ok:
         body = await read_as(request, ApprovalBody)
         await host.do(c.AnswerApproval(approval=body.approval_id, allow=body.approved), caller(request))
-        return JsonResponse(Ok())
+        return Ok()
 
-    async def answer(request: Request) -> Response:
+    @order("/answer", "approve", "Answer a question.", body=AnswerBody)
+    async def answer(request: Request) -> Ok:
         body = await read_as(request, AnswerBody)
         if body.response == "accept" and body.text is None and not body.answers:
             raise BadRequest("Say 'text', or 'answers' by field, or 'response': 'decline'.", field="text")
@@ -176,14 +188,19 @@ def _routes(app: App, projects: Projects) -> Table:
             question=body.question_id, response=body.response, answers=body.answers, text=body.text
         )
         await host.do(command, caller(request))
-        return JsonResponse(Ok())
+        return Ok()
 
-    async def clear(request: Request) -> Response:
+    @order("/clear", "drive", "Begin a fresh conversation.", body=ClearBody)
+    async def clear(request: Request) -> Ok:
         await projects.ready()
         body = await read_as(request, ClearBody)
         await host.do(c.ClearProject(project=projects.get(body.session_id).id), caller(request))
-        return JsonResponse(Ok())
+        return Ok()
 
+    query: dict[str, str | Param] = {"session": "the project; without it the first"}
+    summary = "The whole stored context of a project."
+
+    @routes("/context", "read", summary, media="application/jsonl", query=query, codes=["not_found"])
     async def context(request: Request) -> Response:
         await projects.ready()
         project = projects.get(request.query_params.get("session"))
@@ -193,21 +210,8 @@ def _routes(app: App, projects: Projects) -> Table:
         headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         return StreamingResponse(packing(lines), media_type="application/jsonl", headers=headers)
 
-    one = "/sessions/{id:path}"
-    added: Doc = {"body": ProjectBody, "answer": ProjectShown, "status": 201, "codes": ["conflict"]}
-    ok: Doc = {"answer": Ok, "codes": ["not_found", "conflict"]}
     return [
-        Route("/sessions", listing, "read", summary="The projects.", doc={"answer": list[ProjectShown]}),
-        Route("/sessions", add, "drive", ("POST",), "Add a project.", doc=added),
-        Route(one, show, "read", summary="A project's stored messages.", doc={"answer": ProjectHistory}),
-        Route(
-            one,
-            forget,
-            "drive",
-            ("DELETE",),
-            "Forget a project; its folder is not touched.",
-            doc={"others": {204: None}, "codes": ["conflict"]},
-        ),
+        *routes.table,
         Route(
             "/message",
             messages.post,
@@ -216,23 +220,6 @@ def _routes(app: App, projects: Projects) -> Table:
             "Send a message, a goal or a command.",
             limited=True,
             doc={"body": MessageBody, "answer": Sent, "status": 202, "codes": ["not_found", "conflict"]},
-        ),
-        Route(
-            "/cancel", cancel, "drive", ("POST",), "Stop a message or all of a project.", doc={"body": CancelBody, **ok}
-        ),
-        Route("/approval", approve, "approve", ("POST",), "Answer an approval.", doc={"body": ApprovalBody, **ok}),
-        Route("/answer", answer, "approve", ("POST",), "Answer a question.", doc={"body": AnswerBody, **ok}),
-        Route("/clear", clear, "drive", ("POST",), "Begin a fresh conversation.", doc={"body": ClearBody, **ok}),
-        Route(
-            "/context",
-            context,
-            "read",
-            summary="The whole stored context of a project.",
-            doc={
-                "media": "application/jsonl",
-                "query": {"session": "the project; without it the first"},
-                "codes": ["not_found"],
-            },
         ),
         Route(
             "/events",

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.door import Door
-from portico.doors.portal.answer import UNKNOWN, Level, PortalContext, route
+from portico.doors.portal.answer import UNKNOWN, Level, PortalContext, Refused, route
 from portico.doors.portal.callbacks import (
     Element,
     Open,
@@ -32,7 +32,7 @@ from portico.doors.portal.callbacks import (
 from portico.doors.portal.live import Live, Trouble
 from portico.doors.portal.sessions import Sessions
 from portico.doors.portal.shapes import Config, Hello, PortalDone, Responses, Token
-from portico.doors.portal.work import Work
+from portico.doors.portal.work import TestEntries, Work
 from portico.doors.route import Param, Route, Table
 from portico.errors import NotFound
 from portico.events import Channel
@@ -72,6 +72,7 @@ def _routes(room: PortalContext) -> Table:
         *_plain(room),
         *Sessions(room).table(),
         *Work(room).table(),
+        *(TestEntries(room).table() if room.app.test else []),
         *lives.table("session", session_elements, session_elements, lives.end_of_session, "SessionClosed"),
         *lives.table("task", task_elements, old_task_elements, lives.end_of_task, "TaskClosed"),
         *lives.table("job", job_elements, old_job_elements, lives.end_of_job, "JobsClosed"),
@@ -93,13 +94,13 @@ def _plain(room: PortalContext) -> list[Route]:
     async def test(request: Request) -> Response:
         return hello
 
-    async def config(request: Request) -> Any:
+    async def config(request: Request) -> Config:
         return Config(str(repo_root(app.workspaces[0] if app.workspaces else Path.cwd())))
 
-    async def token(request: Request) -> Any:
+    async def token(request: Request) -> Token:
         return Token(_new_token())
 
-    async def stop(request: Request) -> Any:
+    async def stop(request: Request) -> PortalDone:
         room.live.stop_waiting()
         # The answer first: the loop sends it before the stop can close the connection.
         asyncio.get_running_loop().call_later(0.05, app.stop)
@@ -107,9 +108,9 @@ def _plain(room: PortalContext) -> list[Route]:
 
     return [
         Route("/api/test", test, "read", ("GET", "POST"), "Is anybody there?", doc={"answer": Hello}),
-        route("config", config, "read", "The root of the repository.", answer=Config),
-        route("token", token, "read", "A new token for live calls; any other string is one, too.", answer=Token),
-        route("stop", stop, "admin", "Stop the host. What runs goes on when it is started again.", answer=PortalDone),
+        route("config", config, "read", "The root of the repository."),
+        route("token", token, "read", "A new token for live calls; any other string is one, too."),
+        route("stop", stop, "admin", "Stop the host. What runs goes on when it is started again."),
     ]
 
 
@@ -158,19 +159,18 @@ class _Lives:
         self._room = room
 
     def table(self, kind: str, translate: Translate, old: Translate, end_of: EndOf, closed_code: str) -> list[Route]:
-        name = kind.capitalize()
+        missing = f"{kind.capitalize()}NotFound"
         codes: dict[Trouble, str] = {
-            "NotFound": f"{name}NotFound",
+            "NotFound": missing,
             "Closed": closed_code,
             "Timeout": "HttpRequestTimeout",
             "Parallel": "ParallelCallNotSupported",
         }
 
-        async def poll(request: Request, token: str | None) -> Any:
+        async def poll(request: Request, token: str | None) -> list[Element]:
             ident = request.path_params["id"]
             await request.body()  # so that the next message can only be that the caller has gone
-            if not await self._is_there(request, f"{kind}/{ident}"):
-                return {"error": codes["NotFound"]}
+            await self._check_there(request, f"{kind}/{ident}", Refused(missing))
             form = _form(request, translate) if token is not None else old
 
             async def closed() -> int | None:
@@ -179,78 +179,55 @@ class _Lives:
 
             try:
                 if token is None and (end := await end_of(ident)) is not None and end.stopped:
-                    return {"error": codes["NotFound"]}  # in 001 and 000 what was stopped is gone at once
+                    raise Refused(missing)  # in 001 and 000 what was stopped is gone at once
                 numbered = token is not None and _numbered(request)
                 found = await self._room.live.poll(
                     f"{kind}/{ident}", token, form, closed, lambda: _left(request), numbered=numbered
                 )
             except NotFound:  # deleted: its channel is known, and empty
-                return {"error": codes["NotFound"]}
-            if not await self._is_there(request, f"{kind}/{ident}"):  # not shared with them any more
-                return {"error": codes["NotFound"]}
+                raise Refused(missing) from None
+            await self._check_there(request, f"{kind}/{ident}", Refused(missing))  # it may be shared with them no more
             if isinstance(found, list):
-                return Responses(found) if token is not None else found[0]
-            if found == "Closed" and token is None:
-                return {"error": codes["NotFound"]}
-            return {"error": codes[found]}
+                return found
+            raise Refused(missing) if found == "Closed" and token is None else Refused(codes[found])
 
-        async def with_token(request: Request) -> Any:
-            return await poll(request, request.path_params["token"])
+        async def with_token(request: Request) -> Responses:
+            return Responses(await poll(request, request.path_params["token"]))
 
-        async def without_token(request: Request) -> Any:
-            return await poll(request, None)
+        async def without_token(request: Request) -> Element:
+            return (await poll(request, None))[0]
 
         async def history(request: Request) -> Any:
             """Everything that is stored, also of what the live calls count as gone."""
             channel, after = f"{kind}/{request.path_params['id']}", 0
-            if not await self._is_there(request, channel):
-                return {"error": codes["NotFound"]}
+            await self._check_there(request, channel, Refused(missing))
             form, open, elements = _form(request, translate), Open(), list[Element]()
             while records := await self._room.app.host.log.read(channel, after):
                 after = records[-1].pos
                 for record in records:
                     number = {"seq": record.seq} if _numbered(request) else {}
                     elements += [each | number for each in form(record.event, open)]
-            return await asyncio.to_thread(_packed, elements) if after else {"error": codes["NotFound"]}
+            if not after:
+                raise Refused(missing)
+            return await asyncio.to_thread(_packed, elements)
 
         errors = list(codes.values())
         query: dict[str, str | Param] = {"seq": "`1`: each element with its place in the log, `seq`"}
         if kind == "session":
             query["prompts"] = "`1`: also what people wrote"
         whole, one = f"What is new in a {kind}.", f"The next element of a {kind}, shared by all callers."
-        routes = [
-            route(f"copilot/{kind}/{{id}}/live", without_token, "read", one, answer=Element, errors=errors),
-            route(
-                f"copilot/{kind}/{{id}}/live/{{token:path}}",
-                with_token,
-                "read",
-                whole,
-                answer=Responses,
-                errors=errors,
-                query=query,
-            ),
+        path, stored = f"copilot/{kind}/{{id}}", f"All that is stored of a {kind}."
+        older = ["copilot/session/live/{id}"] if kind == "session" else []
+        return [
+            *(route(each, without_token, "read", one, errors=errors) for each in (*older, f"{path}/live")),
+            route(f"{path}/live/{{token:path}}", with_token, "read", whole, errors=errors, query=query),
+            route(f"{path}/history", history, "read", stored, answer=Responses, errors=[missing], query=query),
         ]
-        stored = f"All that is stored of a {kind}."
-        routes.append(
-            route(
-                f"copilot/{kind}/{{id}}/history",
-                history,
-                "read",
-                stored,
-                answer=Responses,
-                errors=[codes["NotFound"]],
-                query=query,
-            )
-        )
-        if kind == "session":
-            routes.insert(
-                0, route("copilot/session/live/{id}", without_token, "read", one, answer=Element, errors=errors)
-            )
-        return routes
 
-    async def _is_there(self, request: Request, channel: Channel) -> bool:
+    async def _check_there(self, request: Request, channel: Channel, refusal: Refused) -> None:
         app = self._room.app
-        return app.host.log.head(channel) > 0 and await app.view(request).open(channel)
+        if app.host.log.head(channel) == 0 or not await app.view(request).open(channel):
+            raise refusal
 
     async def end_of_session(self, ident: str) -> Closing | None:
         """A task closes its sessions when it is done with them; all others are stopped by somebody."""

@@ -3,12 +3,12 @@
 Anything unexpected is a 500 with `{"error": ...}`; a path that nobody knows, or one with a slash at its end, is a 404.
 """
 
-import enum
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from types import UnionType
+from typing import Any, Literal, TypeVar, Unpack, get_args
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -23,6 +23,7 @@ from portico.jobs import Jobs, NoEntry
 
 Level = Literal["latest", "000"]
 Answer = Callable[[Request], Awaitable[Any]]
+Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
 UNKNOWN = {"error": "Unknown API endpoint"}
 
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -38,10 +39,41 @@ class PortalContext(Struct, frozen=True):
     test_folder: Path
 
 
+class Refused(Exception):
+    """One of our errors, by its code."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 def route(path: str, handle: Answer, scope: Scope, summary: str, **doc: Unpack[Doc]) -> Route:
-    """An endpoint of this API: the method is never looked at."""
-    told: Doc = {"codes": ["not_found", "internal"], **doc}
+    """An endpoint of this API: the method is never looked at. It answers with what it says it returns."""
+    gives = handle.__annotations__["return"]
+    told: Doc = {
+        "codes": ["not_found", "internal"],
+        "answer": get_args(gives) if isinstance(gives, UnionType) else gives,
+        **doc,
+    }
     return Route(f"/api/{path}", _endpoint(handle), scope, ("GET", "POST"), summary, doc=told)
+
+
+def api(*paths: str, scope: Scope, summary: str, **doc: Unpack[Doc]) -> Callable[[Method], Method]:
+    """Marks a method of an `Endpoints` as the one that answers there."""
+
+    def mark(method: Method) -> Method:
+        method.said = lambda bound: [route(path, bound, scope, summary, **doc) for path in paths]  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+class Endpoints:
+    """Methods that answer, as routes, in their order."""
+
+    def table(self) -> list[Route]:
+        methods = [(name, getattr(method, "said", None)) for name, method in vars(type(self)).items()]
+        return [each for name, said in methods if said is not None for each in said(getattr(self, name))]
 
 
 def _endpoint(answer: Answer) -> Endpoint:
@@ -50,6 +82,8 @@ def _endpoint(answer: Answer) -> Endpoint:
             return JsonResponse(UNKNOWN, 404)
         try:
             return JsonResponse(await answer(request))
+        except Refused as refusal:
+            return JsonResponse({"error": refusal.code})
         except NoEntry as error:
             return JsonResponse({"error": f"Error: {error.message}"}, 500)
         except (BadRequest, TooLarge, RateLimited, LogUnavailable):
@@ -65,22 +99,18 @@ async def text_of(request: Request) -> str:
     return (await request.body()).decode("utf-8", "replace")
 
 
-class FolderError(enum.Enum):
-    """Why something cannot be a working directory."""
-
-    RELATIVE = "WorkingDirectoryNotAbsolutePath"
-    MISSING = "WorkingDirectoryNotExists"
-
-
-def working_directory(path: str, test: bool) -> Path | FolderError:
+def working_directory(path: str, test: bool) -> Path:
     """The folder. In tests a Windows path counts as absolute everywhere: elsewhere it is a name in the current one."""
     windows = test and _WINDOWS.match(path) is not None
     if "\0" in path or not (Path(path).is_absolute() or windows):
-        return FolderError.RELATIVE
+        raise Refused("WorkingDirectoryNotAbsolutePath")
     try:
-        return Path(path).absolute() if Path(path).is_dir() else FolderError.MISSING
+        is_folder = Path(path).is_dir()
     except OSError:  # too long, or not ours to look at
-        return FolderError.MISSING
+        is_folder = False
+    if not is_folder:
+        raise Refused("WorkingDirectoryNotExists")
+    return Path(path).absolute()
 
 
 def moment(milliseconds: int) -> str:

@@ -8,7 +8,16 @@ from starlette.requests import Request
 
 from portico import limits
 from portico.commands import JobNamed, StartJob, StartTask, StopJob, StopTask, TaskNamed
-from portico.doors.portal.answer import FolderError, Level, PortalContext, moment, route, text_of, working_directory
+from portico.doors.portal.answer import (
+    Endpoints,
+    Level,
+    PortalContext,
+    Refused,
+    api,
+    moment,
+    text_of,
+    working_directory,
+)
 from portico.doors.portal.shapes import (
     Closed,
     EntryInstalled,
@@ -27,7 +36,7 @@ from portico.doors.portal.shapes import (
     TaskStartedReply,
     TaskStatus,
 )
-from portico.doors.route import Param, Route, caller
+from portico.doors.route import Param, caller
 from portico.errors import BadRequest, NotFound, PorticoError, SessionIsClosed
 from portico.events import Json
 from portico.jobs import EntryError, Job, JobListing, JobSummary, WorkSummary, job_listing
@@ -45,118 +54,69 @@ _STATUSES: dict[str, Status] = {
 _TASK_STATUSES: dict[str, TaskStatus] = {"running": "Running", "succeeded": "Succeeded", "failed": "Failed"}
 
 
-class Work:
+class Work(Endpoints):
     def __init__(self, room: PortalContext) -> None:
         self._room = room
         self._jobs = room.jobs
 
-    def table(self) -> list[Route]:
-        jobs = "copilot/job"
-        routes = [
-            route("copilot/task", self.tasks, "read", "All tasks.", answer=Tasks),
-            route(
-                "copilot/task/start/{task:path}/session/{session}",
-                self.start_task,
-                "jobs",
-                "Run a task inside a session; the body is the user's input.",
-                body=str,
-                answer=(TaskStartedReply, TaskError),
-                errors=["SessionNotFound"],
-            ),
-            route(
-                "copilot/task/{task}/stop",
-                self.stop_task,
-                "jobs",
-                "Stop a task.",
-                answer=Closed,
-                errors=["TaskNotFound", "TaskCannotClose"],
-            ),
-            route(
-                jobs,
-                self.list,
-                "read",
-                "The grid, the jobs and their charts.",
-                answer=(JobListing, OldJobs),
-                query={"level": Param("`000`: a list", Level)},
-            ),
-            route(
-                f"{jobs}/running",
-                self.running,
-                "read",
-                "Jobs that run or ended within the last hour.",
-                answer=RunningJobs,
-            ),
-            route(
-                f"{jobs}/start/{{job:path}}",
-                self.start,
-                "jobs",
-                "Start a job; the body is the working directory, then the user's input from the second line on.",
-                body=str,
-                answer=(JobStartedReply, JobRefused, JobError),
-                errors=["JobNotFound", "WorkingDirectoryNotAbsolutePath", "WorkingDirectoryNotExists"],
-            ),
-            route(
-                f"{jobs}/{{job}}/status",
-                self.status,
-                "read",
-                "What has become of a job.",
-                answer=JobProgress,
-                errors=["JobNotFound"],
-            ),
-            route(f"{jobs}/{{job}}/stop", self.stop, "jobs", "Cancel a job.", answer=Closed, errors=["JobNotFound"]),
-        ]
-        if self._room.app.test:
-            routes.append(
-                route(
-                    "copilot/test/installJobsEntry",
-                    self.install,
-                    "admin",
-                    "Only with --test: use the entry in this file; the body is its path.",
-                    body=str,
-                    answer=EntryInstalled,
-                )
-            )
-        return routes
-
     # -- tasks -------------------------------------------------------------------------------------------------
 
-    async def tasks(self, request: Request) -> Any:
+    @api("copilot/task", scope="read", summary="All tasks.")
+    async def tasks(self, request: Request) -> Tasks:
         tasks = self._jobs.entry.tasks
         return Tasks([TaskShown(name, task.require_user_input) for name, task in tasks.items()])
 
-    async def start_task(self, request: Request) -> Any:
+    @api(
+        "copilot/task/start/{task:path}/session/{session}",
+        scope="jobs",
+        summary="Run a task inside a session; the body is the user's input.",
+        body=str,
+        errors=["SessionNotFound"],
+    )
+    async def start_task(self, request: Request) -> TaskStartedReply | TaskError:
         name, session = request.path_params["task"], request.path_params["session"]
         body = await text_of(request)
         try:
             command = StartTask(session=session, name=name, input=body)
             named: TaskNamed = await self._jobs.host.do(command, caller(request))
         except SessionIsClosed:
-            return {"error": "SessionNotFound"}
+            raise Refused("SessionNotFound") from None
         except NotFound as error:
             if error.what == "session":
-                return {"error": "SessionNotFound"}
+                raise Refused("SessionNotFound") from None
             return TaskError(detailed("Error", error.message))
         return TaskStartedReply(named.task)
 
-    async def stop_task(self, request: Request) -> Any:
+    @api(
+        "copilot/task/{task}/stop",
+        scope="jobs",
+        summary="Stop a task.",
+        errors=["TaskNotFound", "TaskCannotClose"],
+    )
+    async def stop_task(self, request: Request) -> Closed:
         ident = request.path_params["task"]
         try:
             task = await self._jobs.task(ident)
         except NotFound:
-            return {"error": "TaskNotFound"}
-        if not await self._room.app.view(request).open(f"task/{ident}"):
-            return {"error": "TaskNotFound"}
-        if self._room.live.expired(f"task/{ident}", task.ended):
-            return {"error": "TaskNotFound"}
+            raise Refused("TaskNotFound") from None
+        seen = await self._room.app.view(request).open(f"task/{ident}")
+        if not seen or self._room.live.expired(f"task/{ident}", task.ended):
+            raise Refused("TaskNotFound")
         if task.borrowing:
             gone = self._room.level == "000" and task.ended is not None  # there a finished task is gone at once
-            return {"error": "TaskNotFound" if gone else "TaskCannotClose"}
+            raise Refused("TaskNotFound" if gone else "TaskCannotClose")
         await self._jobs.host.do(StopTask(task=ident), caller(request))
         return Closed("Closed")
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
-    async def list(self, request: Request) -> Any:
+    @api(
+        "copilot/job",
+        scope="read",
+        summary="The grid, the jobs and their charts.",
+        query={"level": Param("`000`: a list", Level)},
+    )
+    async def list(self, request: Request) -> JobListing | OldJobs:
         level = request.query_params.get("level", self._room.level)
         if level not in get_args(Level):
             raise BadRequest(f"'level' is '000' or 'latest', not {level!r}.", field="level")
@@ -168,19 +128,25 @@ class Work:
     def _old_job(self, name: str, job: Job) -> Json:
         return {"name": name, "printedName": self._jobs.printed_names.get(name, name), **msgspec.to_builtins(job)}
 
-    async def running(self, request: Request) -> Any:
+    @api("copilot/job/running", scope="read", summary="Jobs that run or ended within the last hour.")
+    async def running(self, request: Request) -> RunningJobs:
         return RunningJobs(
             [JobShown(**_shown(summary)) for summary in self._room.app.view(request).jobs(self._jobs.running())]
         )
 
-    async def start(self, request: Request) -> Any:
+    @api(
+        "copilot/job/start/{job:path}",
+        scope="jobs",
+        summary="Start a job; the body is the working directory, then the user's input from the second line on.",
+        body=str,
+        errors=["JobNotFound", "WorkingDirectoryNotAbsolutePath", "WorkingDirectoryNotExists"],
+    )
+    async def start(self, request: Request) -> JobStartedReply | JobRefused | JobError:
         name = request.path_params["job"]
         first, _, rest = (await text_of(request)).partition("\n")
         if name not in self._jobs.entry.jobs:
-            return {"error": "JobNotFound"}
+            raise Refused("JobNotFound")
         folder = working_directory(first.strip(), self._room.app.test)
-        if isinstance(folder, FolderError):
-            return {"error": folder.value}
         try:
             command = StartJob(job=name, cwd=str(folder), input=rest, strict=False)
             named: JobNamed = await self._jobs.host.do(command, caller(request))
@@ -190,29 +156,39 @@ class Work:
             return JobError(detailed(type(error).__name__, error.message))
         return JobStartedReply(named.job)
 
-    async def status(self, request: Request) -> Any:
+    @api("copilot/job/{job}/status", scope="read", summary="What has become of a job.", errors=["JobNotFound"])
+    async def status(self, request: Request) -> JobProgress:
         summary = self._find(request)
-        if summary is None:
-            return {"error": "JobNotFound"}
         return JobProgress(**_shown(summary), tasks=[_progress(work) for work in summary.works])
 
-    async def stop(self, request: Request) -> Any:
-        summary = self._find(request)
-        if summary is None:
-            return {"error": "JobNotFound"}
-        await self._jobs.host.do(StopJob(job=summary.id), caller(request))
+    @api("copilot/job/{job}/stop", scope="jobs", summary="Cancel a job.", errors=["JobNotFound"])
+    async def stop(self, request: Request) -> Closed:
+        await self._jobs.host.do(StopJob(job=self._find(request).id), caller(request))
         return Closed("Closed")
 
-    def _find(self, request: Request) -> JobSummary | None:
+    def _find(self, request: Request) -> JobSummary:
         try:
             summary = self._room.app.view(request).job(self._jobs.job(request.path_params["job"]))
         except NotFound:
-            return None
-        return summary if self._jobs.listed(summary) else None
+            raise Refused("JobNotFound") from None
+        if not self._jobs.listed(summary):
+            raise Refused("JobNotFound")
+        return summary
 
-    # -- tests -------------------------------------------------------------------------------------------------
 
-    async def install(self, request: Request) -> Any:
+class TestEntries(Endpoints):
+    """Only with `--test`."""
+
+    def __init__(self, room: PortalContext) -> None:
+        self._room = room
+
+    @api(
+        "copilot/test/installJobsEntry",
+        scope="admin",
+        summary="Only with --test: use the entry in this file; the body is its path.",
+        body=str,
+    )
+    async def install(self, request: Request) -> EntryInstalled:
         try:
             document = parse(_read((await text_of(request)).strip(), self._room.test_folder))
         except (BadRequest, EntrySyntaxError) as error:
@@ -222,7 +198,7 @@ class Work:
         except EntryError as error:
             return EntryInstalled("InvalidateEntry", error.message)
         try:
-            await self._jobs.install(imported.entry, imported.printed_names)
+            await self._room.jobs.install(imported.entry, imported.printed_names)
         except PorticoError as error:
             return EntryInstalled("Rejected", error.message)
         return EntryInstalled("OK")

@@ -9,9 +9,9 @@ from starlette.requests import Request
 
 from portico import limits
 from portico.doors.app import App
-from portico.doors.reads import Reads
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Param, Table
+from portico.doors.routes import Routes
 from portico.host.members import Member
 from portico.people.identity import NamedToken, read_tokens
 from portico.settings_load import describe, is_secret, keys, shown
@@ -59,7 +59,7 @@ class SettingList(Struct):
 
 
 def table(app: App) -> Table:
-    book, read = UsageIndex(app.host), Reads(app)
+    book, read = UsageIndex(app.host), Routes(app)
     query: dict[str, str | Param] = {
         "by": f"added up by some of {', '.join(KEYS)}: `sums` instead of `rows`",
         "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),

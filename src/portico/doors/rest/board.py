@@ -11,9 +11,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from portico import limits
 from portico.doors.app import App
 from portico.doors.read_forward import at_owner
-from portico.doors.reads import Reads
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Socket, Table
+from portico.doors.routes import Routes
 from portico.errors import BadRequest
 from portico.events import Breadth
 from portico.people.view import View
@@ -50,7 +50,7 @@ class Coverage(Struct):
 
 def table(app: App) -> Table:
     host = app.host
-    board, answers, read = Board(host), Answers(host), Reads(app)
+    board, answers, read = Board(host), Answers(host), Routes(app)
 
     def page(asked: Request | WebSocket) -> BoardPage:
         view, days = app.view(asked), _days(asked)

@@ -12,8 +12,8 @@ from portico.changes.review import Side, Uncommitted
 from portico.commands import READS
 from portico.doors.app import App
 from portico.doors.read_forward import at_place
-from portico.doors.reads import Reads
 from portico.doors.route import Param, Table
+from portico.doors.routes import Routes
 from portico.errors import BadRequest
 from portico.host.state import ChangeList
 
@@ -31,8 +31,8 @@ def raw(data: bytes) -> Response:
 
 
 def table(app: App) -> Table:
-    reads, turn = Reads(app), "of one turn; without it of all"
-    read = partial(reads, scope=READS["changes"], near=at_place, codes=["conflict"])
+    routes, turn = Routes(app), "of one turn; without it of all"
+    read = partial(routes, scope=READS["changes"], near=at_place, codes=["conflict"])
     bytes_of = partial(read, media="application/octet-stream")
     changes, uncommitted = "/v1/sessions/{id}/changes", "/v1/sessions/{id}/uncommitted"
     sides: dict[str, str | Param] = {
@@ -42,35 +42,35 @@ def table(app: App) -> Table:
 
     @read(changes, summary="Files that the turns changed.", query={"turn": turn})
     async def listing(request: Request) -> ChangeList:
-        return await (await reads.session(request)).changes(request.query_params.get("turn"))
+        return await (await routes.session(request)).changes(request.query_params.get("turn"))
 
     @read(f"{changes}/own", summary="Which of them are the session's own, where others work in its folder.")
     async def own(request: Request) -> OwnChanges:
-        return await captures_of(await reads.session(request)).own()
+        return await captures_of(await routes.session(request)).own()
 
     query: dict[str, str | Param] = {"turn": turn, "path": "of one file"}
 
     @read(f"{changes}/diff", summary="The same as a unified diff.", media="text/plain", query=query)
     async def diff(request: Request) -> Response:
-        session, asked = await reads.session(request), request.query_params
+        session, asked = await routes.session(request), request.query_params
         return PlainTextResponse(await session.diff(asked.get("path"), asked.get("turn")))
 
     @read(uncommitted, summary="Files that differ from the last commit.")
     async def differing(request: Request) -> Uncommitted:
-        return await review.uncommitted(await reads.session(request))
+        return await review.uncommitted(await routes.session(request))
 
     @read(f"{uncommitted}/diff", summary="The same as a unified diff.", media="text/plain")
     async def differing_lines(request: Request) -> Response:
-        return PlainTextResponse(await review.uncommitted_diff(await reads.session(request)))
+        return PlainTextResponse(await review.uncommitted_diff(await routes.session(request)))
 
     @bytes_of(f"{uncommitted}/file", summary="One side of such a file.", query=sides)
     async def file(request: Request) -> Response:
-        return raw(await review.uncommitted_file(await reads.session(request), *which(request)))
+        return raw(await review.uncommitted_file(await routes.session(request), *which(request)))
 
     @bytes_of(f"{changes}/file", summary="One side of a file that the turns changed.", query={**sides, "turn": turn})
     async def changed(request: Request) -> Response:
-        session = await reads.session(request)
+        session = await routes.session(request)
         found = await captures_of(session).differences(request.query_params.get("turn"))
         return raw(await review.changed_file(session, found, *which(request)))
 
-    return reads.table
+    return routes.table

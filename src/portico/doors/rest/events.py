@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from portico import limits
 from portico.doors.app import App
 from portico.doors.cursor import read_cursor
-from portico.doors.reads import Reads
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Caller, Doc, Param, Route, Table, caller
+from portico.doors.routes import Routes
 from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
@@ -70,7 +70,7 @@ class AuditPage(Struct):
 
 
 def table(app: App) -> Table:
-    host, read = app.host, Reads(app)
+    host, read = app.host, Routes(app)
     by_pos, by_seq = _frame_by(host.log, "pos"), _frame_by(host.log, "seq")
 
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncGenerator[bytes, None]:

@@ -6,8 +6,8 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from portico.doors.app import App
-from portico.doors.reads import Reads
 from portico.doors.route import Param, Table, caller
+from portico.doors.routes import Routes
 from portico.errors import BadRequest
 from portico.notices.notice import Delivery, State
 from portico.notices.notices import Notices
@@ -37,7 +37,7 @@ class PushList(Struct):
 
 
 def table(app: App) -> Table:
-    read = Reads(app)
+    read = Routes(app)
     state = Param("only those that are waiting, delivered, failed or unneeded", State)
     summary = "What people were told of by webhooks and commands, and what waits or was given up."
 

@@ -5,8 +5,8 @@ from starlette.requests import Request
 
 from portico.commands import OwnToken, PersonShown
 from portico.doors.app import App
-from portico.doors.reads import Reads
 from portico.doors.route import Table, caller
+from portico.doors.routes import Routes
 from portico.events import Grant
 from portico.people.commands import own_tokens
 from portico.people.identity import NamedToken
@@ -32,7 +32,7 @@ class PersonList(Struct):
 
 
 def table(app: App) -> Table:
-    quotas, read = app.host.part(Quotas), Reads(app)
+    quotas, read = app.host.part(Quotas), Routes(app)
 
     @read("/v1/grants", "read", "Remembered answers that are still valid.")
     async def grants(request: Request) -> GrantList:

@@ -7,9 +7,9 @@ from starlette.requests import Request
 
 from portico.doors.app import App
 from portico.doors.read_forward import at_place
-from portico.doors.reads import Reads
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Param, Table
+from portico.doors.routes import Routes
 from portico.errors import BadRequest
 from portico.queries import suggestions
 from portico.queries.search import Hit, Search
@@ -30,7 +30,7 @@ class Suggestions(Struct):
 
 
 def table(app: App) -> Table:
-    searching, read = app.search or Search(app.host), Reads(app)
+    searching, read = app.search or Search(app.host), Routes(app)
     words = Param("what was said, in any case", Annotated[str, Meta(min_length=2, max_length=LONGEST)], required=True)
     query: dict[str, str | Param] = {"q": words, "limit": numbered("how many; 50", 1, 1000)}
     one = "/v1/sessions/{id}"

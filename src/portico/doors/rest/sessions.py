@@ -12,10 +12,10 @@ from portico import __version__, limits
 from portico import commands as c
 from portico.doors.app import App, DoorInfo
 from portico.doors.body import EmptyBody, read_as
-from portico.doors.reads import Reads
 from portico.doors.rest.export import FORMATS, export
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Table, caller
+from portico.doors.routes import Routes
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.agent import AgentInfo, Check
@@ -75,7 +75,7 @@ class ImportBody(Struct, forbid_unknown_fields=True):
 
 
 def table(app: App) -> Table:
-    host, read, one = app.host, Reads(app), "/v1/sessions/{id}"
+    host, read, one = app.host, Routes(app), "/v1/sessions/{id}"
 
     @read("/v1", "read", "The host: version, counts, health of the log.")
     async def about(request: Request) -> About:

@@ -5,11 +5,11 @@ from starlette.requests import Request
 from starlette.websockets import WebSocket
 
 from portico.doors.app import App
-from portico.doors.reads import Reads
 from portico.doors.rest.attachment import Attachment
 from portico.doors.rest.query import number
 from portico.doors.rest.shell import TerminalInfo, TerminalScreen, info, screen
 from portico.doors.route import Socket, Table
+from portico.doors.routes import Routes
 from portico.terminals.state import TerminalState
 
 
@@ -18,7 +18,7 @@ class TerminalList(Struct):
 
 
 def table(app: App) -> Table:
-    read, one = Reads(app), "/v1/terminals/{id}"
+    read, one = Routes(app), "/v1/terminals/{id}"
 
     def get(connection: Request | WebSocket) -> TerminalState:
         return app.view(connection).terminal(connection.path_params["id"])

@@ -1,4 +1,4 @@
-"""Routes that show something: what a handler returns is the answer, and what it says it returns is in the document."""
+"""Routes from handlers: what one returns is the answer, and what it says it returns is in the document."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, Unpack, cast
@@ -16,7 +16,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 Near = Callable[[App, Endpoint], Endpoint]
 
 
-class Reads:
+class Routes:
     """A table that grows by its decorators, in their order."""
 
     def __init__(self, app: App) -> None:
