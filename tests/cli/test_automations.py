@@ -2,13 +2,12 @@
 
 import copy
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import MissedTimes, RunSummary
-from portico.cli.automations import _action, _due, _is, _missed_row, _trigger, _used
+from portico.cli.automations import PlanOptions, _changed, _due, _is, _missed_row, _used
 from portico.cli.output import when
 from portico.events import AutomationPlan, Json, Schedule
 
@@ -103,10 +102,4 @@ AFTER = {"automation": "x", "outcomes": ["failed"]}
 )
 def test_what_an_edit_does_not_name_stays(before: Json, said: Json, after: Json) -> None:
     """`edit --prompt` took the agent, the folder and the model away, and `--hook` the filter."""
-    plan = copy.deepcopy(before)
-    options = ["cron", "every", "at", "zone", "hook", "files", "glob", "after", "after_job", "outcome"]
-    trigger: list[Any] = [said.get(name) for name in options]
-    action: list[Any] = [said.get(name) for name in ("job", "input", "prompt", "agent", "model", "cwd", "worktree")]
-    _trigger(plan, *trigger)
-    _action(plan, *action)
-    assert plan == after
+    assert _changed(copy.deepcopy(before), PlanOptions(**said)) == after

@@ -7,12 +7,13 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import typer
+from msgspec import Struct
 
 from portico import commands as c
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import MissedTimes, RunSummary
 from portico.cli.output import HomeOption, JsonFlag, dollars, plain, print_json, print_table, run, when
-from portico.cli.verb import connected
+from portico.cli.verb import connected, with_options
 from portico.client.client import Client, segment
 from portico.errors import BadRequest, PorticoError
 from portico.events import AutomationPlan, Json
@@ -68,71 +69,59 @@ async def show(client: Client, name: NameArgument, as_json: JsonFlag = False) ->
     print(plain("\n".join(lines)))
 
 
-Schedule = Annotated[str | None, typer.Option("--cron", help="Five fields or @daily, in the zone.")]
-Every = Annotated[str | None, typer.Option("--every", help="An interval: 90s, 15m, 2h, 1d.")]
-At = Annotated[str | None, typer.Option("--at", help="Once: 2027-01-31T09:00, in the zone.")]
-Zone = Annotated[str | None, typer.Option("--zone", help="An IANA time zone, such as Europe/Berlin; UTC if absent.")]
-HookFlag = Annotated[bool, typer.Option("--hook", help="When another system calls POST /hooks/NAME.")]
-FilesOption = Annotated[Path | None, typer.Option("--files", help="When files in this folder change.")]
-GlobOption = Annotated[list[str] | None, typer.Option("--glob", help="Which files of --files; several times.")]
-AfterOption = Annotated[str | None, typer.Option("--after", help="When a run of this automation has ended.")]
-AfterJob = Annotated[str | None, typer.Option("--after-job", help="When a job of this name has ended.")]
-OutcomeOption = Annotated[
-    list[str] | None, typer.Option("--outcome", help="succeeded, failed or canceled, for --after.")
-]
-JobOption = Annotated[str | None, typer.Option("--job", help="Start this job of the host's entry.")]
-InputOption = Annotated[str | None, typer.Option("--input", help="The job's input.")]
-PromptOption = Annotated[str | None, typer.Option("--prompt", help="Send this to an agent in a session of its own.")]
-AgentOption = Annotated[str | None, typer.Option("--agent", help="The agent of --prompt.")]
-ModelOption = Annotated[str | None, typer.Option("--model", help="The model of --prompt.")]
-CwdOption = Annotated[Path | None, typer.Option("--cwd", help="Where it works; the first workspace if absent.")]
-WorktreeFlag = Annotated[bool, typer.Option("--worktree", help="In a git worktree of its own.")]
-BudgetOption = Annotated[
-    float | None,
-    typer.Option("--budget", parser=dollars, help="Dollars that each run may cost; then it waits and asks."),
-]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="A rule or setting of the plan: overlap=queue.")]
-PlanOption = Annotated[
-    Path | None, typer.Option("--plan", help="The whole plan as JSON, in a file; the rest changes it.")
-]
+class PlanOptions(Struct, kw_only=True):
+    """What can be said of a plan."""
+
+    cron: Annotated[str | None, typer.Option("--cron", help="Five fields or @daily, in the zone.")] = None
+    every: Annotated[str | None, typer.Option("--every", help="An interval: 90s, 15m, 2h, 1d.")] = None
+    at: Annotated[str | None, typer.Option("--at", help="Once: 2027-01-31T09:00, in the zone.")] = None
+    zone: Annotated[
+        str | None, typer.Option("--zone", help="An IANA time zone, such as Europe/Berlin; UTC if absent.")
+    ] = None
+    hook: Annotated[bool, typer.Option("--hook", help="When another system calls POST /hooks/NAME.")] = False
+    files: Annotated[Path | None, typer.Option("--files", help="When files in this folder change.")] = None
+    glob: Annotated[list[str] | None, typer.Option("--glob", help="Which files of --files; several times.")] = None
+    after: Annotated[str | None, typer.Option("--after", help="When a run of this automation has ended.")] = None
+    after_job: Annotated[str | None, typer.Option("--after-job", help="When a job of this name has ended.")] = None
+    outcome: Annotated[
+        list[str] | None, typer.Option("--outcome", help="succeeded, failed or canceled, for --after.")
+    ] = None
+    job: Annotated[str | None, typer.Option("--job", help="Start this job of the host's entry.")] = None
+    input: Annotated[str | None, typer.Option("--input", help="The job's input.")] = None
+    prompt: Annotated[str | None, typer.Option("--prompt", help="Send this to an agent in a session of its own.")] = (
+        None
+    )
+    agent: Annotated[str | None, typer.Option("--agent", help="The agent of --prompt.")] = None
+    model: Annotated[str | None, typer.Option("--model", help="The model of --prompt.")] = None
+    cwd: Annotated[Path | None, typer.Option("--cwd", help="Where it works; the first workspace if absent.")] = None
+    worktree: Annotated[bool, typer.Option("--worktree", help="In a git worktree of its own.")] = False
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", parser=dollars, help="Dollars that each run may cost; then it waits and asks."),
+    ] = None
+    rules: Annotated[list[str] | None, typer.Option("--set", help="A rule or setting of the plan: overlap=queue.")] = (
+        None
+    )
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="The whole plan as JSON, in a file; the rest changes it.")
+    ] = None
 
 
 @app.command()
 @connected
+@with_options
 async def add(
     client: Client,
     name: Annotated[str, typer.Argument(help="Lower case letters, digits and hyphens.")],
-    cron: Schedule = None,
-    every: Every = None,
-    at: At = None,
-    zone: Zone = None,
-    hook: HookFlag = False,
-    files: FilesOption = None,
-    glob: GlobOption = None,
-    after: AfterOption = None,
-    after_job: AfterJob = None,
-    outcome: OutcomeOption = None,
-    job: JobOption = None,
-    input: InputOption = None,
-    prompt: PromptOption = None,
-    agent: AgentOption = None,
-    model: ModelOption = None,
-    cwd: CwdOption = None,
-    worktree: WorktreeFlag = False,
-    budget: BudgetOption = None,
-    rules: SetOption = None,
-    plan: PlanOption = None,
+    said: PlanOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Make an automation. A hook's secret is shown this once.
 
     Example: portico automations add morning --cron "0 7 * * 1-5" --zone Europe/Berlin --prompt "Review what changed."
     """
-    whole: Json = _read_plan(plan)
-    _trigger(whole, cron, every, at, zone, hook, files, glob, after, after_job, outcome)
-    _action(whole, job, input, prompt, agent, model, cwd, worktree)
-    _rules(whole, budget, rules)
-    made = msgspec.json.decode(await client.call("POST", "/v1/automations", {"name": name, "plan": whole}))
+    plan = _changed({}, said)
+    made = msgspec.json.decode(await client.call("POST", "/v1/automations", {"name": name, "plan": plan}))
     found = await _get(client, name)
     if as_json:
         print_json(made)
@@ -146,41 +135,20 @@ async def add(
 
 @app.command()
 @connected
+@with_options
 async def edit(
     client: Client,
     name: NameArgument,
+    said: PlanOptions,
     rename: Annotated[str | None, typer.Option("--rename", help="Another name.")] = None,
-    cron: Schedule = None,
-    every: Every = None,
-    at: At = None,
-    zone: Zone = None,
-    hook: HookFlag = False,
-    files: FilesOption = None,
-    glob: GlobOption = None,
-    after: AfterOption = None,
-    after_job: AfterJob = None,
-    outcome: OutcomeOption = None,
-    job: JobOption = None,
-    input: InputOption = None,
-    prompt: PromptOption = None,
-    agent: AgentOption = None,
-    model: ModelOption = None,
-    cwd: CwdOption = None,
-    worktree: WorktreeFlag = False,
-    budget: BudgetOption = None,
-    rules: SetOption = None,
-    plan: PlanOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Change an automation; what is not named stays.
 
     Example: portico automations edit morning --cron "30 6 * * 1-5"
     """
-    whole = _read_plan(plan) or msgspec.to_builtins((await _get(client, name)).plan)
-    _trigger(whole, cron, every, at, zone, hook, files, glob, after, after_job, outcome)
-    _action(whole, job, input, prompt, agent, model, cwd, worktree)
-    _rules(whole, budget, rules)
-    body: Json = {"plan": whole, **({"name": rename} if rename else {})}
+    plan = _changed(msgspec.to_builtins((await _get(client, name)).plan), said)
+    body: Json = {"plan": plan, **({"name": rename} if rename else {})}
     await client.call("PATCH", f"/v1/automations/{segment(name)}", body)
     found = await _get(client, rename or name)
     print_json(found) if as_json else print(plain(f"{found.name}: {found.when}"))
@@ -313,57 +281,43 @@ def _read_plan(path: Path | None) -> Json:
     return found
 
 
-def _trigger(
-    plan: Json,
-    cron: str | None,
-    every: str | None,
-    at: str | None,
-    zone: str | None,
-    hook: bool,
-    files: Path | None,
-    globs: list[str] | None,
-    after: str | None,
-    after_job: str | None,
-    outcomes: list[str] | None,
-) -> None:
-    when = {"cron": cron, "every": every, "at": at}
-    given = {key: value for key, value in when.items() if value}
-    chosen = [bool(given), hook, files is not None, bool(after or after_job)]
-    if any(chosen):
+def _changed(before: Json, said: PlanOptions) -> Json:
+    plan = _read_plan(said.plan) or before
+    _trigger(plan, said)
+    _action(plan, said)
+    _rules(plan, said)
+    return plan
+
+
+def _trigger(plan: Json, said: PlanOptions) -> None:
+    given = {key: value for key in ("cron", "every", "at") if (value := getattr(said, key))}
+    named = {"automation": said.after} if said.after else {"job": said.after_job} if said.after_job else {}
+    if given or said.hook or said.files is not None or named:
         before = {name: plan.pop(name, {}) for name in ("schedule", "hook", "files", "after")}
         plan |= {"schedule": {**given, "zone": before["schedule"].get("zone", "UTC")}} if given else {}
-        plan |= {"hook": before["hook"]} if hook else {}
-        plan |= {"files": {**before["files"], "folder": str(files.absolute())}} if files is not None else {}
-        named = {"automation": after} if after else {"job": after_job}
+        plan |= {"hook": before["hook"]} if said.hook else {}
+        plan |= {"files": {**before["files"], "folder": str(said.files.absolute())}} if said.files is not None else {}
         kept = {key: value for key, value in before["after"].items() if key == "outcomes"}
-        plan |= {"after": {**kept, **named}} if after or after_job else {}
-    for part, key, value in (("schedule", "zone", zone), ("files", "globs", globs), ("after", "outcomes", outcomes)):
+        plan |= {"after": {**kept, **named}} if named else {}
+    more = (("schedule", "zone", said.zone), ("files", "globs", said.glob), ("after", "outcomes", said.outcome))
+    for part, key, value in more:
         if value:
             if part not in plan:
                 raise BadRequest(f"{key} belongs to a {part} trigger, which this has not.", field=key)
             plan[part][key] = value
 
 
-def _action(
-    plan: Json,
-    job: str | None,
-    input: str | None,
-    prompt: str | None,
-    agent: str | None,
-    model: str | None,
-    cwd: Path | None,
-    worktree: bool,
-) -> None:
-    if job is not None:
+def _action(plan: Json, said: PlanOptions) -> None:
+    if said.job is not None:
         plan.pop("prompt", None)
-        plan["job"] = {**plan.get("job", {}), "job": job}
-    if prompt is not None:
+        plan["job"] = {**plan.get("job", {}), "job": said.job}
+    if said.prompt is not None:
         plan.pop("job", None)
-        plan["prompt"] = {**plan.get("prompt", {}), "text": prompt}
-    folder = str(cwd.absolute()) if cwd is not None else None
+        plan["prompt"] = {**plan.get("prompt", {}), "text": said.prompt}
+    folder = str(said.cwd.absolute()) if said.cwd is not None else None
     for part, values in (
-        ("job", {"input": input}),
-        ("prompt", {"agent": agent, "model": model, "worktree": worktree or None}),
+        ("job", {"input": said.input}),
+        ("prompt", {"agent": said.agent, "model": said.model, "worktree": said.worktree or None}),
         ("job" if "job" in plan else "prompt", {"cwd": folder}),
     ):
         for key, value in values.items():
@@ -371,11 +325,11 @@ def _action(
                 plan.setdefault(part, {})[key] = value
 
 
-def _rules(plan: Json, budget: float | None, rules: list[str] | None) -> None:
+def _rules(plan: Json, said: PlanOptions) -> None:
     """`overlap=queue`, `keep_days=7`, `prompt.config.mode=plan`."""
-    if budget is not None:
-        plan.setdefault("budget", {})["dollars"] = budget
-    for rule in rules or ():
+    if said.budget is not None:
+        plan.setdefault("budget", {})["dollars"] = said.budget
+    for rule in said.rules or ():
         path, sign, text = rule.partition("=")
         if not sign:
             raise BadRequest(f"{rule!r}: a rule is KEY=VALUE.", field="--set")

@@ -4,7 +4,9 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Concatenate
+from typing import Any, Concatenate, get_type_hints
+
+from msgspec import structs
 
 from portico.cli.output import HomeOption, run
 from portico.client import Client
@@ -25,4 +27,24 @@ def connected(verb: Callable[Concatenate[Client, ...], Coroutine[Any, Any, None]
     option = inspect.Parameter("home", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=HomeOption)
     called.__annotations__ = {each.name: each.annotation for each in (*taken, option)}
     called.__signature__ = inspect.Signature([*taken, option])  # type: ignore[attr-defined]
+    return called
+
+
+def with_options(verb: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Coroutine[Any, Any, None]]:
+    """A verb that takes several options as one struct, `said`: each field is an option of its own."""
+    taken = inspect.signature(verb).parameters
+    shape = taken["said"].annotation
+    hints = get_type_hints(shape, include_extras=True)
+    options = [
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
+        for each in structs.fields(shape)
+    ]
+
+    @functools.wraps(verb)
+    async def called(client: Client, *args: Any, **kwargs: Any) -> None:
+        said = {each.name: kwargs.pop(each.name) for each in options}
+        await verb(client, *args, said=shape(**said), **kwargs)
+
+    others = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in taken.values() if each.name != "said"]
+    called.__signature__ = inspect.Signature([*others[:-1], *options, others[-1]])  # type: ignore[attr-defined]
     return called
