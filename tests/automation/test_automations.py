@@ -12,6 +12,7 @@ import pytest
 from portico import commands as c
 from portico import events as e
 from portico import limits
+from portico.automation.decide import Cause
 from portico.automation.schedule import next_due
 from portico.automation.state import RunSummary
 from portico.errors import AlreadyExists, Conflict, Forbidden, HomeInUse
@@ -20,7 +21,7 @@ from portico.log.log import NotOwner
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.usage.prices import source
-from tests.automation.playing import ME, made, opened, pass_time, settle, until, until_over
+from tests.automation.playing import ME, made, opened, pass_time, plan, settle, until, until_over
 from tests.doors.standing import standing
 from tests.jobs.test_full_disk import Disk
 
@@ -416,21 +417,69 @@ rules:
     }
 
 
-async def test_a_run_outlives_its_automation(open_host: HostOpener, tmp_path: Path) -> None:
+async def test_a_run_outlives_its_automation(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
     """Deleted while a run goes on: the run ends, also over a restart, and goes with the rest of the history."""
-    automations = await opened(await open_host(), tmp_path)
+    automations = await opened(await open_host(clock=clock), tmp_path)
     await made(automations, "slow", prompt={"text": "[[hang]]", "agent": "scripted"})
     named = await automations.host.do(c.RunAutomation(automation="slow"), ME)
     await until(automations, lambda runs: runs[0].status == "running")
     await automations.host.do(c.DeleteAutomation(automation="slow"), ME)
     assert automations.store.run(named.run).open
     await automations.close()
-    automations = await opened(await open_host(), tmp_path)
-    async with asyncio.timeout(60):
-        while automations.runs.tasks or automations.store.runs:
-            await asyncio.gather(*automations.runs.tasks.values())
-            await asyncio.sleep(0)
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    await until_over(automations, named.run)
+    assert await automations.sweep() == 0, "whoever reads it sees how it ended"
+    ends = [record.event for record in await automations.host.log.read(f"run/{named.run}")][-1:]
+    assert [event.outcome for event in ends if isinstance(event, e.RunEnded)] == ["interrupted"]
+    clock.advance(61)
+    assert await automations.sweep() == 1
+    assert automations.store.runs == {}
     assert await automations.host.log.read(f"run/{named.run}") == []
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_what_is_being_started_when_its_automation_is_deleted_is_a_run_like_any_other(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, restart: bool
+) -> None:
+    """It was skipped and forgotten, and started its session all the same; a claim on its way was open for ever."""
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    named = await made(automations, "late", overlap="parallel", parallel=1)
+    state = automations.store.get("late")
+    starting, go = asyncio.Event(), asyncio.Event()
+    start = automations.host.do
+
+    async def slow(command: c.Command, caller: c.Caller) -> Any:
+        if isinstance(command, c.StartSession):
+            starting.set()
+            await go.wait()
+        return await start(command, caller)
+
+    monkeypatch.setattr(automations.host, "do", slow)
+    first: c.RunNamed = await start(c.RunAutomation(automation="late"), ME)
+    await starting.wait()
+    await start(c.EditAutomation(automation="late", plan=plan(overlap="queue")), ME)
+    second: c.RunNamed = await start(c.RunAutomation(automation="late"), ME)
+    claims = [automations.claim(state, Cause("person", 0, "me")) for _ in range(2)]
+    third = asyncio.create_task(claims[0])
+    await asyncio.sleep(0)
+    deleting = asyncio.create_task(start(c.DeleteAutomation(automation="late"), ME))
+    await asyncio.sleep(0)
+    fourth = await claims[1]
+    await deleting
+    if restart:
+        await automations.close()
+        monkeypatch.undo()
+        automations = await opened(await open_host(clock=clock), tmp_path)
+    go.set()
+    assert (await until_over(automations, first.run)).status == "succeeded"
+    assert len(automations.host.list()) == 1
+    found = {run.id: (run.status, run.reason) for run in automations.store.runs.values() if run.id != first.run}
+    told = ("skipped", "The automation was deleted.")
+    assert found in ({}, {fourth: told}), (second, await third)
+    for run in (first.run, second.run, await third, fourth):
+        kinds = [type(record.event).__name__ for record in await automations.host.log.read(f"run/{run}")]
+        assert kinds in ([], ["RunClaimed", "RunSkipped"], ["RunClaimed", "RunStarted", "RunEnded"])
+    assert named.automation not in automations.store.automations
 
 
 async def test_stop_after_runs_counts_what_is_made_up_for(

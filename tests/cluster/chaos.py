@@ -315,7 +315,8 @@ class Chaos:
             said = Counter(event.message.text for event in events if isinstance(event, QueueAdded))
             said += Counter(e.message.text for e in events if isinstance(e, TurnStarted) and e.pending is None)
             for text in (text for text, where in self.acknowledged.items() if where == session):
-                assert said[text] == 1, f"{text} was acknowledged and is there {said[text]} times"
+                told = [(pos, event) for (pos, _, _), event in zip(rows, events, strict=True) if text in str(event)]
+                assert said[text] == 1, f"{text} was acknowledged and is there {said[text]} times: {told}"
             seen = self.seen[session]
             assert seen == positions[: len(seen)], "a reader has seen a prefix"
             counts.update(events=len(rows), turns=len(begun), seen=len(seen))
@@ -340,7 +341,10 @@ class Chaos:
         return {"jobs": 1, "works": len(done), "attempts": len(attempts)}
 
 
-async def chaos(seconds: float, seed: int, temporal: bool = False) -> dict[str, Any]:
+async def chaos(seconds: float, seed: int, temporal: bool = False, keep: Path | None = None) -> dict[str, Any]:
+    if keep is not None:
+        os.mkdir(keep, 0o755)
+        return await Chaos(keep, seed, temporal).run(seconds)
     with tempfile.TemporaryDirectory(prefix="portico-chaos-") as folder:
         os.chmod(folder, 0o755)
         return await Chaos(Path(folder), seed, temporal).run(seconds)
@@ -351,5 +355,6 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--temporal", action="store_true", help="run jobs on Temporal meanwhile")
+    parser.add_argument("--keep", type=Path, help="a new folder, in which database and logs stay")
     given = parser.parse_args()
-    print(json.dumps(asyncio.run(chaos(given.seconds, given.seed, given.temporal)), indent=2))
+    print(json.dumps(asyncio.run(chaos(given.seconds, given.seed, given.temporal, given.keep)), indent=2))

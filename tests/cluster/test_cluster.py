@@ -119,6 +119,23 @@ async def test_a_person_answers_at_another_host(nodes: Nodes) -> None:
     assert (await (await b.host.get(session.id)).wait(turn)).outcome == "completed"
 
 
+async def test_grants_of_two_hosts_in_one_moment(nodes: Nodes) -> None:
+    """Neither had heard of the other's: both got one id, and a host that started later knew what the last one had
+    written, with a grant that was revoked and without one that was not."""
+    a, b = await nodes("a"), await nodes("b")
+    session = await a.host.start(by="test", agent="play")
+    await found(b, session.id)
+    add = c.AddGrant(agent="play", tool="shell", allow=True, session=session.id)
+    old = await b.host.do(add, ADA)
+    await eventually(lambda: old.id in a.host.grants)
+    kept, _, more = await asyncio.gather(
+        a.host.do(add, ADA), a.host.do(c.RevokeGrant(grant=old.id), ADA), b.host.do(add, ADA)
+    )
+    assert len({old.id, kept.id, more.id}) == 3
+    every = (a, b, await nodes("third"))
+    await eventually(lambda: all(set(node.host.grants) == {kept.id, more.id} for node in every))
+
+
 async def test_a_deletion_and_a_grant_hold_everywhere(nodes: Nodes) -> None:
     a, b, third = await nodes("a"), await nodes("b"), await nodes("c")
     session = await a.host.start(by="test", agent="play")

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from portico import commands as c
 from portico import events as e
 from portico.errors import LogUnavailable
 from portico.host.session import Session
@@ -70,6 +71,29 @@ async def test_a_paused_host_writes_nothing_where_another_has_yet_to_write(nodes
     again = await say(a, session.id, "and now")
     assert (await there.wait(again)).outcome == "completed"
     assert len(b.agent.openings) == 1
+
+
+async def test_a_host_that_slept_forgets_nothing_that_another_has_done(nodes: Nodes) -> None:
+    """It was refused, and took the receipt away which the next owner had written: asked once more, that one did it
+    again."""
+    a, b = await nodes("a", lease=1.0), await nodes("b")
+    session = await a.host.start(by="test", agent="play")
+    there = await found(b, session.id)
+    command, caller = c.SendMessage(session=session.id, text="once"), c.Caller.inside("me").asking("id-1")
+    async with session.lock:  # it has looked for a receipt, and waits
+        late = asyncio.create_task(a.host.commands.do_here(command, caller))
+        await eventually(lambda: bool(session.lock._waiters))
+        await a.pause()
+        await until_away(b, a)
+        await eventually(lambda: b.cluster.owns(session.channel))
+        done = await b.host.do(command, caller)
+    with pytest.raises(LogUnavailable):
+        await late
+    await a.log.available()
+    await a.log.append("other", fact(1))
+    assert await b.host.do(command, caller) == done
+    await there.wait(done.turn)
+    assert [turn.message.text for turn in there.state.turns] == ["once"]
 
 
 async def test_a_takeover_that_is_cut_off_is_finished(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,17 @@ from portico import events as e
 from portico import faults, limits
 from portico.automation import hook as hooks
 from portico.automation.commands import install
-from portico.automation.decide import Appended, Cause, claim, due_causes, next_runs, next_time, refusal, stop_reason
+from portico.automation.decide import (
+    DELETED,
+    Appended,
+    Cause,
+    claim,
+    due_causes,
+    next_runs,
+    next_time,
+    refusal,
+    stop_reason,
+)
 from portico.automation.files import FileWatch
 from portico.automation.lease import Lease, LocalLease
 from portico.automation.run import Runs
@@ -33,7 +43,8 @@ from portico.jobs.jobs import Jobs
 from portico.log.log import NotOwner
 
 SWEEP_SECONDS = 60.0
-"""How often old runs leave the history."""
+"""How often old runs leave the history. The runs that outlive their automation stay for so long after their end:
+whoever reads one sees how it ended."""
 
 
 _AT_ONCE = 50
@@ -59,6 +70,8 @@ class Automations:
         """What is wrong in `automations.toml`."""
         self._claiming: dict[str, dict[str, RunSummary]] = {}
         """Runs whose claims are being written."""
+        self.deleting: set[str] = set()
+        """Automations whose deletion is being written: nothing of them starts any more."""
         self._buckets: dict[str, Bucket] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self.closing = True
@@ -113,7 +126,9 @@ class Automations:
     def plan_claim(self, state: AutomationState, cause: Cause) -> tuple[str, Appended]:
         """What a claim appends. Until `claimed` it counts as one that runs."""
         run = self.store.new_run()
-        if cause.kind in ("after", "files") and not cause.refused and not self.may_start(state):
+        if state.id in self.deleting:
+            cause = replace(cause, refused=DELETED)
+        elif cause.kind in ("after", "files") and not cause.refused and not self.may_start(state):
             words = f"More than {limits.AUTOMATION_STARTS} runs in a minute: it goes on with the next one."
             cause = replace(cause, input=None, refused=words)
         before = sum(each.cause != "person" for each in self._claiming.get(state.id, {}).values())
@@ -207,7 +222,7 @@ class Automations:
             return
         if isinstance(event, e.RunClaimed | e.RunEnded | e.RunSkipped):
             # After the whole commit: a run that is skipped in it is not pending.
-            asyncio.get_running_loop().call_soon(self._look_at_runs, automation)
+            asyncio.get_running_loop().call_soon(self.look_at_runs, automation)
         elif not isinstance(event, e.RunReserved | e.RunStarted | e.RunSettled):
             if isinstance(event, e.AutomationEdited | e.AutomationDeleted):
                 self._buckets.pop(f"hook {automation}", None)
@@ -219,7 +234,7 @@ class Automations:
         state = self.store.automations.get(automation)
         self.timer.set(automation, self._next_time(state) if state is not None else None)
         self.files.look_at(automation, state)
-        self._look_at_runs(automation)
+        self.look_at_runs(automation)
 
     def _next_time(self, state: AutomationState) -> int | None:
         try:
@@ -228,14 +243,13 @@ class Automations:
             self.host.logger.error("the automation %s is not due any more: %s", state.name, error.message)
             return None
 
-    def _look_at_runs(self, automation: str) -> None:
-        if self.closing or not self.lease.held():
+    def look_at_runs(self, automation: str) -> None:
+        if self.closing or automation in self.deleting or not self.lease.held():
             return
         state = self.store.automations.get(automation)
         open_runs = self.store.open_runs(automation)
-        if state is None:  # deleted: what runs goes on
-            running = [run.id for run in open_runs if run.status == "running"]
-            self.runs.perform(running)
+        if state is None:  # deleted: what ran, or was being started, goes on
+            self.runs.perform([run.id for run in open_runs])
             return
         step = next_runs(state, open_runs, frozenset(self.runs.tasks))
         self.runs.perform([run.id for run in open_runs if run.status == "running"])
@@ -345,8 +359,9 @@ class Automations:
         for automation, runs in self.store.history():
             ended = [run for run in runs if not run.open]
             state = self.store.automations.get(automation)  # None: deleted while they ran
-            before = self.host.now() - (state.plan.keep_days if state is not None else 0) * 86_400_000
-            spare = len(ended) - (state.plan.keep_runs if state is not None else 0)
+            kept = state.plan.keep_days * 86_400 if state is not None else SWEEP_SECONDS
+            before = self.host.now() - int(kept * 1000)
+            spare = len(ended) - state.plan.keep_runs if state is not None else 0
             for index, run in enumerate(ended):
                 if index < spare or (run.ended or 0) < before:
                     await self.store.forget(run)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.automation.decide import Appended, Cause
+from portico.automation.decide import DELETED, Appended, Cause
 from portico.automation.plan import check_name, check_plan, needed_scopes
 from portico.automation.state import AutomationState
 from portico.errors import AlreadyExists, Conflict, Forbidden
@@ -128,9 +128,15 @@ class AutomationCommands:
     async def delete(self, command: c.DeleteAutomation, caller: c.Caller) -> c.Done:
         state = self._store.get(command.automation)
         _check_file(state, caller)
-        pending = [run.id for run in self._store.open_runs(state.id) if run.status == "pending"]
-        events: Appended = self._all.skipping(state.id, pending, "The automation was deleted.")
-        await self._all.append([*events, (f"automation/{state.id}", e.AutomationDeleted(by=caller.by))])
+        waiting = [run.id for run in self._all.open_runs(state.id) if run.status == "pending"]
+        pending = [run for run in waiting if run not in self._all.runs.tasks]  # what is being started goes on
+        events: Appended = self._all.skipping(state.id, pending, DELETED)
+        self._all.deleting.add(state.id)
+        try:
+            await self._all.append([*events, (f"automation/{state.id}", e.AutomationDeleted(by=caller.by))])
+        finally:
+            self._all.deleting.discard(state.id)
+            self._all.look_at_runs(state.id)
         for run in self._store.runs_of(state.id):
             if not run.open:
                 await self._store.forget(run)

@@ -13,6 +13,7 @@ from portico.automation.state import AutomationState, RunSummary
 from portico.events import Channel
 
 Appended = list[tuple[Channel, e.Event]]
+DELETED = "The automation was deleted."
 
 
 class Cause(Struct, frozen=True):

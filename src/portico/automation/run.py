@@ -148,8 +148,6 @@ class Runs:
             for automation, next_run in planned:
                 self._all.claimed(automation, next_run)
         faults.reach("run-ended")
-        if state is None:  # its automation was deleted, and its history with it
-            await self._all.store.forget(run)
 
     def _stop(self, state: AutomationState, outcome: e.EndOutcome) -> Appended:
         if not state.enabled or outcome != "failed":

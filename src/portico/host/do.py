@@ -134,7 +134,7 @@ class Dispatcher:
         try:
             return await self._perform(command, caller, receipt)
         except PorticoError:
-            self._host.log.put_kv(HOST, RECEIPTS + receipt, None)  # or it would wait there for a disk that is full
+            self._host.log.withdraw_kv(HOST, RECEIPTS + receipt)  # or it would wait there for a disk that is full
             raise
 
     async def _perform(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:
@@ -170,7 +170,7 @@ class Dispatcher:
         def write(answer: Any, shown: str) -> None:
             nonlocal noted
             noted = True
-            self._remember(receipt, command, answer, shown)
+            self._remember(receipt, command, answer, shown, bound=True)
 
         token = _receipt.set(write)
         try:
@@ -191,7 +191,8 @@ class Dispatcher:
         decision = decide(session.state, command, context)
         if receipt:
             # In the same commit as its events.
-            self._remember(receipt, command, decision.answer, "" if decision.answer is not None else session.id)
+            shown = "" if decision.answer is not None else session.id
+            self._remember(receipt, command, decision.answer, shown, bound=bool(decision.events))
         if decision.events or decision.host_events:
             await self._append(session, decision)
         elif receipt:
@@ -226,16 +227,8 @@ class Dispatcher:
         withdrawn = running is not None and running.withdrawn
         full = host.disk.full() or session.full()
         access = host.ownership.of_session(session)
-        return Context(
-            host.ownership.within(caller, access),
-            session.new_id,
-            host.running,
-            host.stopping,
-            withdrawn,
-            found,
-            full,
-            access.owner,
-        )
+        who = host.ownership.within(caller, access)
+        return Context(who, session.new_id, host.running, host.stopping, withdrawn, found, full, access.owner)
 
     def _session_of(self, command: c.Command) -> str:
         if command.about in ("approval", "question"):
@@ -366,14 +359,14 @@ class Dispatcher:
         """What an answer shows that is no data: the thing of this id, as this host knows it."""
         return self._subjects[command.shows](ident)
 
-    def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "") -> None:
+    def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "", *, bound: bool = False) -> None:
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
         receipt = Receipt(digest, shown=shown)
         if isinstance(answer, Summary) or (command.gives is None and command.shows in self._subjects):
             receipt.shown = answer.id
         elif not shown:
             receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))
-        self._host.log.put_kv(HOST, RECEIPTS + name, msgspec.json.encode(receipt))
+        self._host.log.put_kv(HOST, RECEIPTS + name, msgspec.json.encode(receipt), bound=bound)
 
     async def _receipt(self, name: str) -> Receipt | None:
         data = await self._host.log.get_kv(HOST, RECEIPTS + name)

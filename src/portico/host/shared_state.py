@@ -1,7 +1,7 @@
 """What all sessions of a host share: remembered answers, and the settings that editors push.
 
 It follows from the committed events of the host's channel and changes at no other time. Each such event has a note in
-its commit, with what is shared from then on: a start reads the notes and no history.
+its commit: a start reads the notes and no history. Each grant has its own, since other hosts add and revoke them, too.
 """
 
 import asyncio
@@ -14,9 +14,10 @@ import msgspec
 from portico import commands as c
 from portico import events as e
 from portico.errors import NotFound, PorticoError
-from portico.events import HOST, Grant, Json
+from portico.events import HOST, Grant, Json, number_of
 from portico.host.decide.decision import HostState
 from portico.host.decide.host import SETTINGS
+from portico.log.notes import KeyValue
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -73,19 +74,26 @@ class SharedState:
         """Held from a decision about what is shared until its commit."""
         self.grants = Grants(host)
         self.settings: Json = {}
+        self._number = 0
 
     async def load(self) -> None:
-        log = self._host.log
-        grants, settings = await log.get_kv(HOST, GRANTS), await log.get_kv(HOST, SETTINGS)
-        self.grants.update(msgspec.json.decode(grants, type=dict[str, Grant]) if grants else {})
+        log, settings = self._host.log, await self._host.log.get_kv(HOST, SETTINGS)
+        for channel, data in (await log.list_kv(GRANTS)).items():
+            if channel == HOST:  # up to 0.1 all of them were in one
+                self.grants.update(old := msgspec.json.decode(data, type=dict[str, Grant]))
+                for note in (KeyValue(HOST, GRANTS, None), *map(_note_of, old.values())):
+                    log.put_kv(*note[:3])
+            else:
+                grant = msgspec.json.decode(data, type=Grant)
+                self.grants[grant.id] = grant
         self._set(msgspec.json.decode(settings) if settings else {})
 
     def apply(self, event: e.Event) -> None:
         match event:
-            case e.GrantAdded() | e.GrantRevoked():
-                after = _granted(self.grants.live() if isinstance(event, e.GrantAdded) else self.grants, event)
-                self.grants.clear()
-                self.grants.update(after)
+            case e.GrantAdded(grant=grant):
+                self.grants[grant.id] = grant
+            case e.GrantRevoked(grant=ident):
+                self.grants.pop(ident, None)
             case e.ClientKept(key=key, value=value) if key == SETTINGS:
                 self._set(value or {})
 
@@ -95,37 +103,36 @@ class SharedState:
 
     def state(self) -> HostState:
         host = self._host
-        # The number of the event that adds it, but for what is appended meanwhile: no two have the same.
-        ident = f"grant-{host.log.head(HOST) + 1}"
-        return HostState(frozenset(host.agents), dict(self.grants), self.settings, self.grants.now(), ident)
+        numbers = map(number_of, (f"-{host.log.head(HOST)}", f"-{self._number}", *self.grants))
+        self._number = host.members.number_after(max(numbers))
+        return HostState(
+            frozenset(host.agents), dict(self.grants), self.settings, self.grants.now(), f"grant-{self._number}"
+        )
 
     @contextlib.contextmanager
     def noted(self, events: Iterable[e.Event]) -> Iterator[None]:
-        """Puts the notes that belong to these events into their commit; a failed commit takes both back."""
-        changing = [event for event in events if isinstance(event, (e.GrantAdded, e.GrantRevoked, e.ClientKept))]
-        before, after = (self._notes(()), self._notes(changing)) if changing else ({}, {})
-        changed = [key for key in after if after[key] != before[key]]
-        for key in changed:
-            self._host.log.put_kv(HOST, key, after[key])
+        """Puts the notes that belong to these events into their commit; what is refused takes them back."""
+        notes = [note for note in map(_note, events) if note is not None]
+        for channel, key, data, *_ in notes:
+            self._host.log.put_kv(channel, key, data, bound=True)
         try:
             yield
         except PorticoError:
-            for key in changed:
-                self._host.log.put_kv(HOST, key, before[key])
+            for channel, key, *_ in notes:
+                self._host.log.withdraw_kv(channel, key)
             raise
 
-    def _notes(self, events: Iterable[e.Event]) -> dict[str, bytes]:
-        grants, settings = dict(self.grants), self.settings
-        for event in events:
-            match event:
-                case e.GrantAdded() | e.GrantRevoked():
-                    grants = _granted(grants, event)
-                case e.ClientKept(key=key, value=value) if key == SETTINGS:
-                    settings = value or {}
-        return {GRANTS: msgspec.json.encode(grants), SETTINGS: msgspec.json.encode(settings)}
+
+def _note_of(grant: Grant) -> KeyValue:
+    return KeyValue(f"grant/{grant.id}", GRANTS, msgspec.json.encode(grant))
 
 
-def _granted(grants: dict[str, Grant], event: e.GrantAdded | e.GrantRevoked) -> dict[str, Grant]:
-    if isinstance(event, e.GrantAdded):
-        return {**grants, event.grant.id: event.grant}
-    return {ident: grant for ident, grant in grants.items() if ident != event.grant}
+def _note(event: e.Event) -> KeyValue | None:
+    match event:
+        case e.GrantAdded(grant=grant):
+            return _note_of(grant)
+        case e.GrantRevoked(grant=ident):
+            return KeyValue(f"grant/{ident}", GRANTS, None)
+        case e.ClientKept(key=key, value=value) if key == SETTINGS:
+            return KeyValue(HOST, SETTINGS, msgspec.json.encode(value or {}))
+    return None

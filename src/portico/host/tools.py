@@ -65,14 +65,7 @@ class SessionTools:
         self._owned(call_id, client).content(content, by)
 
     async def complete(
-        self,
-        call_id: str,
-        result: ToolResult,
-        words: Json | None = None,
-        *,
-        client: str,
-        title: str = "",
-        by: str = "",
+        self, call_id: str, result: ToolResult, words: Json | None = None, *, client: str, title: str = "", by: str = ""
     ) -> None:
         """It has run. `words`: the result as its client said it, where `result` says less."""
         await _end(self._owned(call_id, client), result, title, by, words)
@@ -116,11 +109,5 @@ class SessionTools:
 
 async def _end(call: Call, result: ToolResult, title: str, by: str, words: Json | None) -> None:
     await call.end(
-        ok=result.ok,
-        output=result.output,
-        error=result.error,
-        content=result.content,
-        title=title,
-        by=by,
-        result=words,
+        ok=result.ok, output=result.output, error=result.error, content=result.content, title=title, by=by, result=words
     )

@@ -131,13 +131,18 @@ class GroupCommit(ABC):
         if not self._busy and self._timer is None:
             self._timer = self._loop.call_soon(self._on_timer, False)  # what is posted in the same tick goes with it
 
-    def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
+    def put_kv(
+        self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False, bound: bool = False
+    ) -> None:
         if lazy:
             self._notes.put_lazy((channel, key), data)
             return
         self._ticket += 1
-        self._notes.put((channel, key), self._ticket, data)
+        self._notes.put(KeyValue(channel, key, data, self._ticket, bound))
         self._loop.call_soon(self._kick)  # not at once: what is appended in the same tick joins this commit
+
+    def withdraw_kv(self, channel: Channel, key: str) -> None:
+        self._notes.withdraw((channel, key))
 
     async def wait_capacity(self) -> None:
         while self._pending_bytes > limits.PENDING_BYTES and self._down is None:
@@ -145,7 +150,9 @@ class GroupCommit(ABC):
 
     async def flush(self) -> None:
         ticket, failures = self._ticket, self._failures  # later ones are not waited for: there is always something
-        while self._settled < ticket and self._down is None and not self._closed:
+        while self._settled < ticket and (self._busy or self._pending or self._notes):
+            if self._down is not None or self._closed:
+                break
             self._urgent = True
             self._kick()
             await self._change()

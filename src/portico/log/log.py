@@ -99,9 +99,16 @@ class Log(Protocol):
     async def available(self) -> None:
         """Returns when the log can write (again)."""
 
-    def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
+    def put_kv(
+        self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False, bound: bool = False
+    ) -> None:
         """Keeps one value beside a channel (a snapshot), in the same transaction as what was appended before it; None
-        removes it. A `lazy` one (a summary) goes with the next commit that comes along, and a crash may forget it."""
+        removes it. A `lazy` one (a summary) goes with the next commit that comes along, and a crash may forget it. A
+        `bound` one belongs to the append that follows at once: where that is refused, it is not written either."""
+
+    def withdraw_kv(self, channel: Channel, key: str) -> None:
+        """Takes back what still waits for its commit: the append that it was put for was refused. What was written,
+        here or by another host, stays."""
 
     def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
         """Keeps one value beside a channel without a commit of its own: when this returns, it survives the end of the

@@ -11,12 +11,15 @@ class KeyValue(NamedTuple):
     channel: Channel
     key: str
     data: bytes | None
+    ticket: int = 0
+    """The number that orders it among the events."""
+    bound: bool = False
+    """It belongs to the append behind it, and shares its fate."""
 
 
 class Notes:
     def __init__(self) -> None:
-        self._waiting: dict[Key, tuple[int, bytes | None]] = {}
-        """With the number that orders them among the events."""
+        self._waiting: dict[Key, KeyValue] = {}
         self._lazy: dict[Key, bytes | None] = {}
         self._writing: dict[Key, bytes | None] = {}
         """The lazy ones of the commit that runs."""
@@ -29,20 +32,22 @@ class Notes:
     def lazy(self) -> bool:
         return bool(self._lazy)
 
-    def put(self, key: Key, ticket: int, data: bytes | None) -> None:
-        self._lazy.pop(key, None)
-        self._waiting[key] = (ticket, data)
+    def put(self, value: KeyValue) -> None:
+        self._lazy.pop(value[:2], None)
+        self._waiting[value[:2]] = value
+
+    def withdraw(self, key: Key) -> None:
+        self._waiting.pop(key, None)
 
     def put_lazy(self, key: Key, data: bytes | None) -> None:
         self._lazy[key] = data
 
     def take(self, upto: int) -> list[KeyValue]:
         """A note belongs to what was appended around it, so it goes with the events up to the next one behind it."""
-        taken = {key: data for key, (ticket, data) in self._waiting.items() if ticket <= upto}
-        self._waiting = {key: value for key, value in self._waiting.items() if value[0] > upto}
+        taken = [value for value in self._waiting.values() if value.ticket <= upto]
+        self._waiting = {key: value for key, value in self._waiting.items() if value.ticket > upto}
         self._writing, self._lazy = self._lazy, {}
-        written = [*self._writing.items(), *taken.items()]
-        return [KeyValue(channel, key, data) for (channel, key), data in written]
+        return [*(KeyValue(*key, data) for key, data in self._writing.items()), *taken]
 
     def written(self, *, failed: bool) -> None:
         """What lazy ones say holds whatever became of the batch."""

@@ -109,12 +109,22 @@ async def test_a_channel_that_another_host_writes_is_refused_and_the_rest_is_wri
     a, b = await hosts("a"), await hosts("b")
     await seen(b, await a.append("session/x", fact("of a")))
     b._heads["session/x"] = 0  # as if it had not heard
+
+    async def append(number: int, *channels: str) -> int:
+        b.put_kv(HOST, f"done/{number}", b"1", bound=True)
+        b.put_kv(HOST, f"note/{number}", b"1")
+        return await b.append_all(*((channel, fact(number + index)) for index, channel in enumerate(channels)))
+
     results = await asyncio.gather(
-        b.append("session/y", fact(1)),
-        b.append_all(("session/z", fact(2)), ("session/x", fact(3)), (HOST, fact(4))),
-        b.append("session/y", fact(5)),
+        append(1, "session/y"),
+        append(2, "session/z", "session/x", HOST),
+        append(5, "session/y"),
         return_exceptions=True,
     )
+    notes = {
+        key: await a.get_kv(HOST, key) for key in (f"{kind}/{each}" for kind in ("done", "note") for each in (1, 2, 5))
+    }
+    assert [key for key, value in notes.items() if value is None] == ["done/2"]
     assert [type(each) for each in results] == [int, NotOwner, int]
     assert [r.event for r in await b.read("session/y")] == [fact(1), fact(5)]
     assert (await b.read("session/z"), await b.read(HOST)) == ([], [])

@@ -181,7 +181,7 @@ class PostgresLog(StoredLog):
                 )
             except asyncpg.UniqueViolationError as error:
                 channel = self._rows.channel_in(error.detail or "")
-                wholes = self._give_up(taken, wholes, channel)
+                wholes = self._give_up(taken, wholes, values, channel)
                 if not taken and not values:
                     return CommittedBatch(Page(), {})
                 continue
@@ -211,23 +211,26 @@ class PostgresLog(StoredLog):
         now = int(clock() * 1000) if clock is not None else None
         return [self.lease.host, self.lease.epoch, self.lease.conn, self.lease.batch + 1, now]
 
-    def _give_up(self, taken: list[Pending], wholes: list[Any], channel: Channel) -> list[Any]:
-        """Another host writes this channel now: what we have for it is refused, with all of the same append; the rest
-        is sent again."""
+    def _give_up(self, taken: list[Pending], wholes: list[Any], values: list[KeyValue], channel: Channel) -> list[Any]:
+        """Another host writes this channel now: what we have for it is refused, with all of the same append and the
+        notes that are bound to it; the rest is sent again."""
         kept: list[tuple[Pending, Any]] = []
         group: list[tuple[Pending, Any]] = []
+        before = 0
         for pending, whole in zip(tuple(taken), wholes, strict=True):
             group.append((pending, whole))
             if pending.more:
                 continue
             if any(each.channel == channel for each, _ in group):
                 self._pending_bytes -= sum(each.size for each, _ in group)
+                first = group[0][0].ticket
+                values[:] = [each for each in values if not (each.bound and before < each.ticket < first)]
                 waiter = group[-1][0].waiter
                 if waiter is not None and not waiter.done():
                     waiter.set_exception(NotOwner(channel))
             else:
                 kept += group
-            group = []
+            group, before = [], pending.ticket
         taken[:] = [pending for pending, _ in kept]
         return [whole for _, whole in kept]
 
