@@ -1,6 +1,6 @@
 """What an agent can do, tried one by one on a host of its own in an empty folder: streams, tools, approvals, cancel ...
 
-Each check is one turn with the agent's real model. With `scripted` the model behind it is the scripted model server
+Each check is a turn with the agent's real model. With `scripted` the model behind it is the scripted model server
 (`portico model-server`), which answers what the prompt says, so that nothing depends on what a model thinks.
 """
 
@@ -8,7 +8,7 @@ import asyncio
 import json
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +82,9 @@ class Bench:
         return json.dumps(list(steps)) if self.scripted else words
 
 
+Check = Callable[[Bench, Session], Awaitable[dict[str, MatrixCell]]]
+
+
 async def try_all(make: Callable[[], Agent], **options: Any) -> MatrixRow:
     """All checks of one agent; what fails is a no with its reason, and the others go on."""
     agent = make()
@@ -92,11 +95,33 @@ async def try_all(make: Callable[[], Agent], **options: Any) -> MatrixRow:
     found: dict[str, MatrixCell] = {}
     with tempfile.TemporaryDirectory(prefix="portico-matrix-", ignore_cleanup_errors=True) as place:
         bench = Bench(make, Path(place), **options)
-        for check in (_answers, _writes, _denies, _cancels, _resumes, _calls_tools, _attaches, _prints):
+        checks = iter(_NAMES)
+        while len(found) < len(CHECKS):
             async with bench.host() as host:
-                found |= await _tried(check, bench, host)
+                await _try_until_no(checks, bench, host, found)
                 version = _version(await host.agents[info.id].describe())
-    return MatrixRow(info.id, version, {name: found.get(name, MatrixCell("unknown")) for name in CHECKS})
+    return MatrixRow(info.id, version, {name: found[name] for name in CHECKS})
+
+
+async def _try_until_no(checks: Iterator[Check], bench: Bench, host: Host, found: dict[str, MatrixCell]) -> None:
+    """In one session: some programs take seconds to start. After a no the next check has another."""
+    session: Session | None = None
+    for check in checks:
+        try:
+            async with asyncio.timeout(SECONDS):
+                session = session or await bench.start(host)
+                cells = await check(bench, session)
+        except TimeoutError:
+            cells = _failed(check, f"not finished within {SECONDS:g} seconds")
+        except PorticoError as error:
+            cells = _failed(check, error.message)
+        found |= cells
+        if any(cell.answer == "no" for cell in cells.values()):
+            return
+
+
+def _failed(check: Check, problem: str) -> dict[str, MatrixCell]:
+    return {name: MatrixCell("no", problem) for name in _NAMES[check]}
 
 
 def _version(info: AgentInfo) -> str:
@@ -113,30 +138,15 @@ def markdown(rows: Sequence[MatrixRow]) -> str:
     return "\n".join(lines)
 
 
-Check = Callable[[Bench, Host], Awaitable[dict[str, MatrixCell]]]
-
-
-async def _tried(check: Check, bench: Bench, host: Host) -> dict[str, MatrixCell]:
-    try:
-        async with asyncio.timeout(SECONDS):
-            return await check(bench, host)
-    except TimeoutError:
-        problem = f"not finished within {SECONDS:g} seconds"
-    except PorticoError as error:
-        problem = error.message
-    return {name: MatrixCell("no", problem) for name in _NAMES[check]}
-
-
 # -- the checks ------------------------------------------------------------------------------------------------
 
 
-async def _answers(bench: Bench, host: Host) -> dict[str, MatrixCell]:
-    session = await bench.start(host)
+async def _answers(bench: Bench, session: Session) -> dict[str, MatrixCell]:
     numbers = [f"{number} " for number in range(1, 41)]
     turn = await _play(
         session, bench.prompt("Count from 1 to 40, with spaces, nothing else.", {"say": numbers, "gap": 20})
     )
-    records = await host.log.read(session.channel)
+    records = await session.host.log.read(session.channel)
     pieces = sum(isinstance(record.event, PartDelta) for record in records)
     usage = turn.usage
     counted = usage is not None and usage.input + usage.output > 0
@@ -146,8 +156,7 @@ async def _answers(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     }
 
 
-async def _writes(bench: Bench, host: Host) -> dict[str, MatrixCell]:
-    session = await bench.start(host)
+async def _writes(bench: Bench, session: Session) -> dict[str, MatrixCell]:
     turn, file = await _write(bench, session, allow=True)
     calls = _calls(turn)
     asked = any(call.approvals for call in calls)
@@ -157,27 +166,26 @@ async def _writes(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     }
 
 
-async def _denies(bench: Bench, host: Host) -> dict[str, MatrixCell]:
-    session = await bench.start(host)
+async def _denies(bench: Bench, session: Session) -> dict[str, MatrixCell]:
     turn, file = await _write(bench, session, allow=False)
     asked = any(call.approvals for call in _calls(turn))
     return {"deny": _judged(asked and not file.exists(), "" if asked else "it did not ask")}
 
 
-async def _cancels(bench: Bench, host: Host) -> dict[str, MatrixCell]:
-    session = await bench.start(host)
+async def _cancels(bench: Bench, session: Session) -> dict[str, MatrixCell]:
     words = "Count from 1 to 2000, with spaces, without leaving anything out."
     turn = await session.send(Message(bench.prompt(words, {"say": "one two three", "hang": 2})), by="matrix")
     await session.wait_until(lambda state: state.active is not None and _speaks(state.active))
-    began = host.clock.awake()
+    clock = session.host.clock
+    began = clock.awake()
     await session.cancel(by="matrix")
     ended = await session.wait(turn)
-    return {"cancel": _judged(ended.outcome == "cancelled", f"{host.clock.awake() - began:.1f} s")}
+    return {"cancel": _judged(ended.outcome == "cancelled", f"{clock.awake() - began:.1f} s")}
 
 
-async def _resumes(bench: Bench, host: Host) -> dict[str, MatrixCell]:
+async def _resumes(bench: Bench, session: Session) -> dict[str, MatrixCell]:
     """In another process, by the agent's own memory."""
-    session = await bench.start(host)
+    host = session.host
     word = f"word{secrets.token_hex(3)}"
     turn = await _play(session, bench.prompt(f"Remember this word: {word}. Answer just: noted.", {"say": word}))
     if turn.outcome != "completed":
@@ -193,8 +201,7 @@ async def _resumes(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     }
 
 
-async def _calls_tools(bench: Bench, host: Host) -> dict[str, MatrixCell]:
-    session = await bench.start(host)
+async def _calls_tools(bench: Bench, session: Session) -> dict[str, MatrixCell]:
     words = f"Call the tool {TOOL} with the argument 'seen', then answer: done."
     steps: list[Json] = [{"calls": [{"match": f".*{TOOL}", "args": {"argument": "seen"}}]}, {"say": "done"}]
     for _ in range(TOOL_TURNS):
@@ -204,8 +211,7 @@ async def _calls_tools(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     return {"MCP": MatrixCell("no", f"it did not call it; {_why(turn)}")}
 
 
-async def _attaches(bench: Bench, host: Host) -> dict[str, MatrixCell]:
-    session = await bench.start(host)
+async def _attaches(bench: Bench, session: Session) -> dict[str, MatrixCell]:
     word = f"word{secrets.token_hex(3)}"
     (bench.folder / "work" / "note.txt").write_text(f"The secret word is {word}.\n")
     attached = [{"type": "file", "uri": (bench.folder / "work" / "note.txt").as_uri(), "label": "note.txt"}]
@@ -216,8 +222,7 @@ async def _attaches(bench: Bench, host: Host) -> dict[str, MatrixCell]:
     return {"attachments": _judged(wanted in _said(turn), _why(turn))}
 
 
-async def _prints(bench: Bench, host: Host) -> dict[str, MatrixCell]:
-    session = await bench.start(host)
+async def _prints(bench: Bench, session: Session) -> dict[str, MatrixCell]:
     command = "seq 1 40000"
     steps: list[Json] = [{"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "done"}]
     turn = await _play(session, bench.prompt(f"Run this command: {command}. Then answer: done.", *steps), allow=True)
@@ -229,12 +234,13 @@ _NAMES: dict[Check, tuple[str, ...]] = {
     _answers: ("stream", "usage"),
     _writes: ("tools", "allow"),
     _denies: ("deny",),
-    _cancels: ("cancel",),
-    _resumes: ("resume",),
-    _calls_tools: ("MCP",),
     _attaches: ("attachments",),
     _prints: ("long output",),
+    _calls_tools: ("MCP",),
+    _resumes: ("resume",),
+    _cancels: ("cancel",),  # the last: some agents send a message without an answer again, together with the next
 }
+"""In this order, each after the ones before it in the same conversation."""
 
 
 # -- playing ---------------------------------------------------------------------------------------------------
