@@ -67,12 +67,9 @@ def _fits(segment: Segment, name: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def compile_name(name: str) -> re.Pattern[str]:
-    # `\x` is a literal x and `[^a]` means `[!a]` in git's dialect; the standard library knows neither.
-    plain = re.sub(r"\\(.)", lambda found: f"[{found[1]}]", name).replace("[^", "[!")
-    try:
-        return re.compile(fnmatch.translate(plain))
-    except re.error as error:
-        raise BadRequest(f"{name!r} is no glob: {error}.", field="glob") from error
+    # `[^a]` means `[!a]` and `\x` is a literal x in git's dialect; the standard library knows neither.
+    plain = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "[*?" else found[1], name.replace("[^", "[!"))
+    return re.compile(fnmatch.translate(plain))
 
 
 def unfold(pattern: str) -> list[str]:
