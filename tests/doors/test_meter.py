@@ -106,21 +106,34 @@ ASKED = e.ApprovalAsked(
 )
 
 
+def said(allowed: bool, by: str, option: str | None = "once") -> Event:
+    return e.ApprovalAnswered(turn="t1", approval="a1", allowed=allowed, by=by, option=option)
+
+
 @pytest.mark.parametrize(
     ("events", "waiting", "answers"),
     [
         ([ASKED], 1, {}),
-        ([ASKED, e.ApprovalAnswered(turn="t1", approval="a1", allowed=True, by="me")], 0, {'answer="allowed"': 1}),
-        ([ASKED, e.ApprovalAnswered(turn="t1", approval="a1", allowed=False, by="me")], 0, {'answer="denied"': 1}),
+        ([ASKED, said(True, "me")], 0, {'answer="allowed"': 1}),
+        ([ASKED, said(False, "me")], 0, {'answer="denied"': 1}),
         (
-            [ASKED, e.ApprovalAnswered(turn="t1", approval="a1", allowed=False, by="timeout")],
+            [ASKED, said(False, "timeout")],
             0,
             {'answer="timeout"': 1},
         ),
         ([ASKED, e.TurnEnded(turn="t1", outcome="cancelled")], 0, {}),
+        ([ASKED, said(False, "token:me", None)], 0, {}),
         ([ASKED, e.TurnEnded(turn="t2", outcome="cancelled")], 1, {}),
     ],
-    ids=["asked", "allowed", "denied", "nobody came", "its turn ended", "another turn ended"],
+    ids=[
+        "asked",
+        "allowed",
+        "denied",
+        "nobody came",
+        "its turn ended",
+        "cancelled with its turn",
+        "another turn ended",
+    ],
 )
 def test_approvals_wait_until_they_are_answered(events: list[Event], waiting: int, answers: dict[str, float]) -> None:
     found = metering(*events)

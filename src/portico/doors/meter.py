@@ -65,9 +65,10 @@ class Meter:
                 self._tools["true" if ok else "false"] += 1
             case e.ApprovalAsked(approval=approval, turn=turn):
                 self._waiting[approval] = f"{record.channel} {turn}"
-            case e.ApprovalAnswered(approval=approval, allowed=allowed, by=by):
+            case e.ApprovalAnswered(approval=approval, allowed=allowed, by=by, option=option):
                 self._waiting.pop(approval, None)
-                self._approvals["timeout" if by == "timeout" else "allowed" if allowed else "denied"] += 1
+                if option is not None:  # else the turn's end took it
+                    self._approvals["timeout" if by == "timeout" else "allowed" if allowed else "denied"] += 1
             case e.JobStarted(job=job):
                 self._jobs_running.add(job)
             case e.JobEnded(outcome=outcome):

@@ -84,7 +84,7 @@ def _fold(known: _Read, session: Session, page: Iterable[Record]) -> None:
                 known.asked[asked.approval] = wants(asked, asked.tool)
             case e.QuestionAsked() as asked:
                 known.asked[asked.question] = asks(asked.text)
-            case e.ApprovalAnswered(approval=ident, by=by, allowed=allowed) if by not in ("host", "turn"):
+            case e.ApprovalAnswered(approval=ident, by=by, allowed=allowed, option=str()):  # else the turn's end did
                 known.answers.append(_answer(known, session, record, ident, by, allowed))
             case e.QuestionAnswered(question=ident, by=by, response=response) if response != "cancel":
                 known.answers.append(_answer(known, session, record, ident, by, response == "accept", question=True))
