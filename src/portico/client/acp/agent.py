@@ -1,7 +1,9 @@
 """The agent's side of ACP: what an editor asks for, translated into calls of the REST door."""
 
+import functools
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import acp
 from acp import RequestError
@@ -48,6 +50,23 @@ LISTED = 50
 """Sessions of one page of the list."""
 _CODES = {"not_found": -32002, "bad_request": -32602, "too_large": -32602, "sign_in_required": -32000}
 """ACP's numbers for what the host refuses; anything else is a failure of ours."""
+
+
+Asked = TypeVar("Asked", bound=Callable[..., Awaitable[Any]])
+
+
+def refusing(method: Asked) -> Asked:
+    """What the host refuses, in ACP's words."""
+
+    @functools.wraps(method)
+    async def asked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await method(*args, **kwargs)
+        except PorticoError as error:
+            code = _CODES.get(error.code, -32603)
+            raise RequestError(code, error.message, {"code": error.code}) from error
+
+    return asked  # type: ignore[return-value]
 
 
 class HostAgent:
@@ -98,18 +117,14 @@ class HostAgent:
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
+    @refusing
     async def new_session(
         self, cwd: str, additional_directories: list[str] | None = None, mcp_servers: Servers = None, **_: Any
     ) -> NewSessionResponse:
-        try:
-            started = await self._client.start(agent=self._agent, model=self._model, cwd=cwd)
-            made = await self._attach(await started.state())
-        except PorticoError as error:
-            raise _refusal(error) from error
-        return NewSessionResponse(
-            session_id=started.id, modes=made.options.modes(), config_options=made.options.options()
-        )
+        started = await self._client.start(agent=self._agent, model=self._model, cwd=cwd)
+        return NewSessionResponse(session_id=started.id, **_shown(await self._attach(await started.state())))
 
+    @refusing
     async def load_session(
         self,
         cwd: str,
@@ -118,9 +133,9 @@ class HostAgent:
         additional_directories: list[str] | None = None,
         **_: Any,
     ) -> LoadSessionResponse:
-        made = await self._open(session_id, replay=True)
-        return LoadSessionResponse(modes=made.options.modes(), config_options=made.options.options())
+        return LoadSessionResponse(**_shown(await self._open(session_id, replay=True)))
 
+    @refusing
     async def resume_session(
         self,
         session_id: str,
@@ -129,9 +144,9 @@ class HostAgent:
         mcp_servers: Servers = None,
         **_: Any,
     ) -> ResumeSessionResponse:
-        made = await self._open(session_id, replay=False)
-        return ResumeSessionResponse(modes=made.options.modes(), config_options=made.options.options())
+        return ResumeSessionResponse(**_shown(await self._open(session_id, replay=False)))
 
+    @refusing
     async def fork_session(
         self,
         session_id: str,
@@ -140,14 +155,8 @@ class HostAgent:
         mcp_servers: Servers = None,
         **_: Any,
     ) -> ForkSessionResponse:
-        try:
-            fork = await self._client.fork_session(session_id)
-        except PorticoError as error:
-            raise _refusal(error) from error
-        made = await self._open(fork.id, replay=False)
-        return ForkSessionResponse(
-            session_id=fork.id, modes=made.options.modes(), config_options=made.options.options()
-        )
+        fork = await self._client.fork_session(session_id)
+        return ForkSessionResponse(session_id=fork.id, **_shown(await self._open(fork.id, replay=False)))
 
     async def close_session(self, session_id: str, **_: Any) -> None:
         """The editor is done with it. In the host it stays, with whatever runs in it."""
@@ -155,26 +164,21 @@ class HostAgent:
         if known is not None:
             await known.leave()
 
+    @refusing
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
         begin = int(cursor) if cursor is not None and cursor.isdecimal() else 0
-        try:
-            found = await self._client.sessions(children=False, archived=False)
-        except PorticoError as error:
-            raise _refusal(error) from error
+        found = await self._client.sessions(children=False, archived=False)
         found = [each for each in found if cwd is None or each.cwd == cwd]
         page = found[begin : begin + LISTED]
         more = str(begin + LISTED) if len(found) > begin + LISTED else None
         return ListSessionsResponse(sessions=[_listed(each) for each in page], next_cursor=more)
 
     async def _open(self, session: str, *, replay: bool) -> OpenSession:
-        try:
+        state = await self._client.session(session).state()
+        if state.closed:
+            await self._client.reopen_session(session)
             state = await self._client.session(session).state()
-            if state.closed:
-                await self._client.reopen_session(session)
-                state = await self._client.session(session).state()
-            return await self._attach(state, replay=replay)
-        except PorticoError as error:
-            raise _refusal(error) from error
+        return await self._attach(state, replay=replay)
 
     async def _attach(self, state: SessionState, *, replay: bool = False) -> OpenSession:
         assert self._editor is not None
@@ -198,24 +202,23 @@ class HostAgent:
 
     # -- what is said and set ----------------------------------------------------------------------------------
 
+    @refusing
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         text, attachments = message_of(prompt)
-        session = await self._get(session_id)
-        try:
-            return await session.prompt(text, attachments)
-        except PorticoError as error:
-            raise _refusal(error) from error
+        return await (await self._get(session_id)).prompt(text, attachments)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         known = self._attached.get(session_id)
         if known is not None:
             await known.cancel()
 
+    @refusing
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
         session = await self._get(session_id)
         await self._set(session_id, session.options, session.options.mode_key, mode_id)
         return SetSessionModeResponse()
 
+    @refusing
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> SetSessionConfigOptionResponse:
@@ -226,16 +229,11 @@ class HostAgent:
     async def _set(self, session: str, options: SessionOptions, key: str, value: str) -> None:
         if not options.has(key, value):
             raise RequestError(-32602, f"{key!r} cannot be {value!r}.")
-        try:
-            if key == MODEL:
-                await self._client.set_model(session, value)
-            else:
-                await self._client.configure_session(session, {key: value})
-        except PorticoError as error:
-            raise _refusal(error) from error
         if key == MODEL:
+            await self._client.set_model(session, value)
             options.model = value
         else:
+            await self._client.configure_session(session, {key: value})
             options.config[key] = value
 
     async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -250,5 +248,6 @@ def _listed(summary: Summary) -> SessionInfo:
     return SessionInfo(session_id=summary.id, cwd=summary.cwd, title=summary.title or None, updated_at=updated)
 
 
-def _refusal(error: PorticoError) -> RequestError:
-    return RequestError(_CODES.get(error.code, -32603), error.message, {"code": error.code})
+def _shown(session: OpenSession) -> dict[str, Any]:
+    """What an editor can choose in it."""
+    return {"modes": session.options.modes(), "config_options": session.options.options()}

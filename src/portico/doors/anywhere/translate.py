@@ -86,7 +86,7 @@ def _framed(record: Record, watched: Watched) -> list[bytes]:
     return _numbered(record.seq, _messages(record.event, watched))
 
 
-def _numbered(seq: int, messages: Iterator[tuple[str, Json]]) -> list[bytes]:
+def _numbered(seq: int, messages: "Told") -> list[bytes]:
     made = list(messages)
     last = len(made) - 1
     return [
@@ -99,29 +99,22 @@ def _id(seq: int, index: int, last: int) -> bytes:
     return b"%d" % seq if index == last else b"%d-%d" % (seq, index + 1)
 
 
-def _messages(event: e.Event, watched: Watched) -> Iterator[tuple[str, Json]]:
-    make = _MAKERS.get(type(event))
-    if make is not None:
-        yield from make(event, watched)
+Told = Iterator[tuple[str, Json]]
+
+
+def _messages(event: e.Event, watched: Watched) -> Told:
+    if isinstance(event, e.PartDelta | e.PartEnded):
+        yield from _fragments(event.part, event.text, watched)
+    elif (make := _MAKERS.get(type(event))) is not None:
+        name, told = make(event, watched)
+        yield name, {**told, "sessionId": watched.project}
 
 
 def inbound(ident: str, project: str, text: str, by: str) -> Json:
     return {"id": ident, "text": text, "source": by, "sessionId": project}
 
 
-def _begun(event: e.TurnStarted, watched: Watched) -> Iterator[tuple[str, Json]]:
-    yield "inbound", inbound(watched.id, watched.project, event.message.text, event.by)
-
-
-def _delta(event: e.PartDelta, watched: Watched) -> Iterator[tuple[str, Json]]:
-    return _fragments(event.part, event.text, watched)
-
-
-def _ended_part(event: e.PartEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
-    return _fragments(event.part, event.text, watched)
-
-
-def _correction(event: e.PartEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
+def _correction(event: e.PartEnded, watched: Watched) -> Told:
     """The first piece says how much of what was said last it takes the place of."""
     pieces = list(_fragments(event.part, event.text or " ", watched))
     for index, (name, data) in enumerate(pieces):
@@ -129,38 +122,31 @@ def _correction(event: e.PartEnded, watched: Watched) -> Iterator[tuple[str, Jso
         yield name, {**data, "replaces": event.replaces} if index == 0 else data
 
 
-def _fragments(part: str, text: str, watched: Watched) -> Iterator[tuple[str, Json]]:
+def _fragments(part: str, text: str, watched: Watched) -> Told:
     kind = watched.kinds.get(part, "text")
     if kind == "reasoning":
         return  # thinking aloud is not the answer; the other doors show it
-    more = {} if kind == "text" else {"kind": kind}
+    told = {"sessionId": watched.project, "model": watched.model, **({} if kind == "text" else {"kind": kind})}
     for start in range(0, len(text), FRAME_CHARS):
-        piece = text[start : start + FRAME_CHARS]
-        yield (
-            "fragment",
-            {"id": watched.id, "fragment": piece, "sessionId": watched.project, "model": watched.model, **more},
-        )
+        yield "fragment", {"id": watched.id, "fragment": text[start : start + FRAME_CHARS], **told}
 
 
-def _tool_started(event: e.ToolStarted, watched: Watched) -> Iterator[tuple[str, Json]]:
-    yield "action", _action(watched, event.tool, event.title)
+def _begun(event: e.TurnStarted, watched: Watched) -> tuple[str, Json]:
+    return "inbound", {"id": watched.id, "text": event.message.text, "source": event.by}
 
 
-def _tool_ready(event: e.ToolReady, watched: Watched) -> Iterator[tuple[str, Json]]:
+def _tool_started(event: e.ToolStarted, watched: Watched) -> tuple[str, Json]:
+    return "action", {"id": watched.id, "tool": event.tool, "summary": event.title}
+
+
+def _tool_ready(event: e.ToolReady, watched: Watched) -> tuple[str, Json]:
     tool = watched.tools.get(event.call, "tool")
-    yield "action", _action(watched, tool, event.title or tool)
+    return "action", {"id": watched.id, "tool": tool, "summary": event.title or tool}
 
 
-def _action(watched: Watched, tool: str, summary: str) -> Json:
-    return {"id": watched.id, "tool": tool, "summary": summary, "sessionId": watched.project}
-
-
-def _tool_ended(event: e.ToolEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
+def _tool_ended(event: e.ToolEnded, watched: Watched) -> tuple[str, Json]:
     tool = watched.tools.get(event.call, "tool")
-    yield (
-        "action",
-        {"id": watched.id, "tool": tool, "ok": event.ok, "detail": detail(event), "sessionId": watched.project},
-    )
+    return "action", {"id": watched.id, "tool": tool, "ok": event.ok, "detail": detail(event)}
 
 
 def detail(ended: e.ToolEnded | CallPart) -> str:
@@ -169,24 +155,10 @@ def detail(ended: e.ToolEnded | CallPart) -> str:
     return text if len(text) <= DETAIL_CHARS else text[: DETAIL_CHARS - 1] + "…"
 
 
-def _asked(event: e.ApprovalAsked, watched: Watched) -> Iterator[tuple[str, Json]]:
-    optional = {
-        "path": event.path,
-        "command": event.command,
-        "diff": event.diff,
-        "contentPreview": _preview(event.input),
-    }
-    yield (
-        "approvalRequest",
-        {
-            "approvalId": event.approval,
-            "id": watched.id,
-            "action": event.tool,
-            "title": event.title,
-            **{name: value for name, value in optional.items() if value is not None},
-            "sessionId": watched.project,
-        },
-    )
+def _asked(event: e.ApprovalAsked, watched: Watched) -> tuple[str, Json]:
+    told: Json = {"approvalId": event.approval, "id": watched.id, "action": event.tool, "title": event.title}
+    shown = {"path": event.path, "command": event.command, "diff": event.diff, "contentPreview": _preview(event.input)}
+    return "approvalRequest", told | {name: value for name, value in shown.items() if value is not None}
 
 
 def _preview(text: str) -> str | None:
@@ -197,64 +169,29 @@ def _preview(text: str) -> str | None:
     return content[:PREVIEW_CHARS] if isinstance(content, str) else None
 
 
-def _answered(event: e.ApprovalAnswered, watched: Watched) -> Iterator[tuple[str, Json]]:
-    yield (
-        "approvalDecision",
-        {
-            "approvalId": event.approval,
-            "id": watched.id,
-            "approved": event.allowed,
-            "by": event.by,
-            "sessionId": watched.project,
-        },
-    )
+def _answered(event: e.ApprovalAnswered, watched: Watched) -> tuple[str, Json]:
+    told = {"approvalId": event.approval, "id": watched.id, "approved": event.allowed, "by": event.by}
+    return "approvalDecision", told
 
 
-def _question(event: e.QuestionAsked, watched: Watched) -> Iterator[tuple[str, Json]]:
-    optional = {"fields": event.fields or None, "url": event.url}
-    yield (
-        "questionRequest",
-        {
-            "questionId": event.question,
-            "id": watched.id,
-            "text": event.text,
-            **{name: value for name, value in optional.items() if value is not None},
-            "sessionId": watched.project,
-        },
-    )
+def _question(event: e.QuestionAsked, watched: Watched) -> tuple[str, Json]:
+    more = {"fields": event.fields} if event.fields else {}
+    url = {"url": event.url} if event.url is not None else {}
+    return "questionRequest", {"questionId": event.question, "id": watched.id, "text": event.text, **more, **url}
 
 
-def _question_answered(event: e.QuestionAnswered, watched: Watched) -> Iterator[tuple[str, Json]]:
-    yield (
-        "questionAnswer",
-        {
-            "questionId": event.question,
-            "id": watched.id,
-            "response": event.response,
-            "by": event.by,
-            "sessionId": watched.project,
-        },
-    )
+def _question_answered(event: e.QuestionAnswered, watched: Watched) -> tuple[str, Json]:
+    told = {"questionId": event.question, "id": watched.id, "response": event.response, "by": event.by}
+    return "questionAnswer", told
 
 
-def _done(event: e.TurnEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
+def _done(event: e.TurnEnded, watched: Watched) -> tuple[str, Json]:
     error = {"error": event.error.message} if event.error is not None else {}
-    yield (
-        "done",
-        {
-            "id": watched.id,
-            "sessionId": watched.project,
-            "model": watched.model,
-            "outcome": event.outcome,
-            **error,
-        },
-    )
+    return "done", {"id": watched.id, "model": watched.model, "outcome": event.outcome, **error}
 
 
-_MAKERS: dict[type[e.Event], Callable[[Any, Watched], Iterator[tuple[str, Json]]]] = {
+_MAKERS: dict[type[e.Event], Callable[[Any, Watched], tuple[str, Json]]] = {
     e.TurnStarted: _begun,
-    e.PartDelta: _delta,
-    e.PartEnded: _ended_part,
     e.ToolStarted: _tool_started,
     e.ToolReady: _tool_ready,
     e.ToolEnded: _tool_ended,
