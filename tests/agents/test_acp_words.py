@@ -10,7 +10,8 @@ from portico.agents.acp.autonomy import asking, classify, kind_of
 from portico.agents.acp.choice import RESERVED, choices
 from portico.agents.acp.own_tools import OwnTools, input_of, tool_names
 from portico.agents.acp.program import PRESETS, Program
-from portico.agents.acp.prompt import Texts, blocks, text_of
+from portico.agents.acp.prompt import Texts, blocks
+from portico.agents.attachment import text_of
 from portico.events import Message
 from portico.host.autonomy import Autonomy
 from portico.workspace.files import Files

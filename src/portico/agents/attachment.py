@@ -1,4 +1,5 @@
 """What a person attached to a message, read for an agent's model: text as text, pictures as data, the rest by name.
+And the other way round: blocks of content that an agent or a server of tools gives, as text.
 
 The attack: a message names a file of the machine that the session has no business with, and its content goes to a
 model. So a file is read only inside the session's folders.
@@ -8,6 +9,7 @@ import base64
 import binascii
 import mimetypes
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 from msgspec import Struct
@@ -103,3 +105,21 @@ def _text(raw: bytes) -> str | None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= TEXT_BYTES else f"{text[:TEXT_BYTES]}\n[cut: it has {len(text)} characters]"
+
+
+def text_of(block: Any) -> str:
+    """A content block of ACP or MCP in words; empty for what is no block."""
+    if not isinstance(block, dict):
+        return ""
+    match block.get("type"):
+        case "text":
+            return str(block.get("text") or "")
+        case "resource_link":
+            return f"[{block.get('name') or 'link'}]({block.get('uri')})"
+        case "resource":
+            resource = block.get("resource")
+            resource = resource if isinstance(resource, dict) else {}
+            return str(resource.get("text") or f"({resource.get('uri') or 'resource'})")
+        case "image" | "audio" as kind:
+            return f"({kind}, {block.get('mimeType') or 'unknown type'})"
+    return ""

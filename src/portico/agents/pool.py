@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from portico.agents.loop.settings import SettingsFile
 from portico.host.agent import QUEUED, STARTED
+from portico.workspace import adoption
 
 MIB = 1024 * 1024
 LOOK_SECONDS = 5.0
@@ -158,15 +159,6 @@ def machine_memory() -> int:
 
 def memory_of(leaders: Iterable[int]) -> int:
     """Resident bytes of these processes with all of their sessions, where there is a /proc."""
-    wanted, pages = set(leaders), 0
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else []:
-        if not name.isdigit():
-            continue
-        try:
-            # After the name in brackets, which may contain anything: the session as the fourth, the pages as the 22nd.
-            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has just ended
-        if int(fields[3]) in wanted:
-            pages += int(fields[21])
+    wanted = set(leaders)
+    pages = sum(each.pages for each in adoption.processes().values() if each.session in wanted)
     return pages * os.sysconf("SC_PAGE_SIZE")

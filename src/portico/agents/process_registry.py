@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.home import write_private
+from portico.workspace import adoption
 from portico.workspace.child import MARK, end_all, started
 
 logger = logging.getLogger("portico.agents")
@@ -78,19 +79,10 @@ def _lives(entry: RegisteredProcess) -> bool:
 
 def family(entry: RegisteredProcess) -> list[int]:
     """The child itself and all that carry its mark."""
-    if not os.path.isdir("/proc/self"):
-        return []  # without /proc nobody can be recognised, and a wrong kill is worse than an orphan
-    mark = f"{MARK}={entry.mark}".encode()
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [pid for pid in pids if pid != os.getpid() and (_is(pid, entry) or _carries(pid, mark))]
+    living = {pid: each for pid, each in adoption.processes().items() if pid != os.getpid() and not each.dead}
+    itself = (entry.pid, entry.started)
+    return [pid for pid, each in living.items() if (pid, str(each.start)) == itself or _carries(pid, entry)]
 
 
-def _is(pid: int, entry: RegisteredProcess) -> bool:
-    return pid == entry.pid and bool(entry.started) and started(pid) == entry.started
-
-
-def _carries(pid: int, mark: bytes) -> bool:
-    try:
-        return mark in Path(f"/proc/{pid}/environ").read_bytes() and started(pid) is not None
-    except OSError:
-        return False  # it ended while we looked, or belongs to somebody else
+def _carries(pid: int, entry: RegisteredProcess) -> bool:
+    return adoption.carries(pid, MARK) == entry.mark

@@ -16,7 +16,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from portico.agents.pool import Pool, Tell
 from portico.agents.process_registry import ProcessRegistry
@@ -185,27 +185,30 @@ class Process:
         del self._stderr[:-LAST_WORDS]
 
 
-class Connected(Protocol):
+class Connected:
     """What a `connect` function returns: the shared way to talk to one process."""
 
-    running: int
+    running = 0
     """Turns at this moment."""
-    doomed: bool
+    doomed = False
     """No new turn begins here; it ends when the last one does."""
 
-    @property
-    def process(self) -> Process: ...
+    def __init__(self, process: Process) -> None:
+        self.process = process
 
     @property
     def resumes(self) -> bool:
         """Whether another process can take up its conversations."""
+        return True
 
     @property
     def usable(self) -> bool:
         """False when another process has to take its place, also if this one still lives."""
+        return not (self.doomed or self.process.gone.done())
 
     async def close(self) -> None:
         """Says goodbye. The process is ended afterwards."""
+        raise NotImplementedError
 
 
 C = TypeVar("C", bound=Connected)

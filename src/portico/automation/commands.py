@@ -18,16 +18,8 @@ FILE = "automations.toml"
 
 
 def install(automations: "Automations") -> None:
-    commands = AutomationCommands(automations)
-    handle = automations.host.commands.handle
-    handle(c.CreateAutomation, commands.create)
-    handle(c.EditAutomation, commands.edit)
-    handle(c.PauseAutomation, commands.pause)
-    handle(c.ResumeAutomation, commands.resume)
-    handle(c.RunAutomation, commands.run)
-    handle(c.CancelRun, commands.cancel)
-    handle(c.RotateSecret, commands.rotate)
-    handle(c.DeleteAutomation, commands.delete)
+    own, take = AutomationCommands(automations), automations.host.commands.take
+    take(own.create, own.edit, own.pause, own.resume, own.run, own.cancel, own.rotate, own.delete)
 
 
 class AutomationCommands:

@@ -26,9 +26,7 @@ class FolderChanges(Component):
         self.slots = asyncio.Semaphore(limits.CAPTURES)
         host.captures = self.captures_of
         host.worktrees = self
-        host.commands.handle(c.CommitChanges, self._commit)
-        host.commands.handle(c.DiscardChanges, self._discard)
-        host.commands.handle(c.RestoreChanges, self._restore)
+        host.commands.take(self._commit, self._discard, self._restore)
 
     async def _commit(self, command: c.CommitChanges, caller: c.Caller) -> c.Committed:
         session = await self._host.get(command.session)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Chats(Component):
     def __init__(self, host: "Host") -> None:
         self._host = host
-        host.commands.handle(c.MoveChat, self._move)
+        host.commands.take(self._move)
 
     async def _move(self, command: c.MoveChat, caller: c.Caller) -> Summary:
         host = self._host

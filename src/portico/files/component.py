@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 class WorkspaceFiles(Component):
     def __init__(self, host: "Host") -> None:
         self._host = host
-        host.commands.handle(c.WriteFile, self._write)
-        host.commands.handle(c.CopyFile, self._copy)
-        host.commands.handle(c.MoveFile, self._move)
-        host.commands.handle(c.DeleteFile, self._delete)
-        host.commands.handle(c.MakeFolder, self._make_folder)
+        host.commands.take(self._write, self._copy, self._move, self._delete, self._make_folder)
 
     def files(self, caller: c.Caller) -> Files:
         """Those of the workspaces and of the folders of sessions that the caller may drive, as they are now."""

@@ -93,6 +93,11 @@ class Dispatcher:
             raise TypeError(f"{kind.__name__} has a handler already.")
         self._handlers[kind] = handler
 
+    def take(self, *handlers: Handler) -> None:
+        """Each does the commands that its `command` is annotated with."""
+        for each in handlers:
+            self.handle(each.__annotations__["command"], each)
+
     def subject(self, about: c.About, find: Callable[[str], Any]) -> None:
         """How a thing that commands are about, or that answers show, is found by its id; it raises where none is."""
         self._subjects[about] = find

@@ -58,14 +58,7 @@ def install(jobs: "Jobs") -> None:
         await jobs.stop_task(command.task)
         return c.Done()
 
-    handle = jobs.host.commands.handle
-    handle(c.StartJob, start)
-    handle(c.StopJob, stop)
-    handle(c.ResumeJob, resume)
-    handle(c.RetryJob, retry)
-    handle(c.CallHook, hook)
-    handle(c.StartTask, start_task)
-    handle(c.StopTask, stop_task)
+    jobs.host.commands.take(start, stop, resume, retry, hook, start_task, stop_task)
 
 
 def _check_input(command: c.StartJob, entry: Entry) -> None:

@@ -367,14 +367,12 @@ class Jobs:
             id=self._new_task(),
             name=name,
             task=task,
+            entry=entry,
             model=model_id(entry, task.model) if task.model is not None else "",
-            driving_model=entry.models["driving"],
-            retries=entry.driving_session_retries,
             cwd=borrowed.state.cwd,
             input=input,
             by=by,
             owner=self.host.ownership.owner_of(borrowed),
-            models=entry.models,
         )
         run = TaskRun(self.host, plan, borrowed)
         await lend_tools(borrowed, by)

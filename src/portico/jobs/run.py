@@ -192,15 +192,14 @@ class JobRun:
     def _planned(
         self, path: str, name: str, task: Task, model: str, fallback: list[str], known: WorkAttempt | None
     ) -> TaskPlan:
-        entry, summary = self.state.entry, self.state.summary
+        summary = self.state.summary
         return TaskPlan(
             id=self._new_task(),
             name=name,
             task=task,
+            entry=self.state.entry,
             model=model,
             fallback=fallback,
-            driving_model=entry.models["driving"],
-            retries=entry.driving_session_retries,
             cwd=summary.cwd,
             input=self.state.input,
             by=f"job:{self._job}",
@@ -208,7 +207,6 @@ class JobRun:
             job=self._job,
             path=path,
             attempt=known.attempt + 1 if known is not None else 1,
-            models=entry.models,
             values=self.state.seen_from(path),
         )
 

@@ -17,7 +17,7 @@ from portico.jobs.entry import (
     DEFAULT_CRITERIA_RETRIES,
     Check,
     Criteria,
-    DrivingRetry,
+    Entry,
     FailureAction,
     ModelCheck,
     Output,
@@ -27,6 +27,7 @@ from portico.jobs.entry import (
 )
 from portico.jobs.judge_check import JudgeChecks
 from portico.jobs.load import CHECKS_FAILED
+from portico.jobs.models import model_id
 from portico.jobs.prompt import expand_prompt_dynamic
 from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.jobs.tools import Report
@@ -42,10 +43,9 @@ class TaskPlan(Struct, kw_only=True):
     id: str
     name: str
     task: Task
+    entry: Entry
     model: str
     """The task model's id; empty when a borrowing task names none."""
-    driving_model: str
-    retries: list[DrivingRetry]
     fallback: list[str] = []
     """Models that take over from the task's own, in order."""
     cwd: str
@@ -56,16 +56,18 @@ class TaskPlan(Struct, kw_only=True):
     job: str | None = None
     path: str = ""
     attempt: int = 1
-    models: dict[str, str] = {}
-    """The entry's models by category, for judges."""
     values: dict[str, str] = {}
     """What earlier works have left: outputs, answers, the item."""
+
+    @property
+    def driving_model(self) -> str:
+        return self.entry.models["driving"]
 
     def judges(self, check: ModelCheck) -> list[str]:
         """The ids of the judges' models. Without any, one that is not the worker's, where there is one."""
         if check.judges:
-            return [each.id or self.models[each.category or ""] for each in check.judges]
-        others = (model for model in (self.driving_model, *self.models.values()) if model != self.model)
+            return [model_id(self.entry, each) for each in check.judges]
+        others = (model for model in (self.driving_model, *self.entry.models.values()) if model != self.model)
         return [next(others, self.driving_model)]
 
 
@@ -92,19 +94,7 @@ class TaskRun:
         self._stopped = False
         self.ended = asyncio.Event()
         self.suspended = False
-        self._sessions_of_task = TaskSessions(
-            host,
-            plan.id,
-            plan.name,
-            mode_of(plan.task, borrowed is not None),
-            model=plan.model,
-            driving_model=plan.driving_model,
-            retries=plan.retries,
-            fallback=plan.fallback,
-            cwd=plan.cwd,
-            borrowed=borrowed,
-            owner=plan.owner,
-        )
+        self._sessions_of_task = TaskSessions(host, plan, mode_of(plan.task, borrowed is not None), borrowed)
 
     @property
     def borrowing(self) -> bool:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from itertools import cycle, islice
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +26,9 @@ from portico.jobs.choice import choose
 from portico.jobs.entry import DrivingRetry
 from portico.jobs.evidence import evidence, named
 from portico.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
+
+if TYPE_CHECKING:
+    from portico.jobs.task import TaskPlan
 
 Mode = Literal["borrowing", "single", "multi"]
 
@@ -69,30 +72,11 @@ class _Open(Struct):
 class TaskSessions:
     """Where a task's prompts are played. Every session that it opens is closed by it, with a word on how it went."""
 
-    def __init__(
-        self,
-        host: Host,
-        task: str,
-        title: str,
-        mode: Mode,
-        *,
-        model: str,
-        driving_model: str,
-        retries: list[DrivingRetry],
-        fallback: list[str],
-        cwd: str,
-        borrowed: Session | None = None,
-        owner: str = "",
-    ) -> None:
+    def __init__(self, host: Host, plan: "TaskPlan", mode: Mode, borrowed: Session | None = None) -> None:
         self._host = host
-        self._owner = owner
-        self._task = task
-        self._title = title
+        self._plan = plan
         self.mode = mode
-        self._line = [model, *fallback]
-        self._driving_model = driving_model
-        self._retries = retries
-        self._cwd = cwd
+        self._line = [plan.model, *plan.fallback]
         self._borrowed = borrowed
         self._current: _Open | None = None
         self._opened: list[Session] = []
@@ -119,10 +103,10 @@ class TaskSessions:
         """Driving work. In multi mode the caller ends its session with `judged`, before it records the decision."""
         if self._borrowed is not None:
             return await self._send(await self._lent(self._borrowed), prompt, availability)
-        first = self._driving_model
+        first = self._plan.driving_model
         if self.mode == "single":
             first = self._current.model if self._current is not None else self._line[0]
-        models = [first, *rounds(self._retries)]
+        models = [first, *rounds(self._plan.entry.driving_session_retries)]
         return await self._attempts(prompt, models, driving=self.mode == "multi", availability=availability)
 
     async def _attempts(
@@ -214,7 +198,7 @@ class TaskSessions:
 
     @property
     def _by(self) -> str:
-        return f"task:{self._task}"
+        return f"task:{self._plan.id}"
 
     async def judge(self, prompt: str, model: str) -> Report:
         """A judge's opinion, in a session of its own beside the current one."""
@@ -233,16 +217,16 @@ class TaskSessions:
         """Whether the task is good, with what a person needs to say so."""
         sessions = [self._borrowed] if self._borrowed is not None else self._opened
         changes = await self.changes() or {}
-        found = await evidence(sessions, self._cwd, changes, [each for each in checks if each.output])
+        found = await evidence(sessions, self._plan.cwd, changes, [each for each in checks if each.output])
         return Asking(named(question, changes), fields, None, people, found)
 
     async def ask_person(self, title: str, asking: Asking) -> Answer:
         """A question to a person, in a session of its own: every door shows it as it shows any other."""
-        agent, model = await choose(self._host, self._driving_model)
+        agent, model = await choose(self._host, self._plan.driving_model)
         session = await self._host.start(
-            by=self._by, agent=agent, model=model, cwd=self._cwd, title=title, owner=self._owner
+            by=self._by, agent=agent, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
         )
-        self.record(e.TaskSessionStarted(session=session.id, model=self._driving_model, driving=True))
+        self.record(e.TaskSessionStarted(session=session.id, model=self._plan.driving_model, driving=True))
         answered = False
         try:
             message, ident = Message(asking.text, origin="system"), session.new_id("t")
@@ -299,10 +283,10 @@ class TaskSessions:
             by=self._by,
             agent=agent,
             model=name,
-            cwd=self._cwd,
-            title=self._title,
+            cwd=self._plan.cwd,
+            title=self._plan.name,
             config={"approvals": "allow"},
-            owner=self._owner,
+            owner=self._plan.owner,
         )
         self._opened.append(session)
         info = await self._host.described(agent)
@@ -329,7 +313,7 @@ class TaskSessions:
         await self.end(False)
         session = self._borrowed
         if session is not None and session.loaded:
-            await withdraw(session, self._task)
+            await withdraw(session, self._plan.id)
             active = session.state.active
             if active is not None and active.by == self._by and session.running is not None:
                 await session.cancel(by=self._by, turn=active.id)
@@ -337,7 +321,7 @@ class TaskSessions:
     # -- the task's channel ------------------------------------------------------------------------------------
 
     def record(self, event: e.Event) -> None:
-        self._host.log.post(f"task/{self._task}", event)
+        self._host.log.post(f"task/{self._plan.id}", event)
 
     def decide(self, reason: str, passed: bool | None = None, exit_code: int | None = None, evidence: str = "") -> None:
         self.record(e.TaskDecided(reason=reason, passed=passed, exit_code=exit_code, evidence=evidence))

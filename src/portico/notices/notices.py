@@ -91,10 +91,7 @@ class Notices(Component):
         self._slots = (asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE_FAILING))
         self._programs = asyncio.Semaphore(PROGRAMS_AT_ONCE)
         host.log.on_commit(self._committed)
-        host.commands.handle(c.RedeliverNotice, self._redeliver)
-        host.commands.handle(c.TestNotice, self._test)
-        host.commands.handle(c.SubscribePush, self._subscribe)
-        host.commands.handle(c.UnsubscribePush, self._unsubscribe)
+        host.commands.take(self._redeliver, self._test, self._subscribe, self._unsubscribe)
 
     # -- start and stop ----------------------------------------------------------------------------------------
 

@@ -25,14 +25,8 @@ class PeopleCommands:
         self._host = host
         self._home = home
         self._settings = settings
-        handle = host.commands.handle
-        handle(c.AddPerson, self._add)
-        handle(c.RemovePerson, self._remove)
-        handle(c.ErasePerson, self._erase)
-        handle(c.AddToken, self._add_token)
-        handle(c.RevokeToken, self._revoke_token)
-        handle(c.AddOwnToken, self._add_own_token)
-        handle(c.RevokeOwnToken, self._revoke_own_token)
+        host.commands.take(self._add, self._remove, self._erase, self._add_token, self._revoke_token)
+        host.commands.take(self._add_own_token, self._revoke_own_token)
 
     async def _add(self, command: c.AddPerson, caller: Caller) -> c.PersonShown:
         settings = self._settings()

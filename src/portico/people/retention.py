@@ -66,7 +66,7 @@ class Retention(Component):
         self._host = host
         self.rules: Sequence[RetentionBounds] = ()
         self._looked = host.now()
-        host.commands.handle(c.ApplyRetention, self._apply)
+        host.commands.take(self._apply)
 
     async def _apply(self, command: c.ApplyRetention, caller: Caller) -> c.RetentionDone:
         return await self.answer(self.planned(), command.dry_run, caller)

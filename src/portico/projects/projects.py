@@ -77,10 +77,7 @@ class Projects(Component):
         host.watch(self._changed)
         if host.members.several:
             host.log.on_commit(self._hear)
-        host.commands.handle(c.AddProject, self._add)
-        host.commands.handle(c.ForgetProject, self._forget)
-        host.commands.handle(c.OpenProject, self._open)
-        host.commands.handle(c.ClearProject, self._clear)
+        host.commands.take(self._add, self._forget, self._open, self._clear)
 
     async def ready(self) -> "Projects":
         """What a host before this one knew. Sessions and projects are named beside their channels in the log."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Transcripts(Component):
     def __init__(self, host: "Host") -> None:
         self._host = host
-        host.commands.handle(c.ImportSession, self._import)
+        host.commands.take(self._import)
 
     async def _import(self, command: c.ImportSession, caller: c.Caller) -> Summary:
         try:

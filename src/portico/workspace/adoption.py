@@ -35,6 +35,8 @@ class ProcessStatus(NamedTuple):
     group: int
     session: int
     start: int
+    pages: int
+    """Of memory that is resident."""
 
     @property
     def dead(self) -> bool:
@@ -70,18 +72,30 @@ def forget(pid: int) -> None:
 
 
 def processes() -> dict[int, ProcessStatus]:
-    found = ((pid, status(pid)) for pid in map(int, filter(str.isdigit, os.listdir("/proc"))))
-    return {pid: each for pid, each in found if each is not None}
+    """Empty where there is no /proc: nobody can be recognised then, and a wrong kill is worse than an orphan."""
+    pids = map(int, filter(str.isdigit, os.listdir("/proc"))) if os.path.isdir("/proc/self") else ()
+    return {pid: each for pid in pids if (each := status(pid)) is not None}
 
 
 def status(pid: int) -> ProcessStatus | None:
     """None: it ended while we looked."""
     try:
-        # After the name in brackets, which may contain anything: state, parent, group, session; the start is the 20th.
+        # After the name in brackets, which may contain anything: state, parent, group, session; the start is the 20th,
+        # the pages are the 22nd.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return ProcessStatus(fields[0], int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+        return ProcessStatus(fields[0], *(int(fields[at]) for at in (1, 2, 3, 19, 21)))
     except (OSError, ValueError, IndexError):
         return None
+
+
+def carries(pid: int, variable: str) -> str | None:
+    """The value of a variable in the environment of a process; None where there is none, or it is not for us."""
+    try:
+        said = b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None  # it ended while we looked, or belongs to somebody else
+    _, found, rest = said.partition(f"\0{variable}=".encode())
+    return rest.partition(b"\0")[0].decode("ascii", "replace") if found else None
 
 
 def adopted(since: int) -> set[int]:

@@ -156,12 +156,7 @@ class Child:
     def _is_ours(self, pid: int, found: adoption.ProcessStatus) -> bool:
         if pid in (1, os.getpid()) or found.dead:
             return False
-        if self.pid in (found.group, found.session):
-            return True
-        try:
-            return f"{MARK}={self.mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            return False  # it ended while we looked, or belongs to somebody else
+        return self.pid in (found.group, found.session) or adoption.carries(pid, MARK) == self.mark
 
     def _group_only(self) -> list[int]:
         try:
@@ -194,12 +189,8 @@ def pid_namespace(pid: int | str = "self") -> str:
 
 def started(pid: int) -> str | None:
     """When the process began, in the kernel's ticks; None when there is none (or only its shell is left)."""
-    try:
-        # After the name in brackets, which may contain anything: the state first, the start as the 20th.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
+    found = adoption.status(pid)
+    return None if found is None or found.dead else str(found.start)
 
 
 @contextmanager

@@ -7,9 +7,8 @@ nothing out here, so what it started is left alone. Agents that hide their envir
 """
 
 import logging
-import os
-from pathlib import Path
 
+from portico.workspace import adoption
 from portico.workspace.child import MARK, end_all, pid_namespace, started
 
 logger = logging.getLogger("portico.workspace")
@@ -25,18 +24,11 @@ def end_orphans() -> list[int]:
 
 
 def orphans() -> list[int]:
-    if not os.path.isdir("/proc/self"):
-        return []  # without /proc nobody can be recognised, and a wrong kill is worse than an orphan
-    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_orphan(pid)]
+    return [pid for pid, each in adoption.processes().items() if not each.dead and _is_orphan(pid)]
 
 
 def _is_orphan(pid: int) -> bool:
-    mark = f"\0{MARK}=".encode()
-    try:
-        said = (b"\0" + Path(f"/proc/{pid}/environ").read_bytes()).partition(mark)[2]
-    except OSError:
-        return False  # it ended while we looked, or belongs to somebody else
-    host, began, _, namespace, *_ = [*said.partition(b"\0")[0].decode("ascii", "replace").split("."), "", "", "", ""]
+    host, began, _, namespace, *_ = [*(adoption.carries(pid, MARK) or "").split("."), "", "", "", ""]
     if (namespace or pid_namespace(pid)) != pid_namespace():  # marks of 0.1.0 do not name theirs
         return False
-    return host.isdigit() and began.isdigit() and started(int(host)) != began and started(pid) is not None
+    return host.isdigit() and began.isdigit() and started(int(host)) != began

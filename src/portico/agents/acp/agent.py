@@ -1,7 +1,6 @@
 """`acp:NAME`: a program that speaks the Agent Client Protocol, as an agent of the host."""
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -15,6 +14,7 @@ from portico.agents.acp.autonomy import classify
 from portico.agents.acp.choice import OptionChoice, choices
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Autonomy, Capabilities, Check, Model, Opening
+from portico.agents.facts import FactsFile
 from portico.agents.pool import Pool
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
@@ -22,14 +22,11 @@ from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
 from portico.errors import AgentUnavailable, SignInRequired
 from portico.events import Json
-from portico.home import write_private
 
 if TYPE_CHECKING:
     from portico.agents.acp.conversation import AcpConversation
     from portico.agents.acp.link import AgentLink
     from portico.agents.acp.servers import Servers
-
-logger = logging.getLogger("portico.agents.acp")
 
 
 class AgentFacts(Struct):
@@ -65,7 +62,8 @@ class AcpAgent:
         self._servers = servers
         self._home = home
         self._folder = folder(home, name)
-        self._facts = self._read_facts()
+        self._facts_file = FactsFile(self._folder, AgentFacts)
+        self._facts = self._facts_file.read()
         self._registry = ProcessRegistry(home)
         self._shared = self.supervise()
         self._uses: dict[Supervisor[AgentLink], int] = {}
@@ -251,17 +249,7 @@ class AcpAgent:
 
     def _keep_facts(self, facts: AgentFacts) -> None:
         self._facts = facts
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(self._folder / "facts.json", msgspec.json.encode(facts))
-
-    def _read_facts(self) -> AgentFacts:
-        try:
-            return msgspec.json.decode((self._folder / "facts.json").read_bytes(), type=AgentFacts)
-        except FileNotFoundError:
-            return AgentFacts()
-        except (OSError, msgspec.DecodeError) as error:
-            logger.warning("what was known about %s is not readable: %s", self.id, error)
-            return AgentFacts()
+        self._facts_file.write(facts)
 
 
 def _models(choice: OptionChoice) -> list[Model]:

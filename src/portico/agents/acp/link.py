@@ -15,7 +15,7 @@ from acp.exceptions import RequestError
 
 from portico import __version__
 from portico.agents.acp.frames import Frames
-from portico.agents.supervisor import Process
+from portico.agents.supervisor import Connected, Process
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError, SignInRequired
 from portico.events import Json
 
@@ -46,15 +46,13 @@ class UpdateListener(Protocol):
         """Whether the agent has announced this call of a session tool here."""
 
 
-class AgentLink:
+class AgentLink(Connected):
     def __init__(self, process: Process, *, files: bool = True, terminals: bool = True) -> None:
-        self.process = process
+        super().__init__(process)
         self.about: Json = {}
         """What the agent said in `initialize`."""
         self.says_signed_out = False
         """Of itself (`_auth/status_update`). It need not know of every way to sign in."""
-        self.running = 0
-        self.doomed = False
         self._files = files
         self._terminals = terminals
         self._sessions: dict[str, UpdateListener] = {}
@@ -63,7 +61,7 @@ class AgentLink:
 
     @property
     def usable(self) -> bool:
-        return not (self.doomed or self._frames.ended or self.process.gone.done())
+        return super().usable and not self._frames.ended
 
     @property
     def resumes(self) -> bool:

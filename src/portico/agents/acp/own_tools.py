@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from portico.agents.acp.prompt import text_of
 from portico.agents.agent import Call, Json
+from portico.agents.attachment import text_of
 from portico.agents.servers import SESSION_SERVER
 
 

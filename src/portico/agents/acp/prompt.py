@@ -1,6 +1,6 @@
-"""What a person says, as ACP content blocks; and an agent's blocks, as text."""
+"""What a person says, as ACP content blocks."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from portico.agents.attachment import Attached, read
 from portico.events import Json, Message
@@ -41,21 +41,3 @@ async def _block(attachment: Json, files: Files, images: bool, audio: bool, text
 
 def _is_folder(found: Attached) -> bool:
     return found.media == "inode/directory"
-
-
-def text_of(block: Any) -> str:
-    """A content block from the agent, in words."""
-    if not isinstance(block, dict):
-        return ""
-    match block.get("type"):
-        case "text":
-            return str(block.get("text") or "")
-        case "resource_link":
-            return f"[{block.get('name') or 'link'}]({block.get('uri')})"
-        case "resource":
-            resource = block.get("resource")
-            resource = resource if isinstance(resource, dict) else {}
-            return str(resource.get("text") or f"({resource.get('uri') or 'resource'})")
-        case "image" | "audio" as kind:
-            return f"({kind}, {block.get('mimeType') or 'unknown type'})"
-    return ""

@@ -12,8 +12,8 @@ import msgspec
 from portico.agents.acp.command import TerminalCommands
 from portico.agents.acp.error_text import CHARS
 from portico.agents.acp.own_tools import OwnTools, tool_names
-from portico.agents.acp.prompt import text_of
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
+from portico.agents.attachment import text_of
 from portico.terminals.command_turn import CommandOutput
 
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"})

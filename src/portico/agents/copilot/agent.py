@@ -14,12 +14,12 @@ from msgspec import Struct
 
 from portico.agents.agent import AgentContext, AgentInfo, Autonomy, Capabilities, Check, Model, Opening, Resource
 from portico.agents.copilot.option import EFFORT, EFFORTS, CopilotOptions, thinking
+from portico.agents.facts import FactsFile
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.errors import AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import Json
-from portico.home import write_private
 from portico.host.agent import SignInState
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class CopilotAgent:
         self._settings = context.settings
         self._folder = context.home / "agents" / "copilot"
         self._token = secrets.token_urlsafe(32)
-        self._facts = self._read_facts()
+        self._facts_file = FactsFile(self._folder, RuntimeFacts)
+        self._facts = self._facts_file.read()
         self._checked = -CHECK_SECONDS
         self._registry = ProcessRegistry(context.home)
         self._supervisor = self._supervise()
@@ -197,7 +198,7 @@ class CopilotAgent:
             self._past.add(self._lent.pop(lender))
             return SignInRequired(f"Copilot: {reason}")
         self._facts = RuntimeFacts(self._facts.models, False, reason)
-        self._keep_facts()
+        self._facts_file.write(self._facts)
         return SignInRequired(f"Copilot: {reason} Run: copilot login")
 
     def _missing(self) -> str | None:
@@ -248,20 +249,7 @@ class CopilotAgent:
         if status.isAuthenticated:
             models = await _models(runtime)
         self._facts = RuntimeFacts(models, status.isAuthenticated, status.statusMessage or "")
-        self._keep_facts()
-
-    def _keep_facts(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(self._folder / "facts.json", msgspec.json.encode(self._facts))
-
-    def _read_facts(self) -> RuntimeFacts:
-        try:
-            return msgspec.json.decode((self._folder / "facts.json").read_bytes(), type=RuntimeFacts)
-        except FileNotFoundError:
-            return RuntimeFacts()
-        except (OSError, msgspec.DecodeError) as error:
-            logger.warning("what was known about Copilot is not readable: %s", error)
-            return RuntimeFacts()
+        self._facts_file.write(self._facts)
 
     def mcp_servers(self, off: frozenset[str] = frozenset()) -> dict[str, Json]:
         """The servers of the settings, in the SDK's words."""

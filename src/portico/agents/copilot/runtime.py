@@ -17,7 +17,7 @@ from copilot import CopilotClient, RuntimeConnection
 from copilot._jsonrpc import JsonRpcError, ProcessExitedError
 
 from portico.agents.copilot.speed import drop_unheard, read_times_fast
-from portico.agents.supervisor import Process
+from portico.agents.supervisor import Connected, Process
 from portico.errors import AgentDied, AgentError
 
 FAULTS = (JsonRpcError, ProcessExitedError, RuntimeError, ValueError, OSError)
@@ -28,12 +28,10 @@ T = TypeVar("T")
 logger = logging.getLogger("portico.agents.copilot")
 
 
-class Runtime:
+class Runtime(Connected):
     def __init__(self, process: Process, client: CopilotClient) -> None:
-        self.process = process
+        super().__init__(process)
         self.client = client
-        self.running = 0
-        self.doomed = False
 
     @classmethod
     async def connect(cls, process: Process, token: str) -> "Runtime":
@@ -45,14 +43,6 @@ class Runtime:
         drop_unheard(client)
         _hurry(client)
         return runtime
-
-    @property
-    def resumes(self) -> bool:
-        return True
-
-    @property
-    def usable(self) -> bool:
-        return not (self.doomed or self.process.gone.done())
 
     async def ask(self, work: Awaitable[T]) -> T:
         """The result; AgentDied at once when the process dies, AgentError when the runtime says no."""

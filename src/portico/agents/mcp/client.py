@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from portico import __version__
+from portico.agents.attachment import text_of
 from portico.errors import AgentError, NotFound, PorticoError
 from portico.events import ErrorInfo, Json
 from portico.host.tool import ToolResult
@@ -244,14 +245,5 @@ def result_of(result: Json) -> ToolResult:
 
 
 def _words(block: Json) -> str:
-    match block.get("type"):
-        case "text":
-            return str(block.get("text") or "")
-        case "resource":
-            resource = block.get("resource")
-            resource = resource if isinstance(resource, dict) else {}
-            return str(resource.get("text") or f"({resource.get('uri') or 'a resource'})")
-        case "resource_link":
-            return f"[{block.get('name') or 'link'}]({block.get('uri')})"
-        case kind:
-            return f"({kind}, {block.get('mimeType') or 'unknown type'})"
+    kind = block.get("type")
+    return text_of(block) or ("" if kind == "text" else f"({kind}, {block.get('mimeType') or 'unknown type'})")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from portico.agents.mcp.client import Listener, McpClient, ServerError
-from portico.agents.supervisor import LINE_BYTES, Process
+from portico.agents.supervisor import LINE_BYTES, Connected, Process
 from portico.errors import AgentDied
 from portico.events import Json
 
@@ -89,22 +89,13 @@ class StdioWire:
             logger.debug("%s is gone before its answer: %s", self._process.name, error.message)
 
 
-class StdioConnection:
-    """What the supervisor of a server's process hands out."""
+class StdioConnection(Connected):
+    """What the supervisor of a server's process hands out. What the server knew is gone with it, as with every agent
+    that starts its servers itself."""
 
     def __init__(self, process: Process, client: McpClient) -> None:
-        self.process = process
+        super().__init__(process)
         self.client = client
-        self.running = 0
-        self.doomed = False
-
-    @property
-    def resumes(self) -> bool:
-        return True  # what it knew is gone with it, as with every agent that starts its servers itself
-
-    @property
-    def usable(self) -> bool:
-        return not (self.doomed or self.process.gone.done())
 
     async def close(self) -> None:
         await self.client.wire.close()
