@@ -39,7 +39,7 @@ test("with the keyboard alone: start, approve, review, comment, send, be interru
   await keyboard.press("c");
   await focused("#first");
   await keyboard.type("Please round the totals");
-  for (let tab = 0; tab < 12 && !(await page.evaluate(() => document.activeElement?.id === "folder")); tab++) await keyboard.press("Tab");
+  for (let tab = 0; tab < 12 && !(await page.evaluate(() => document.activeElement?.id === "folder")); tab++) await keyboard.press("Shift+Tab");
   await keyboard.press("Control+A");
   await keyboard.type(folder);
   await keyboard.press("Enter");

@@ -5,7 +5,7 @@ import { make, makeButton } from "../page";
 import { call, v1, type Agent } from "../v1";
 import { frame, headOf, keepSecret } from "./automationFrame";
 import { type Automation, dueWords, fieldFor, MISSED, OVERLAP, type Plan, planOf, type Values, valuesOf } from "./automationModel";
-import { MODES } from "./composer";
+import { MODES } from "./messageBox";
 import type { Shell, View } from "./shell";
 
 type Options = [value: string, text: string][];

@@ -1,48 +1,26 @@
 /** Where people write: text, files and pictures, model and mode; the draft is kept on the host. */
 
 import { explain } from "../api";
-import { attachmentView } from "../conversation/rows";
 import { dangers } from "../conversation/danger";
-import { base64 } from "../conversation/pieces";
 import { active, type Approval, type CallPart, offeredDraft, type SessionState, statusOf, waitingApproval } from "../conversation/state";
-import { price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
-import { type Agent, call, v1 } from "../v1";
+import { call, v1 } from "../v1";
 import { icon } from "../icons";
-import { prefer, preferences, remember, remembered } from "./preferences";
-import type { Item, Suggestions } from "./suggestions";
-import { lineOf, wordAt } from "./word";
+import { MessageBox, post } from "./messageBox";
+import { preferences, remember, remembered } from "./preferences";
+import { lineOf } from "./word";
 
-/** A file, or another session: what was said there is fetched when the message is sent. */
-export type Attachment = { type: "resource"; label: string; contentType: string; data: string } | { type: "chat"; label: string; resource: string };
 type Attempt = (work: () => Promise<unknown>) => Promise<boolean>;
 
 const DRAFT_MS = 800;
-/** One message holds 8 MiB; base64 takes a third more. */
-const ATTACHED_MAX = 4 * 1024 * 1024;
 
-export const MODES: [value: string, name: string][] = [
-  ["ask", "Asks before changes"],
-  ["allow", "Allows by itself"],
-  ["deny", "Reads only"],
-];
-
-export class Composer {
-  readonly element = make("form");
-  readonly area = make("textarea");
-  private readonly button = make("button", "send primary");
+export class Composer extends MessageBox {
   private readonly steer = makeButton("", "Tell it now", () => void this.send("steer"));
   /** What is written while a card is open is an answer to it. */
   private readonly denying = makeButton("btn small", "Deny and say this", () => void this.answer(false));
   private readonly allowing = makeButton("btn small", "Allow and add this", () => void this.answer(true));
-  private readonly files = make("div", "attached");
-  private readonly model = make("select", "pick");
-  private readonly mode = make("select", "pick");
   private readonly copy = make("span", "own-copy");
   private readonly runs = make("p", "runs");
-  /** Loaded with the first sign. */
-  private suggestions: Suggestions | undefined;
-  private attached: Attachment[] = [];
   /** A turn runs. */
   private busy = false;
   private saving: ReturnType<typeof setTimeout> | undefined;
@@ -57,59 +35,38 @@ export class Composer {
   constructor(
     private readonly id: string,
     private readonly attempt: Attempt,
-    private readonly say: (text: string) => void,
+    say: (text: string) => void,
   ) {
+    super(say);
     this.element.id = "composer";
     this.area.id = "message";
-    this.area.rows = 1;
-    this.area.dir = "auto";
     this.area.setAttribute("aria-label", "Message");
     this.button.id = "send";
-    this.button.append(icon("send"));
     this.button.setAttribute("aria-label", "Send");
     this.steer.id = "steer";
     this.steer.title = "Ctrl+Enter";
-    this.files.hidden = true;
     this.runs.id = "runs";
     this.runs.setAttribute("role", "status");
+    this.tools.before(this.runs);
+    this.addTools();
+    this.area.addEventListener("input", () => this.typed());
     // Written while the host was out of reach, or just before a reload.
     const left = remembered(this.draftKey) ?? "";
     this.put(left);
     this.restored = left !== "";
-    const box = make("div", "composer-box");
-    box.append(this.files, this.area, this.runs, this.tools());
-    this.element.append(box);
-    this.listen(box);
   }
 
   private get draftKey(): string {
     return `draft.${this.id}`;
   }
 
-  private tools(): HTMLElement {
-    const row = make("div", "tools");
-    const input = make("input");
-    input.type = "file";
-    input.multiple = true;
-    input.hidden = true;
-    input.addEventListener("change", () => {
-      void this.attach([...(input.files ?? [])]);
-      input.value = "";
-    });
-    const add = makeButton("icon", "", () => input.click());
-    add.append(icon("plus"));
-    add.setAttribute("aria-label", "Add files or pictures");
-    this.model.setAttribute("aria-label", "Model");
+  private addTools(): void {
     this.model.addEventListener("change", () => void this.attempt(() => v1.change(this.id, { model: this.model.value })));
-    this.mode.setAttribute("aria-label", "What the agent may do");
-    this.mode.append(...MODES.map(([value, name]) => new Option(name, value)));
     this.mode.addEventListener("change", () => void this.attempt(() => call("PATCH", `/sessions/${encodeURIComponent(this.id)}`, { config: { approvals: this.mode.value } })));
     this.denying.id = "deny-and-say";
     this.allowing.id = "allow-and-add";
     this.copy.append(icon("branch"), make("span", "", "own copy"));
-    row.append(add, input, this.model, this.mode, this.copy, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
-    this.showAnswers();
-    return row;
+    this.tools.append(this.copy, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
   }
 
   private get waiting(): Approval | undefined {
@@ -119,7 +76,7 @@ export class Composer {
   }
 
   /** What can be done with words, once there are some. */
-  private showAnswers(): void {
+  protected changed(): void {
     const [approval, written, line] = [this.waiting, this.area.value.trim() !== "", this.line];
     this.showSend(line !== "");
     this.steer.hidden = !this.busy || line !== "" || !(written || this.attached.length > 0);
@@ -153,55 +110,19 @@ export class Composer {
     await this.save();
   }
 
-  private listen(box: HTMLElement): void {
-    this.area.addEventListener("input", () => {
-      if (!this.suggestions && wordAt(this.area.value, this.area.selectionStart)) void this.openSuggestions();
-      this.taken = "";
-      remember(this.draftKey, this.area.value);
-      this.showAnswers();
-      this.grow();
-      this.saveLater();
-    });
-    this.area.addEventListener("keydown", (event) => this.key(event));
-    this.area.addEventListener("paste", (event) => {
-      const files = [...(event.clipboardData?.files ?? [])];
-      if (files.length === 0) return;
-      event.preventDefault();
-      void this.attach(files);
-    });
-    box.addEventListener("dragover", (event) => {
-      event.preventDefault();
-      box.classList.add("dropping");
-    });
-    box.addEventListener("dragleave", () => box.classList.remove("dropping"));
-    box.addEventListener("drop", (event) => {
-      event.preventDefault();
-      box.classList.remove("dropping");
-      void this.attach([...(event.dataTransfer?.files ?? [])]);
-    });
-    this.element.addEventListener("submit", (event) => {
-      event.preventDefault();
-      void this.send("queue");
-    });
+  private typed(): void {
+    this.taken = "";
+    remember(this.draftKey, this.area.value);
+    this.changed();
+    this.saveLater();
   }
 
-  private async openSuggestions(): Promise<void> {
-    const { Suggestions: View } = await import("./suggestions");
-    if (this.suggestions) return;
-    this.suggestions = new View(this.area, this.id, (item) => this.refer(item), () => this.showAnswers());
-    this.element.prepend(this.suggestions.element);
-    this.suggestions.look();
+  protected suggestedBy(): string {
+    return this.id;
   }
 
-  private key(event: KeyboardEvent): void {
-    if (event.isComposing || this.suggestions?.key(event)) return;
-    if (event.key !== "Enter") return;
-    const command = event.ctrlKey || event.metaKey;
-    // On a phone there is a button; Enter is a line there.
-    const sends = command || (hasKeys() && !event.shiftKey && prefer("enterSends"));
-    if (!sends) return;
-    event.preventDefault();
-    void this.send(command && this.busy ? "steer" : "queue");
+  protected submit(busy: "queue" | "steer"): void {
+    void this.send(this.busy ? busy : "queue");
   }
 
   show(state: SessionState): void {
@@ -214,7 +135,7 @@ export class Composer {
     if (document.activeElement !== this.mode) this.mode.value = chosen;
     this.copy.hidden = !state.worktree;
     this.copy.title = state.worktree?.branch ? `It works in its own copy of the folder, on the branch ${state.worktree.branch}` : "";
-    this.showAnswers();
+    this.changed();
     if (this.restored) this.saveLater();
     this.restored = false;
     this.takeDraft(String(state.kept?.["draft"]?.["text"] ?? ""), offeredDraft(state) !== "");
@@ -245,21 +166,11 @@ export class Composer {
     if (this.loadedFor === `${state.agent}/${state.model}`) return;
     this.loadedFor = `${state.agent}/${state.model}`;
     try {
-      const agent = (await v1.agents()).find(({ id }) => id === state.agent);
-      this.fillModels(agent, state.model);
+      this.fillModels((await v1.agents()).find(({ id }) => id === state.agent), state.model);
     } catch (error) {
       this.loadedFor = "";
       this.say(explain(error));
     }
-  }
-
-  private fillModels(agent: Agent | undefined, model: string): void {
-    const models = agent?.models ?? [];
-    const all = models.some(({ id }) => id === model) || !model ? models : [{ id: model, name: model }, ...models];
-    this.model.replaceChildren(...all.map((each) => new Option([agent?.name, each.name].filter(Boolean).join(" · ") + (price(each.multiplier) ? ` (${price(each.multiplier)})` : ""), each.id)));
-    this.model.value = model;
-    this.model.disabled = all.length < 2;
-    this.model.hidden = all.length === 0;
   }
 
   focus(): void {
@@ -273,41 +184,6 @@ export class Composer {
     this.focus();
   }
 
-  private async attach(files: File[]): Promise<void> {
-    for (const file of files) {
-      if (file.size > ATTACHED_MAX) {
-        this.say(`${file.name} has ${Math.round(file.size / 1024 / 1024)} MB; a message takes 4 MB. Put it into the folder and name it with @.`);
-        continue;
-      }
-      const data = await base64(file);
-      this.attached.push({ type: "resource", label: file.name || "picture", contentType: file.type || "application/octet-stream", data });
-    }
-    this.showAttached();
-  }
-
-  private refer({ session = "", text }: Item): void {
-    if (!this.attached.some((each) => each.type === "chat" && each.resource === session)) this.attached.push({ type: "chat", resource: session, label: `Session: ${text.slice(1)}` });
-    this.showAttached();
-  }
-
-  private showAttached(): void {
-    this.showAnswers();
-    this.files.hidden = this.attached.length === 0;
-    this.files.replaceChildren(
-      ...this.attached.map((each, index) => {
-        const item = make("span", "attached-item");
-        const remove = makeButton("icon", "", () => {
-          this.attached.splice(index, 1);
-          this.showAttached();
-        });
-        remove.append(icon("close"));
-        remove.setAttribute("aria-label", `Remove ${each.label}`);
-        item.append(attachmentView(each), remove);
-        return item;
-      }),
-    );
-  }
-
   private async send(busy: "queue" | "steer"): Promise<void> {
     if (this.line) return this.run(this.line);
     const [text, attached] = [this.area.value, this.attached];
@@ -316,11 +192,7 @@ export class Composer {
     this.put("");
     this.attached = [];
     this.showAttached();
-    const post = async () => {
-      const attachments = await Promise.all(attached.map((each) => (each.type === "chat" ? call("GET", `/sessions/${encodeURIComponent(each.resource)}/reference`) : each)));
-      await call("POST", `/sessions/${encodeURIComponent(this.id)}/messages`, { text, busy, ...(attachments.length ? { attachments } : {}) });
-    };
-    if (await this.attempt(post)) return void this.save();
+    if (await this.attempt(() => post(this.id, text, busy, attached))) return void this.save();
     this.put(text + this.area.value);
     this.attached = [...attached, ...this.attached];
     this.showAttached();
@@ -332,12 +204,6 @@ export class Composer {
     this.put("");
     if (await this.attempt(() => call("POST", "/commands", { command: "command.run", arguments: { session: this.id, line } }))) return void this.save();
     this.put(text + this.area.value);
-  }
-
-  private put(text: string): void {
-    this.area.value = text;
-    this.showAnswers();
-    this.grow();
   }
 
   private saveLater(): void {
@@ -358,11 +224,6 @@ export class Composer {
       if (error instanceof TypeError) return void (this.saved = "\0");
     }
     if (this.area.value === text) remember(this.draftKey, undefined);
-  }
-
-  private grow(): void {
-    this.area.style.height = "auto";
-    this.area.style.height = `${this.area.scrollHeight + 2}px`;
   }
 }
 

@@ -1,38 +1,27 @@
-/** A new session: the agent and its models in its own order with prices, the folder, an own copy or not, and what to do. */
+/** A new session: the box to write in, with the folder and the agents above it, and what the chosen agent lacks. */
 
 import { root } from "../root";
 import { explain } from "../api";
 import { commandsOf, commandView } from "../commands";
-import { folder, price } from "../conversation/words";
-import { hasKeys, make, makeButton } from "../page";
-import { type Agent, call, type Start, v1 } from "../v1";
-import { MODES } from "./composer";
+import { folder } from "../conversation/words";
+import { make, makeButton } from "../page";
+import { type Agent, type AgentModel, call, type Start, v1 } from "../v1";
 import { icon } from "../icons";
-import { prefer, remember, remembered } from "./preferences";
+import { MessageBox, post } from "./messageBox";
+import { remember, remembered } from "./preferences";
 import type { Shell, View } from "./shell";
 
 /** Folders that were worked in lately. */
 const FOLDERS = 8;
 /** Of those, so many stand below the field. */
 const RECENT = 6;
+const DRAFT = "draft.new";
 
 export class NewSession implements View {
   readonly element = make("section", "place");
   readonly title = "New session";
-  private readonly form = make("form", "start wide");
-  private readonly agents = make("div", "agents-choice");
-  private readonly model = make("select");
-  private readonly folder = make("input");
-  private readonly copy = make("input");
-  private readonly mode = make("select");
-  private readonly first = make("textarea");
-  private readonly button = make("button", "primary", "Start");
-  private readonly trouble = make("p", "trouble");
-  private readonly missing = make("div", "missing");
-  private known: Agent[] = [];
-  private chosen = "";
 
-  constructor(private readonly shell: Shell) {
+  constructor(shell: Shell) {
     const head = make("header", "head");
     const back = makeButton("icon back", "", () => shell.go({ at: "home" }));
     back.append(icon("back"));
@@ -42,62 +31,89 @@ export class NewSession implements View {
     const job = make("a", "button", "Start a job");
     job.href = `${root}/app/new/job`;
     head.append(back, text, job);
-    const scroll = make("div", "scroll");
-    scroll.append(this.form);
+    const scroll = make("div", "scroll new-session");
+    scroll.append(new StartBox(shell).element);
     this.element.append(head, scroll);
-    this.build();
-    void this.load();
   }
+}
 
-  private build(): void {
-    this.agents.id = "agents";
-    this.agents.setAttribute("role", "radiogroup");
-    this.agents.setAttribute("aria-label", "Agent");
+class StartBox extends MessageBox {
+  private readonly agents = make("div", "agents-choice");
+  private readonly folder = make("input");
+  private readonly recent = make("div", "chips recent");
+  private readonly copy = make("input");
+  private readonly missing = make("div", "missing");
+  private readonly trouble = make("p", "trouble");
+  private known: Agent[] = [];
+  private chosen = "";
+  private begun: { key: string; id: string } | undefined;
+
+  constructor(private readonly shell: Shell) {
+    super((text) => this.tell(text));
+    this.element.className = "start-box";
+    this.area.id = "first";
+    this.area.setAttribute("aria-label", "What should be done?");
+    this.area.placeholder = "Find out why the login test is flaky, and fix it";
+    this.area.addEventListener("input", () => remember(DRAFT, this.area.value || undefined));
     this.model.id = "model";
+    this.mode.id = "mode";
+    this.button.id = "start";
+    this.button.setAttribute("aria-label", "Start");
+    this.button.title = "Start";
+    this.button.disabled = true;
     this.folder.id = "folder";
     this.folder.setAttribute("list", "folders");
     this.folder.spellcheck = false;
     this.folder.autocomplete = "off";
     this.folder.placeholder = "An absolute path";
-    this.copy.type = "checkbox";
-    this.copy.id = "own-copy";
-    this.mode.id = "mode";
-    this.mode.append(...MODES.map(([value, name]) => new Option(name, value)));
-    this.first.id = "first";
-    this.first.rows = 4;
-    this.first.dir = "auto";
-    this.first.placeholder = "Find out why the login test is flaky, and fix it";
-    this.button.id = "start";
+    this.folder.addEventListener("input", () => this.markRecent());
+    this.recent.setAttribute("role", "group");
+    this.recent.setAttribute("aria-label", "Folders used last");
+    this.agents.id = "agents";
+    this.agents.setAttribute("role", "radiogroup");
+    this.agents.setAttribute("aria-label", "Agent");
     this.trouble.hidden = true;
     this.trouble.setAttribute("role", "alert");
-    const own = make("label", "check");
-    own.append(this.copy, "Work in its own copy (a git worktree beside the folder, on its own branch)");
-    this.form.append(labelled("What should be done?", this.first), make("h2", "", "Agent"), this.agents, this.missing, labelled("Model", this.model), labelled("Folder", this.folder), own, labelled("What it may do", this.mode), this.trouble, this.button);
-    this.first.addEventListener("keydown", (event) => {
-      const sends = event.ctrlKey || event.metaKey || (hasKeys() && !event.shiftKey && prefer("enterSends"));
-      if (event.key !== "Enter" || event.isComposing || !sends) return;
-      event.preventDefault();
-      this.form.requestSubmit();
-    });
-    this.form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      void this.begin();
-    });
+    this.tools.append(this.ownCopy(), make("span", "spring"), this.button);
+    const where = make("label", "start-folder", "Folder");
+    where.append(this.folder);
+    this.box.before(make("h2", "", "What should be done?"), where, this.recent, this.agents, this.missing);
+    this.box.after(this.trouble);
+    this.put(remembered(DRAFT) ?? "");
+    void this.load();
+  }
+
+  private ownCopy(): HTMLElement {
+    this.copy.type = "checkbox";
+    this.copy.id = "own-copy";
+    const label = make("label", "own-copy");
+    label.title = "The agent works in its own copy of the folder: a git worktree beside it, on its own branch";
+    label.append(this.copy, make("span", "", "own copy"));
+    return label;
+  }
+
+  protected changed(): void {}
+
+  /** A session of the same folder knows its files; one of the same agent its commands. No line is run before there is a session. */
+  protected suggestedBy(sign: string): string {
+    const cwd = this.folder.value.trim();
+    const knows = [...this.shell.feed.rows.values()].find(({ session }) => session.cwd === cwd && (sign === "@" || (sign === "/" && session.agent === this.chosen)));
+    return knows?.session.id ?? "";
   }
 
   private async load(): Promise<void> {
     try {
-      const [agents, about] = await Promise.all([v1.agents(), v1.about()]);
+      const [{ agents, default: usual }, about] = await Promise.all([v1.offers(), v1.about()]);
       // Those that work come first; among themselves they stay in the host's order.
       this.known = [...agents].sort((one, other) => Number(Boolean(one.missing)) - Number(Boolean(other.missing)));
-      const wanted = new URLSearchParams(window.location.search).get("agent") ?? this.chosen ?? remembered("agent");
-      this.chosen = this.known.some(({ id }) => id === wanted) ? (wanted as string) : (this.known.find(({ id, missing }) => id === remembered("agent") && !missing) ?? this.known[0])?.id ?? "";
+      const wanted = new URLSearchParams(window.location.search).get("agent") ?? (this.chosen || remembered("agent"));
+      const found = this.known.find(({ id }) => id === wanted) ?? this.known.find(({ id, missing }) => id === usual && !missing) ?? this.known[0];
       this.fillFolders(about.workspaces);
-      this.showAgents();
-      this.choose(this.chosen);
-      if (document.activeElement === document.body) this.first.focus();
+      this.showAgents(found?.id ?? "");
+      this.choose(found?.id ?? "");
+      if (document.activeElement === document.body) this.area.focus();
     } catch (error) {
-      this.say(explain(error));
+      this.tell(explain(error));
     }
   }
 
@@ -107,44 +123,40 @@ export class NewSession implements View {
     const list = make("datalist");
     list.id = "folders";
     list.append(...all.map((path) => new Option(path, path)));
-    this.form.querySelector("datalist")?.remove();
-    this.form.append(list);
+    this.element.querySelector("datalist")?.remove();
+    this.element.append(list);
     if (!this.folder.value) this.folder.value = new URLSearchParams(window.location.search).get("folder") ?? all[0] ?? "";
     this.showRecent(all.slice(0, RECENT));
   }
 
   /** A field that is filled in suggests nothing, so the folders used last stand below it. */
   private showRecent(paths: string[]): void {
-    const row = make("div", "chips recent");
-    row.setAttribute("role", "group");
-    row.setAttribute("aria-label", "Folders used last");
-    const mark = () => {
-      for (const chip of row.querySelectorAll<HTMLElement>("button")) chip.setAttribute("aria-pressed", String(chip.title === this.folder.value.trim()));
-    };
-    row.append(
+    this.recent.hidden = paths.length < 2;
+    this.recent.replaceChildren(
       ...paths.map((path) => {
         const chip = makeButton("chip", folder(path), () => {
           this.folder.value = path;
-          mark();
+          this.markRecent();
         });
         chip.title = path;
         return chip;
       }),
     );
-    this.folder.oninput = mark;
-    mark();
-    this.form.querySelector(".recent")?.remove();
-    if (paths.length > 1) this.folder.closest("label")?.after(row);
+    this.markRecent();
   }
 
-  private showAgents(): void {
+  private markRecent(): void {
+    for (const chip of this.recent.querySelectorAll<HTMLElement>("button")) chip.setAttribute("aria-pressed", String(chip.title === this.folder.value.trim()));
+  }
+
+  private showAgents(chosen: string): void {
     this.agents.replaceChildren(
       ...this.known.map((agent) => {
         const input = make("input");
         input.type = "radio";
         input.name = "agent";
         input.value = agent.id;
-        input.checked = agent.id === this.chosen;
+        input.checked = agent.id === chosen;
         input.addEventListener("change", () => this.choose(agent.id));
         const label = make("label", `agent-choice ${agent.missing ? "lacking" : ""}`);
         const tag = agent.label && agent.label.toLowerCase() !== agent.name.toLowerCase() ? ` (${agent.label})` : "";
@@ -158,10 +170,7 @@ export class NewSession implements View {
   private choose(id: string): void {
     this.chosen = id;
     const agent = this.known.find((each) => each.id === id);
-    const models = agent?.models ?? [];
-    this.model.replaceChildren(...models.map((model) => new Option(price(model.multiplier) ? `${model.name} (${price(model.multiplier)})` : model.name, model.id)));
-    const label = this.model.closest("label");
-    if (label) label.hidden = models.length === 0;
+    this.fillModels(agent, firstModel(agent?.models ?? [], remembered(`model.${id}`)));
     const hint = agent?.missing ?? "";
     this.missing.hidden = !hint;
     this.missing.replaceChildren(...(hint ? [make("p", "", hint), ...commandsOf(hint).map(commandView), this.checkAgain(id)] : []));
@@ -175,7 +184,7 @@ export class NewSession implements View {
       button.textContent = "Checking…";
       try {
         const { status, detail } = await call<{ status: string; detail?: string }>("POST", `/agents/${encodeURIComponent(id)}/check`);
-        if (status !== "ready" && detail) this.say(detail);
+        if (status !== "ready" && detail) this.tell(detail);
       } catch {
         // A host that cannot check still knows what is missing.
       }
@@ -184,32 +193,42 @@ export class NewSession implements View {
     return button;
   }
 
-  private say(text: string): void {
+  private tell(text: string): void {
     this.trouble.textContent = text;
     this.trouble.hidden = false;
+  }
+
+  protected submit(): void {
+    if (!this.button.disabled) void this.begin();
   }
 
   private async begin(): Promise<void> {
     this.button.disabled = true;
     this.trouble.hidden = true;
     try {
-      const cwd = this.folder.value.trim();
-      const body: Start & { worktree?: boolean; config?: object } = { agent: this.chosen, ...(this.model.value ? { model: this.model.value } : {}), ...(cwd ? { cwd } : {}) };
+      const [cwd, model] = [this.folder.value.trim(), this.model.value];
+      const body: Start & { worktree?: boolean; config?: object } = { agent: this.chosen, ...(model ? { model } : {}), ...(cwd ? { cwd } : {}) };
       if (this.copy.checked) body.worktree = true;
       if (this.mode.value !== "ask") body.config = { approvals: this.mode.value };
-      const session = await v1.start(body);
+      // One that began and whose message was not taken is used again, and not begun twice.
+      const key = JSON.stringify(body);
+      if (this.begun?.key !== key) this.begun = { key, id: (await v1.start(body)).id };
+      const { id } = this.begun;
       remember("agent", this.chosen);
-      if (this.first.value.trim()) await v1.send(session.id, this.first.value, "queue");
-      this.shell.go({ at: "session", id: session.id });
+      remember(`model.${this.chosen}`, model || undefined);
+      if (this.area.value.trim() || this.attached.length > 0) await post(id, this.area.value, "queue", this.attached);
+      remember(DRAFT, undefined);
+      this.shell.go({ at: "session", id });
     } catch (error) {
       this.button.disabled = false;
-      this.say(explain(error));
+      this.tell(explain(error));
     }
   }
 }
 
-function labelled(text: string, field: HTMLElement): HTMLElement {
-  const label = make("label", "", text);
-  label.append(field);
-  return label;
+/** The one used last, else the agent's own first; nobody pays the highest price because it stood on top. */
+export function firstModel(models: AgentModel[], last: string | undefined): string {
+  if (last !== undefined && models.some(({ id }) => id === last)) return last;
+  const dearest = Math.max(...models.map(({ multiplier = 1 }) => multiplier));
+  return (models.find(({ multiplier = 1 }) => multiplier < dearest) ?? models[0])?.id ?? "";
 }

@@ -28,7 +28,7 @@ export class Suggestions {
 
   constructor(
     private readonly area: HTMLTextAreaElement,
-    private readonly session: string,
+    private readonly by: (sign: Sign) => string,
     private readonly chosenSession: (item: Item) => void = () => undefined,
     private readonly learned: () => void = () => undefined,
   ) {
@@ -45,12 +45,13 @@ export class Suggestions {
   look(): void {
     const found = wordAt(this.area.value, this.area.selectionStart);
     const mine = ++this.asked;
-    if (!found) return this.hide();
+    const by = found && this.by(found.sign);
+    if (!found || !by) return this.hide();
     setTimeout(async () => {
       if (mine !== this.asked) return;
       const query = new URLSearchParams({ q: found.sign + found.word });
       try {
-        const { items } = await call<{ items: Item[] }>("GET", `/sessions/${encodeURIComponent(this.session)}/suggestions?${query}`);
+        const { items } = await call<{ items: Item[] }>("GET", `/sessions/${encodeURIComponent(by)}/suggestions?${query}`);
         if (found.sign === "!") this.learn(true);
         if (mine !== this.asked) return;
         this.from = found.from;
