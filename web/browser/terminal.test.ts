@@ -163,6 +163,7 @@ test("a terminal stands on the page of a session, in its folder", async () => {
   await shows(host.folder);
   await page.reload();
   await shows(host.folder); // the address says that the terminal is open
+  expect(await page.evaluate(() => document.activeElement?.closest(".xterm") ?? null)).toBeNull(); // nobody asked for it here: letters are no commands
   expect(await person.barriers()).toEqual([]);
   await page.goto(`${host.url}/terminal.html`);
 });

@@ -169,6 +169,9 @@ describe("jobs", () => {
     await page.waitForSelector('.head .pill:text-is("Succeeded")');
     await page.waitForSelector('.step-checks li:has-text("Now.")');
     expect(await page.locator(".step-head option").count()).toBeGreaterThan(1);
+    const order = () => page.$$eval(".job :is(.strip, .job-decisions, .job-steps, .job-step)", (all) => all.filter((each) => each.checkVisibility()).map((each) => [each.className.split(" ").at(-1), each.getBoundingClientRect()] as const).map(([name, { left, top }]) => [name, left > 600 ? "right" : "left", top > 52]));
+    await page.setViewportSize({ width: 1024, height: 900 }); // what came of it and what was decided first, then the steps, and beside them what the agent says
+    expect(await order()).toEqual([["ok", "left", true], ["jcard", "left", true], ["job-steps", "left", true], ["job-step", "right", true]]);
     for (const width of [360, 768, 1024, 1440, 2560]) {
       await page.setViewportSize({ width, height: 900 });
       await page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth);
@@ -183,10 +186,10 @@ describe("jobs", () => {
     const job = await host.startJob("endless");
     await page.goto(`${host.url}/app/j/${job}`);
     await page.waitForSelector('.tn[aria-current]:has-text("endless")');
-    await page.tap("text=Stop…");
+    await page.getByRole("button", { name: "Stop…" }).tap();
     await page.tap('dialog[open] button:has-text("Close")');
     expect(await host.ask(`/v1/jobs/${job}`)).toMatchObject({ status: "running" });
-    await page.tap("text=Stop…");
+    await page.getByRole("button", { name: "Stop…" }).tap();
     await page.tap("text=Stop the job");
     await page.waitForSelector('.strip:has-text("Stopped.")');
     await page.tap(".strip >> text=Run again");

@@ -56,6 +56,11 @@ test("with the keyboard alone: start, approve, review, comment, send, be interru
   await focused(".pbody");
   await keyboard.press("n");
   await focused(".line-number");
+  await keyboard.press("u"); // the same change, drawn anew: the focus stays with it
+  await focused(".pbody");
+  await keyboard.press("u");
+  await keyboard.press("n");
+  await focused(".line-number");
   await keyboard.press("m");
   await focused("form.note textarea");
   await keyboard.type("Name the 2");

@@ -12,6 +12,7 @@ import { make, makeButton } from "../page";
 import { call } from "../v1";
 import { lastName } from "./entries";
 import { type Icon, icon } from "../icons";
+import { pathOf } from "./router";
 import type { Shell, View } from "./shell";
 import { clock, span } from "./time";
 
@@ -139,9 +140,18 @@ export class Inbox implements View {
     if (focused || document.activeElement === document.body) this.list.querySelector<HTMLElement>(".card h2")?.focus({ preventScroll: true });
   }
 
+  /** Who asks: a step of a job, or a session. */
+  private asker({ session, title }: Asked): { name: string; path: string } {
+    const by = this.shell.feed.rows.get(session)?.session.by;
+    const job = [...this.shell.feed.jobs.values()].find(({ works }) => works?.some(({ task }) => by === `task:${task}`));
+    if (job) return { name: `${job.name}, step “${title}”`, path: pathOf({ at: "job", id: job.id }) };
+    return { name: title || "New session", path: pathOf({ at: "session", id: session }) };
+  }
+
   private about(asked: Asked): HTMLElement {
-    const link = make("a", "", asked.title || "New session");
-    link.href = `${root}/app/s/${encodeURIComponent(asked.session)}`;
+    const { name, path } = this.asker(asked);
+    const link = make("a", "", name);
+    link.href = path;
     const line = make("p", "asked-where");
     const waits = span(Date.now() - asked.since);
     line.append(link, ` · ${lastName(asked.cwd)} · ${this.shell.feed.agentName(asked.agent)}${waits ? ` · waiting ${waits}` : ""}`);
@@ -217,7 +227,7 @@ export class Inbox implements View {
     const waits = span(Date.now() - asked.since);
     const title = make("span", "asked-title");
     title.append(...titleOf(asked));
-    text.append(title, make("small", "", `${asked.title || "New session"} · ${lastName(asked.cwd)} · ${this.shell.feed.agentName(asked.agent)}${waits ? ` · waiting ${waits}` : ""}`));
+    text.append(title, make("small", "", `${this.asker(asked).name} · ${lastName(asked.cwd)} · ${this.shell.feed.agentName(asked.agent)}${waits ? ` · waiting ${waits}` : ""}`));
     const sign = make("span", "mark need");
     sign.append(icon(asked.question ? "ask" : "need"));
     row.append(sign, text, icon("down"));

@@ -20,7 +20,7 @@ import type { Shell, View } from "./shell";
 import { StepView } from "./stepView";
 import { clock, cost, elapsed, span, tokens } from "./time";
 
-type Whole = JobRow & { entry: { jobs: Record<string, EntryJob> }; chart: ChartGraph; origin?: string };
+type Whole = JobRow & { entry: { jobs: Record<string, EntryJob>; models?: Record<string, string>; tasks?: Record<string, { model?: { category?: string; id?: string } }> }; chart: ChartGraph; origin?: string };
 
 const MARKS: Record<StepState, [Icon, string, string]> = {
   todo: ["todo", "", "to come"],
@@ -46,25 +46,27 @@ export class JobView implements View {
   private readonly heading = make("h1", "", "…");
   private readonly facts = make("p");
   private readonly status = make("span", "pill");
-  private readonly stop = makeButton("btn", "Stop…", () => askStop(this.id, (work) => this.attempt(work)));
+  private readonly stop = makeButton("btn", "", () => askStop(this.id, (work) => this.attempt(work)));
   private readonly strip = make("div", "strip");
   private readonly tree = make("div", "tree");
   private readonly time = make("div", "gantt");
   private readonly chartBox = make("div", "chart-box");
   private readonly decisions = make("ol", "decisions");
+  private readonly decided = make("section", "job-decisions");
   private readonly side = make("div", "jcard job-step");
   private readonly trouble = make("p", "trouble");
   private readonly follow = makeButton("chip", "Follow the running step", () => this.choose(undefined));
   private readonly history = new JobHistory();
   private readonly unwatch: () => void;
   private readonly ticking: ReturnType<typeof setInterval>;
+  private steps: HTMLElement | undefined;
   private whole: Whole | undefined;
   private chart: FlowChart | undefined;
   private source: EventSource | undefined;
   private step: StepView | undefined;
   private chosen: number | undefined;
   private told = false;
-  private decided: Decision[] = [];
+  private ofTasks: Decision[] = [];
   private left = false;
 
   constructor(
@@ -99,7 +101,7 @@ export class JobView implements View {
     const text = make("div", "head-text");
     text.append(this.heading, this.facts);
     this.status.setAttribute("role", "status");
-    this.stop.prepend(icon("stop"));
+    this.stop.append(icon("stop"), make("span", "", "Stop…"));
     this.stop.hidden = true;
     head.append(back, text, this.status, this.stop, this.more());
     this.strip.hidden = true;
@@ -109,7 +111,11 @@ export class JobView implements View {
     const left = make("div", "jcard job-steps");
     const stepsHead = make("div", "jcard-head");
     stepsHead.append(make("h2", "", "Steps"), this.follow);
-    left.append(stepsHead, this.tree, make("h2", "", "Time"), this.time, make("h2", "", "Decisions, in order"), this.decisions);
+    left.append(stepsHead, this.tree, make("h2", "", "Time"), this.time);
+    this.steps = left;
+    this.decided.tabIndex = 0; // it scrolls where many were made
+    this.decided.setAttribute("aria-label", "Decisions");
+    this.decided.append(make("h2", "", "Decisions, in order"), this.decisions);
     this.chartBox.tabIndex = 0;
     this.chartBox.setAttribute("role", "region");
     this.chartBox.setAttribute("aria-label", "Flow chart");
@@ -238,7 +244,7 @@ export class JobView implements View {
 
   /** Of the job and of all its steps, in the order in which they were made. */
   private showDecisions(): void {
-    const all = [...this.history.decisions, ...this.decided].sort((one, other) => one.time - other.time);
+    const all = [...this.history.decisions, ...this.ofTasks].sort((one, other) => one.time - other.time);
     this.decisions.replaceChildren(
       ...all.map(({ time, text, task, ok, evidence: why }) => {
         const item = make("li");
@@ -251,7 +257,12 @@ export class JobView implements View {
         return item;
       }),
     );
-    (this.decisions.previousElementSibling as HTMLElement).hidden = this.decisions.hidden = all.length === 0;
+    this.decided.hidden = all.length === 0;
+    // What was decided is part of what came of it; while it works, the steps come first.
+    const over = this.history.ended !== undefined;
+    this.decided.classList.toggle("jcard", over);
+    if (over) this.strip.after(this.decided);
+    else this.steps?.append(this.decided);
   }
 
   /** The records of the tasks; a job that runs asks again with every event of its own. */
@@ -261,7 +272,7 @@ export class JobView implements View {
     try {
       const query = new URLSearchParams([...tasks.map((task) => ["channel", `task/${task}`]), ["channel", `job/${this.id}`], ["limit", "1000"]]);
       const { events } = await call<{ events: (JobRecord & { channel: string })[] }>("GET", `/events?${query}`);
-      this.decided = taskDecisions(events.filter(({ channel }) => channel.startsWith("task/")));
+      this.ofTasks = taskDecisions(events.filter(({ channel }) => channel.startsWith("task/")));
     } catch {
       // Out of reach: the next event asks again.
     }
@@ -288,7 +299,7 @@ export class JobView implements View {
       this.strip.replaceChildren(icon("need"), make("span", "strip-text", whole.reason || "This job waits for your word."), make("span", "spring"), makeButton("primary", "Resume", () => void this.attempt(() => v1.resumeJob(this.id))));
     } else if (whole && (whole.status === "failed" || whole.status === "canceled")) {
       this.strip.replaceChildren(
-        make("span", "strip-text", whole.status === "failed" ? this.failure(whole) : "Stopped."),
+        this.summary(whole),
         make("span", "spring"),
         makeButton("", "Resume", () => void this.attempt(async () => this.shell.go({ at: "job", id: (await v1.resumeJob(this.id)).job }))),
         makeButton("", "Run again", () => void this.attempt(async () => this.shell.go({ at: "job", id: (await v1.retryJob(this.id)).job }))),
@@ -304,8 +315,8 @@ export class JobView implements View {
     if (whole.error || whole.reason) return `Failed: ${plain(said(whole.error || whole.reason || ""))}`;
     const run = this.history.runs.findLast(({ outcome }) => outcome === "failed" || outcome === "crashed");
     if (!run) return "Failed.";
-    const check = this.decided.findLast(({ task, ok }) => task === run.task && ok === false);
-    const why = this.decided.findLast(({ task, evidence }) => task === run.task && evidence)?.evidence ?? (check ? said(check.text) : "");
+    const check = this.ofTasks.findLast(({ task, ok }) => task === run.task && ok === false);
+    const why = this.ofTasks.findLast(({ task, evidence }) => task === run.task && evidence)?.evidence ?? (check ? said(check.text) : "");
     return plain(`Failed at ${this.nameOf(run.work)}${why ? `: ${why}` : "."}`);
   }
 
@@ -317,8 +328,9 @@ export class JobView implements View {
     const ran = new Set(this.history.runs.map(({ work }) => work)).size;
     const text = make("span", "strip-text");
     const files = sum("files");
-    const facts = [took ? `in ${took}` : "", `${ran} ${ran === 1 ? "step" : "steps"} ran`, files ? `${files} ${files === 1 ? "file" : "files"} changed` : "no files changed", this.usage()];
-    text.append(make("b", "", "Succeeded"), ` ${facts.filter(Boolean).join(" · ")}`);
+    const won = whole.status === "succeeded";
+    const facts = [took ? `${won ? "in" : "After"} ${took}` : "", `${ran} ${ran === 1 ? "step" : "steps"} ran`, files ? `${files} ${files === 1 ? "file" : "files"} changed` : "no files changed", this.usage()];
+    text.append(make("b", "", won ? "Succeeded" : whole.status === "failed" ? this.failure(whole) : "Stopped."), ` ${facts.filter(Boolean).join(" · ")}`);
     if (files) text.append(" ", counted(sum("additions"), sum("deletions")));
     return text;
   }
@@ -344,6 +356,13 @@ export class JobView implements View {
     return list;
   }
 
+  /** The model that the stored entry gives it. */
+  private modelOf({ name, model }: StepNode): string {
+    const { tasks, models } = this.whole?.entry ?? {};
+    const wanted = model || (tasks?.[name]?.model?.category ?? tasks?.[name]?.model?.id ?? "");
+    return models?.[wanted] ?? wanted;
+  }
+
   private stepButton(node: StepNode, waiting: string | undefined): HTMLElement {
     const run = lastRun(this.history.runs, node.work);
     const state = stateOf(run, run?.task === waiting);
@@ -355,7 +374,7 @@ export class JobView implements View {
     sign.append(icon(name, state === "work" ? "spin" : ""), make("span", "vh", word));
     const took = run ? (run.ended ? span(run.ended - run.started) : state === "need" ? "needs you" : elapsed(Date.now() - run.started)) : "";
     const rounds = this.history.runs.filter(({ work }) => work === node.work).length;
-    const about = [node.condition ? "decides" : "", node.model, rounds > 1 ? `${rounds} times` : ""].filter(Boolean).join(" · ");
+    const about = [node.condition ? "decides" : "", this.modelOf(node), rounds > 1 ? `${rounds} times` : ""].filter(Boolean).join(" · ");
     row.append(sign, make("span", "tn-name", node.name), make("em", "", about), make("span", "tn-time", took));
     return row;
   }
@@ -434,7 +453,7 @@ export class JobView implements View {
     if (this.step?.run === run) return;
     this.step?.leave();
     const rounds = this.history.runs.filter(({ work }) => work === step.work).length;
-    this.step = new StepView(step, run, rounds > 1 ? `round ${rounds}` : "", (agent) => this.shell.feed.agentName(agent));
+    this.step = new StepView({ ...step, model: this.modelOf(step) }, run, rounds > 1 ? `round ${rounds}` : "", (agent) => this.shell.feed.agentName(agent));
     this.side.replaceChildren(this.step.element);
   }
 

@@ -146,7 +146,7 @@ export function keys(shell: Shell): void {
     if (/^[1-9]$/.test(event.key) && shell.chooseAnswer(event.key)) return event.preventDefault();
     const [pressed, sequence] = [event.key.length === 1 ? event.key.toLowerCase() : event.key, `${before} ${event.key.toLowerCase()}`];
     before = pressed === "g" ? "g" : "";
-    const list = target instanceof Element && target.closest(".list") && (pressed === "ArrowDown" || pressed === "ArrowUp");
+    const list = target instanceof Element && target.closest(".list, .inbox") && (pressed === "ArrowDown" || pressed === "ArrowUp");
     const wanted = list ? (pressed === "ArrowDown" ? "j" : "k") : pressed;
     // Two keys in a row mean one thing, whatever the second does alone.
     const found = KEYS.find(({ run, keys: each }) => run && each === sequence) ?? KEYS.find(({ run, keys: each }) => run && each === wanted);

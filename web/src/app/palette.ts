@@ -27,7 +27,7 @@ export function openPalette(shell: Shell, text = ""): void {
   box.setAttribute("aria-label", "Search or do");
   const input = make("input");
   input.value = text;
-  input.placeholder = "Search sessions, files and commands";
+  input.placeholder = "Search, or > commands, @ files, # what was said";
   input.setAttribute("aria-label", "Search or do");
   input.setAttribute("role", "combobox");
   input.setAttribute("aria-expanded", "true");

@@ -95,20 +95,21 @@ export class Panel {
   }
 
   /** Somebody wants it: it is remembered for this kind of screen, and the address says so. */
-  open(tab: Tab, aim: Aim = {}): void {
+  open(tab: Tab, aim: Aim = {}, focus = true): void {
     if (!this.view) return;
     remember(this.key("tab"), tab);
     remember(this.key("panel"), "open");
-    this.show(tab, aim);
+    this.show(tab, aim, focus);
     this.shell.noteTab(tab, aim.file, aim.line);
   }
 
-  private show(tab: Tab, { turn, file, line }: Aim = {}): void {
+  /** Only who asks for a terminal types into it: one that comes with a session takes no keys. */
+  private show(tab: Tab, { turn, file, line }: Aim = {}, focus = false): void {
     this.tab = tab;
     document.body.dataset["panel"] = "open";
     if (this.shell.phone) document.body.dataset["at"] = "panel";
     this.shell.landmarks();
-    this.filled = this.fill();
+    this.filled = this.fill(focus);
     void this.filled.then(() => {
       if (tab === "changes" && (turn !== undefined || file !== undefined)) this.review?.aim(turn, file, line);
     });
@@ -160,7 +161,7 @@ export class Panel {
   }
 
   /** The code of a tab is loaded when somebody opens it. */
-  private async fill(): Promise<void> {
+  private async fill(focus: boolean): Promise<void> {
     const { view, tab } = this;
     if (!view) return;
     await style("app-places");
@@ -188,7 +189,7 @@ export class Panel {
       this.body.replaceChildren(this.details.element);
       this.details.show();
     } else if (!this.terminal) {
-      this.terminal = new module.TerminalTab(view);
+      this.terminal = new module.TerminalTab(view, focus);
       this.body.replaceChildren(this.terminal.element);
     }
   }

@@ -3,6 +3,8 @@
 import { explain } from "../api";
 import { make, makeButton } from "../page";
 import { call } from "../v1";
+import { confirm } from "./confirm";
+import { ownerOf, type Row } from "./entries";
 import { row, tableOf, wrap } from "./table";
 
 interface Quota {
@@ -42,10 +44,17 @@ export async function showPeople(body: HTMLElement): Promise<void> {
   body.replaceChildren(...(me.person ? own(me, again) : []), ...(me.admin ? everybody(people, again) : []));
 }
 
+export const JOBS = "jobs";
+
+/** Whose a session is; those of jobs' steps are no people. */
+export function whose(session: Row["session"]): string {
+  return session.owner || !session.by?.startsWith("task:") ? ownerOf(session) : JOBS;
+}
+
 function own(me: Me, again: () => void): HTMLElement[] {
   const table = tableOf(["Token", "May", "Until", "Last used", ""]);
   for (const token of me.tokens) {
-    const end = makeButton("danger", "Revoke", () => void call("DELETE", `/people/me/tokens/${encodeURIComponent(token.name)}`).then(again));
+    const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void call("DELETE", `/people/me/tokens/${encodeURIComponent(token.name)}`).then(again)));
     end.setAttribute("aria-label", `Revoke ${token.name}`);
     row(table, token.login ? "a browser" : token.name, token.scopes.join(", "), day(token.expires), day(token.used), end);
   }
@@ -74,7 +83,7 @@ function newToken(me: Me): HTMLElement {
 function everybody(people: Person[], again: () => void): HTMLElement[] {
   const table = tableOf(["Person", "May", "Logs in at", "Uses", ""]);
   for (const person of people) {
-    const end = makeButton("danger", "Remove", () => void call("DELETE", `/people/${encodeURIComponent(person.name)}`).then(again));
+    const end = makeButton("danger", "Remove…", () => confirm(`Remove ${person.name}?`, "Their tokens and logins end, their sessions stay.", "Remove", () => void call("DELETE", `/people/${encodeURIComponent(person.name)}`).then(again)));
     end.setAttribute("aria-label", `Remove ${person.name}: their tokens and logins end, their sessions stay`);
     row(table, person.name, person.scopes.join(", "), person.login || "–", inWords(person.quotas), end);
   }
@@ -107,5 +116,5 @@ function inWords(quotas: Quota[]): string {
 }
 
 function day(milliseconds?: number): string {
-  return milliseconds ? new Date(milliseconds).toLocaleDateString() : "–";
+  return milliseconds ? new Date(milliseconds).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" }) : "–";
 }

@@ -171,7 +171,10 @@ export class Review {
     this.names.replaceChildren(...(many ? fileTree(this.files, (file) => this.name(file)) : this.files.map((file) => this.name(file))));
     this.names.hidden = this.files.length === 0;
     const [top, beside] = [this.body.scrollTop, this.sideBySide];
+    const focused = this.element.contains(document.activeElement);
     this.body.replaceChildren(...this.files.map((file) => this.file(file, beside)));
+    // Whoever goes by keys goes on: the line with the focus is another one now.
+    if (focused && !this.element.contains(document.activeElement)) this.body.focus({ preventScroll: true });
     this.body.scrollTop = top;
     this.showFoot();
     this.goWhereWanted();

@@ -9,13 +9,15 @@ import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { call, v1 } from "../v1";
 import { icon, type Icon } from "../icons";
-import { showPeople } from "./people";
+import { confirm } from "./confirm";
+import { JOBS, showPeople, whose } from "./people";
 import { preferences, type Preferences, setPreference } from "./preferences";
 import { pushRow } from "./push";
 import { pathOf, type Place } from "./router";
-import { ownerOf, type Row } from "./entries";
+import type { Row } from "./entries";
 import type { Shell, View } from "./shell";
 import { row, tableOf, wrap } from "./table";
+import { when } from "./time";
 
 const SECTIONS: [id: string, name: string][] = [
   ["look", "This device"],
@@ -173,7 +175,7 @@ export class SettingsView implements View {
     const { tokens } = await call<{ tokens: { name: string; scopes: string[]; created: number; expires?: number }[] }>("GET", "/tokens");
     const table = tableOf(["Name", "May", "Made", "Ends", ""]);
     for (const token of tokens) {
-      const end = makeButton("danger", "Revoke…", () => this.confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => call("DELETE", `/tokens/${encodeURIComponent(token.name)}`)));
+      const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void this.revoke(token.name)));
       end.setAttribute("aria-label", `Revoke ${token.name}`);
       row(table, token.name, token.scopes.join(", "), date(token.created), endOf(token.expires), end);
     }
@@ -226,23 +228,13 @@ export class SettingsView implements View {
     return form;
   }
 
-  private confirm(title: string, text: string, action: string, work: () => Promise<unknown>): void {
-    const box = dialog(title);
-    box.addEventListener("close", () => box.remove());
-    const foot = make("div", "answers");
-    foot.append(
-      makeButton("danger", action, async () => {
-        box.close();
-        try {
-          await work();
-          await this.tokens();
-        } catch (error) {
-          this.body.prepend(make("p", "trouble", explain(error)));
-        }
-      }),
-    );
-    box.append(make("p", "", text), foot);
-    box.showModal();
+  private async revoke(name: string): Promise<void> {
+    try {
+      await call("DELETE", `/tokens/${encodeURIComponent(name)}`);
+      await this.tokens();
+    } catch (error) {
+      this.body.prepend(make("p", "trouble", explain(error)));
+    }
   }
 
   // -- people -------------------------------------------------------------------------------------------------------
@@ -252,16 +244,16 @@ export class SettingsView implements View {
     const { sessions } = await call<{ sessions: Row["session"][] }>("GET", "/sessions");
     const all = new Map<string, Row["session"][]>();
     for (const session of sessions) {
-      const name = ownerOf(session);
+      const name = whose(session);
       all.set(name, [...(all.get(name) ?? []), session]);
     }
     const table = tableOf(["Who", "Sessions", "Working", "Needs somebody", "Last active"]);
     for (const [name, own] of [...all].sort(([one], [other]) => one.localeCompare(other))) {
       const link = make("a", "", name);
-      link.href = `${root}/app?filter=${encodeURIComponent(`by:${name}`)}`;
+      link.href = name === JOBS ? pathOf({ at: "jobs" }) : `${root}/app?filter=${encodeURIComponent(`by:${name}`)}`;
       const count = (status: string) => String(own.filter((each) => each.status === status).length || "");
       const last = Math.max(0, ...own.map(({ modified }) => modified));
-      row(table, link, String(own.length), count("running"), count("waiting"), last ? new Date(last).toLocaleString() : "");
+      row(table, link, String(own.length), count("running"), count("waiting"), last ? when(last, Date.now()) : "");
     }
     const people = make("div");
     await showPeople(people);
@@ -292,7 +284,7 @@ export class SettingsView implements View {
       after = page.next;
     }
     const table = tableOf(["When", "What", "Who", "About"]);
-    for (const { time, action, by, detail } of all.reverse().slice(0, 500)) row(table, new Date(time).toLocaleString(), action, who(by), inWords(detail ?? {}));
+    for (const { time, action, by, detail } of all.reverse().slice(0, 500)) row(table, moment(time), action, who(by), inWords(detail ?? {}));
     this.body.replaceChildren(make("h2", "", "Audit record"), make("p", "soft", all.length > 500 ? `The newest 500 of ${all.length}.` : `${all.length} records, newest first.`), wrap(table));
   }
 
@@ -356,7 +348,9 @@ async function has(path: string): Promise<boolean> {
   return response.ok && path in ((await response.json()) as { paths: object }).paths;
 }
 
-const date = (time: number) => new Date(time).toLocaleDateString();
+const date = (time: number) => new Date(time).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
+/** To the second: what an audit is read for. */
+const moment = (time: number) => new Date(time).toLocaleString([], { day: "numeric", month: "short", hour: "numeric", minute: "2-digit", second: "2-digit" });
 
 function endOf(expires = 0): HTMLElement {
   if (!expires) return make("span", "soft", "never");

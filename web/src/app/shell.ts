@@ -282,7 +282,7 @@ export class Shell {
       this.panel.follow(view);
     }
     const line = /^#L(\d+)$/.exec(window.location.hash)?.[1];
-    if (place.tab === "changes" || place.tab === "terminal" || place.tab === "details") this.panel.open(place.tab, { ...(place.file === undefined ? {} : { file: place.file }), ...(line ? { line: Number(line) } : {}) });
+    if (place.tab === "changes" || place.tab === "terminal" || place.tab === "details") this.panel.open(place.tab, { ...(place.file === undefined ? {} : { file: place.file }), ...(line ? { line: Number(line) } : {}) }, false);
     else if (this.phone) this.panel.close(true);
   }
 

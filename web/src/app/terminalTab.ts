@@ -13,26 +13,29 @@ export class TerminalTab {
   private current = "";
   private terminals: Terminal[] = [];
 
-  constructor(private readonly view: SessionView) {
+  constructor(
+    private readonly view: SessionView,
+    focus: boolean,
+  ) {
     this.element.id = "terminal-panel";
     this.element.append(this.bar, this.stand.element);
-    void this.begin();
+    void this.begin(focus);
   }
 
-  private async begin(): Promise<void> {
+  private async begin(focus: boolean): Promise<void> {
     try {
       this.terminals = await v1.terminals(this.view.id);
       const found = this.terminals.findLast(({ exited, held }) => !exited && !held) ?? (await v1.openTerminal(this.view.id));
-      await this.show(found.id);
+      await this.show(found.id, focus);
     } catch (error) {
       this.bar.replaceChildren(make("p", "bad", explain(error)));
     }
   }
 
-  private async show(id: string): Promise<void> {
+  private async show(id: string, focus = true): Promise<void> {
     this.current = id;
     await this.list();
-    await this.stand.show(id);
+    await this.stand.show(id, focus);
   }
 
   private async list(): Promise<void> {

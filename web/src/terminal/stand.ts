@@ -42,7 +42,7 @@ export class Stand {
     this.element.append(this.holder, foot);
   }
 
-  async show(id: string): Promise<void> {
+  async show(id: string, focus = true): Promise<void> {
     this.leave();
     const call = (this.latest = Symbol(id));
     this.say("Connecting …");
@@ -60,7 +60,7 @@ export class Stand {
         },
         refused: (reason) => this.say(reason, true),
       });
-      this.view.focus();
+      if (focus) this.view.focus();
     } catch (error) {
       this.say(explain(error), true);
     }
