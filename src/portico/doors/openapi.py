@@ -14,11 +14,11 @@ from starlette.responses import Response
 
 from portico import __version__
 from portico.doors.app import App
-from portico.doors.body import ErrorBody, JsonResponse
+from portico.doors.body import ErrorBody
 from portico.doors.door import Door
-from portico.doors.gate import Gate
 from portico.doors.openapi_page import CSP, page
 from portico.doors.route import LaterShape, Param, Route, Table
+from portico.doors.routes import Routes
 from portico.errors import KINDS
 
 JSON = "application/json"
@@ -42,28 +42,23 @@ _NAMED = ("not_found", "wrong_method")
 class OpenapiDoor(Door):
     def __init__(self, app: App) -> None:
         super().__init__(app)
-        self.routes = _routes(app.gate)
+        self.routes = _routes(app)
 
 
-def _routes(gate: Gate) -> Table:
+def _routes(app: App) -> Table:
     """The document is made when it is asked for, so the routes of all doors are in it."""
+    route = Routes(app)
 
-    async def as_json(request: Request) -> Response:
-        return JsonResponse(document(gate.table))
+    @route("/openapi.json", "read", "This API as an OpenAPI 3.1 document.")
+    async def as_json(request: Request) -> dict[str, Any]:
+        return document(app.gate.table)
 
+    @route("/openapi", "read", "This API as a page.", media="text/html")
     async def as_page(request: Request) -> Response:
-        return Response(page(document(gate.table)), media_type="text/html", headers={"Content-Security-Policy": CSP})
+        shown = page(document(app.gate.table))
+        return Response(shown, media_type="text/html", headers={"Content-Security-Policy": CSP})
 
-    return [
-        Route(
-            "/openapi.json",
-            as_json,
-            "read",
-            summary="This API as an OpenAPI 3.1 document.",
-            doc={"answer": dict[str, Any]},
-        ),
-        Route("/openapi", as_page, "read", summary="This API as a page.", doc={"media": "text/html"}),
-    ]
+    return route.table
 
 
 def document(table: Table) -> dict[str, Any]:

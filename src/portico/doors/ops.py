@@ -14,7 +14,8 @@ from portico.doors.body import JsonResponse
 from portico.doors.door import Door
 from portico.doors.gate import Gate
 from portico.doors.meter import Meter, Metric
-from portico.doors.route import Route, Table
+from portico.doors.route import Table
+from portico.doors.routes import Routes
 from portico.host.members import Members
 
 
@@ -34,32 +35,31 @@ class OpsDoor(Door):
 
 
 def _routes(app: App) -> Table:
-    meter, gate = Meter(app.host), app.gate
+    meter, gate, route = Meter(app.host), app.gate, Routes(app)
 
     def answer(ok: bool) -> Response:
         members = app.host.members
         jobs = "" if app.jobs.down is None else "waiting"
         return JsonResponse(Health(ok, members.name, members.place, jobs), 200 if ok else 503)
 
+    @route("/healthz", "open", "Is the host well?", answer=Health)
     async def health(request: Request) -> Response:
         """200 while the host can do its work; 503 when the log cannot be written. Says nothing to strangers."""
         down = app.host.log.down
         return answer(down is None)
 
+    @route("/readyz", "open", "Does the host take new work?", answer=Health)
     async def ready(request: Request) -> Response:
         """200 while new work is taken: it has started, does not stop, and its log can be written."""
         ok = app.host.log.down is None and not app.host.stopping
         return answer(ok and not app.host.members.draining)
 
+    @route("/metrics", "read", "Prometheus metrics.", media="text/plain")
     async def metrics(request: Request) -> Response:
         app.view(request).require("metrics")
         return Response(render(measure(app, gate, meter)), media_type="text/plain; version=0.0.4")
 
-    return [
-        Route("/healthz", health, "open", summary="Is the host well?", doc={"answer": Health}),
-        Route("/readyz", ready, "open", summary="Does the host take new work?", doc={"answer": Health}),
-        Route("/metrics", metrics, "read", summary="Prometheus metrics.", doc={"media": "text/plain"}),
-    ]
+    return route.table
 
 
 def measure(app: App, gate: Gate, meter: Meter) -> list[Metric]:

@@ -32,6 +32,7 @@ class Routes:
         methods: tuple[str, ...] = ("GET",),
         near: Near | None = None,
         max_body: int | None = None,
+        limited: bool = False,
         **doc: Unpack[Doc],
     ) -> Callable[[Handler], Handler]:
         """A handler takes the request. One that makes a `Response` of its own says in `doc` what that is."""
@@ -39,7 +40,8 @@ class Routes:
         def add(handler: Handler) -> Handler:
             endpoint, said = _answering(handler, doc)
             endpoint = near(self._app, endpoint) if near is not None else endpoint
-            self.table.append(Route(path, endpoint, scope, methods, summary, max_body=max_body, doc=said))
+            route = Route(path, endpoint, scope, methods, summary, limited=limited, max_body=max_body, doc=said)
+            self.table.append(route)
             return handler
 
         return add

@@ -21,12 +21,13 @@ from starlette.responses import RedirectResponse, Response
 from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.door import Door
-from portico.doors.gate import VISITOR, Gate
+from portico.doors.gate import VISITOR
 from portico.doors.login import login_routes
 from portico.doors.login_redirect import UNKEPT, WORKBENCH, landing, log_in, root
 from portico.doors.origin import host_name, is_loopback
 from portico.doors.request_head import HEAD, RequestHead
-from portico.doors.route import Caller, Param, Route, Table, caller
+from portico.doors.route import Caller, Param, Table, caller
+from portico.doors.routes import Routes
 from portico.errors import BadRequest, NotFound
 from portico.home import stamp
 
@@ -173,10 +174,12 @@ def _is_local(host: str) -> bool:
 class WebDoor(Door):
     def __init__(self, app: App) -> None:
         super().__init__(app)
-        self.routes = [*login_routes(app), *_routes(app.gate, Pages(pages_folder()))]
+        self.routes = [*login_routes(app), *_routes(app, Pages(pages_folder()))]
 
 
-def _routes(gate: Gate, pages: Pages) -> Table:
+def _routes(app: App, pages: Pages) -> Table:
+    gate, route = app.gate, Routes(app)
+
     def send(request: Request, name: str, base: str | None = None) -> Response:
         head: RequestHead = request.scope[HEAD]
         answer = pages.answer(name, head.get(b"accept-encoding") or "", head.get(b"if-none-match"), base)
@@ -185,6 +188,7 @@ def _routes(gate: Gate, pages: Pages) -> Table:
             answer.raw_headers.append((b"cross-origin-opener-policy", b"same-origin"))
         return answer
 
+    @route("/", "open", "The website.", media="text/html", others=_NO_SITE)
     async def page(request: Request) -> Response:
         name = request.path_params.get("name", "") or "index.html"
         moved = _moved(request, name)
@@ -212,6 +216,10 @@ def _routes(gate: Gate, pages: Pages) -> Table:
     def no_pages() -> Response:
         return Response(NO_PAGES + "\n", 503, media_type="text/plain")
 
+    query: dict[str, str | Param] = {"tkn": "a token: log in with it", "code": "the code of a link that works once"}
+    summary = "The login page, or the login link printed at start."
+
+    @route("/login", "open", summary, media="text/html", others=_NO_SITE, query=query)
     async def login_page(request: Request) -> Response:
         code, token = request.query_params.get("code"), request.query_params.get("tkn")
         if code is not None:
@@ -220,6 +228,7 @@ def _routes(gate: Gate, pages: Pages) -> Table:
             return no_pages() if pages.empty else send(request, "login.html")
         return await enter(request, gate.tokens.by_token(token))
 
+    @route("/login", "open", "Log in with a token.", methods=("POST",), others={303: None})
     async def login(request: Request) -> Response:
         try:
             fields = parse_qs((await request.body()).decode("ascii"))
@@ -238,6 +247,7 @@ def _routes(gate: Gate, pages: Pages) -> Table:
         log_in(gate, request, answer, where)
         return answer
 
+    @route("/logout", "open", "Forget the login.", methods=("POST",), others={303: None})
     async def logout(request: Request) -> Response:
         answer = RedirectResponse(f"{root(request)}/login", 303)
         secure = request.url.scheme == "https"
@@ -246,29 +256,9 @@ def _routes(gate: Gate, pages: Pages) -> Table:
         )
         return answer
 
-    return [
-        Route("/", page, "open", summary="The website.", doc={"media": "text/html", "others": _NO_SITE}),
-        Route(
-            "/login",
-            login_page,
-            "open",
-            summary="The login page, or the login link printed at start.",
-            doc={
-                "media": "text/html",
-                "others": _NO_SITE,
-                "query": {"tkn": "a token: log in with it", "code": "the code of a link that works once"},
-            },
-        ),
-        Route("/login", login, "open", ("POST",), "Log in with a token.", doc={"others": {303: None}}),
-        Route("/logout", logout, "open", ("POST",), "Forget the login.", doc={"others": {303: None}}),
-        Route(
-            "/{name:path}",
-            page,
-            "open",
-            summary="The pages' files.",
-            doc={"media": tuple(sorted({media.partition(";")[0] for media in _TYPES.values()})), "others": _NO_PAGE},
-        ),
-    ]
+    media = tuple(sorted({media.partition(";")[0] for media in _TYPES.values()}))
+    route("/{name:path}", "open", "The pages' files.", media=media, others=_NO_PAGE)(page)
+    return route.table
 
 
 def _not_found(request: Request, name: str) -> str:

@@ -55,6 +55,8 @@ def _url_problem(text: str, settings: NoticeSettings) -> str:
         return f"url is no address: {error}"
     if url.scheme not in ("http", "https") or not name:
         return "url is an address such as 'https://example.org/hooks'"
+    if url.port is not None and not 0 < url.port < 65_536:
+        return f"url has the port {url.port}, which is none"
     if url.userinfo or "@" in url.netloc.decode("ascii", "replace"):
         return "url holds a name or password before '@'; the signature says who sends"
     if url.scheme == "http" and name not in settings.allow_private:

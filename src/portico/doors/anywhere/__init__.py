@@ -18,7 +18,7 @@ from portico.commands import Project
 from portico.doors.anywhere import history
 from portico.doors.anywhere.events import accepts_gzip, stream
 from portico.doors.anywhere.identity import Idents
-from portico.doors.anywhere.message import AnywhereMessages, MessageBody, Sent
+from portico.doors.anywhere.message import AnywhereMessages, MessageBody
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
 from portico.doors.door import Door
@@ -210,17 +210,12 @@ def _routes(app: App, projects: Projects) -> Table:
         headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         return StreamingResponse(packing(lines), media_type="application/jsonl", headers=headers)
 
+    sends = order(
+        "/message", "drive", "Send a message, a goal or a command.", limited=True, body=MessageBody, status=202
+    )
+    sends(messages.post)
     return [
         *routes.table,
-        Route(
-            "/message",
-            messages.post,
-            "drive",
-            ("POST",),
-            "Send a message, a goal or a command.",
-            limited=True,
-            doc={"body": MessageBody, "answer": Sent, "status": 202, "codes": ["not_found", "conflict"]},
-        ),
         Route(
             "/events",
             None,

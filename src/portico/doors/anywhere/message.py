@@ -7,13 +7,12 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
 
 from portico.cache import Cache
 from portico.commands import Caller, ClearProject, OpenProject, Project, Queued, SendMessage, SetDraft
 from portico.doors.anywhere.identity import Idents, was_queued
 from portico.doors.app import App
-from portico.doors.body import JsonResponse, decode_as
+from portico.doors.body import decode_as
 from portico.doors.route import caller
 from portico.errors import BadRequest, Conflict
 from portico.events import Json, Message
@@ -58,7 +57,7 @@ class AnywhereMessages:
         self._idents = idents
         self._keys = Cache[str, tuple[str, asyncio.Future[Sent]]](KEYS_MAX)
 
-    async def post(self, request: Request) -> Response:
+    async def post(self, request: Request) -> Sent:
         await self._projects.ready()
         data, who = await request.body(), caller(request)
         body = decode_as(data or b"{}", MessageBody)
@@ -182,5 +181,5 @@ def _check_same(first: str, digest: str) -> None:
         raise Conflict("This Idempotency-Key was used for another request.", field="Idempotency-Key")
 
 
-def _accepted(sent: Sent) -> Response:
-    return JsonResponse(msgspec.structs.replace(sent, accepted=True), 202)
+def _accepted(sent: Sent) -> Sent:
+    return msgspec.structs.replace(sent, accepted=True)

@@ -1,0 +1,126 @@
+"""Terminals on the wire: what their list says, their whole state, and the action of each of their events."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from portico import events as e
+from portico.doors.ahp.view import terminals
+from portico.events import Event, Json, Record
+from portico.terminals.state import TerminalState
+
+CLAIM = {"kind": "client", "clientId": "c1"}
+HOST: Any = SimpleNamespace(find=lambda ident: None)
+
+
+def opened(*events: Event, **fields: Any) -> TerminalState:
+    started = e.TerminalStarted(terminal="t1", title="zsh", cwd="/w x", claim=CLAIM, by="me", **fields)
+    terminal = TerminalState(started)
+    for pos, event in enumerate((started, *events), 1):
+        terminal.apply(Record(pos, terminal.channel, pos, pos * 1000, b"", event))
+    return terminal
+
+
+def data(text: str) -> Event:
+    return e.TerminalData(turn="", part="t1", text=text)
+
+
+def test_a_new_terminal() -> None:
+    assert terminals.state(HOST, opened()) == {
+        "title": "zsh",
+        "cwd": "file:///w%20x",
+        "cols": 80,
+        "rows": 24,
+        "content": [],
+        "claim": CLAIM,
+        "isPty": True,
+        "lifecycle": {"status": "running"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("events", "life"),
+    [
+        ([], {"lifecycle": {"status": "running"}}),
+        ([e.TerminalExited(code=3)], {"lifecycle": {"status": "exited", "exitCode": 3}, "exitCode": 3}),
+        ([e.TerminalExited(code=0)], {"lifecycle": {"status": "exited", "exitCode": 0}, "exitCode": 0}),
+        ([e.TerminalExited(code=None)], {"lifecycle": {"status": "exited"}}),
+    ],
+    ids=["running", "failed", "well", "by a signal"],
+)
+def test_the_end_in_its_old_and_new_form(events: list[Event], life: Json) -> None:
+    shown = terminals.info(HOST, opened(*events))
+    assert shown == {"resource": "ahp-terminal:/t1", "title": "zsh", "claim": CLAIM, **life}
+
+
+@pytest.mark.parametrize(("uri", "name"), [(None, "ahp-terminal:/t1"), ("editor:/7", "editor:/7")])
+def test_a_terminal_is_called_what_its_client_called_it(uri: str | None, name: str) -> None:
+    assert terminals.info(HOST, opened(uri=uri))["resource"] == name
+
+
+def test_what_it_shows_is_divided_into_commands() -> None:
+    events = [
+        e.TerminalDetects(),
+        data("$ "),
+        e.TerminalCommand(command="1", line="ls"),
+        data("a\n"),
+        e.TerminalCommandEnded(command="1", code=2, milliseconds=1500),
+    ]
+    shown = terminals.state(HOST, opened(*events))
+    assert shown["supportsCommandDetection"] is True
+    assert shown["content"] == [
+        {"type": "unclassified", "value": "$ "},
+        {
+            "type": "command",
+            "commandId": "1",
+            "commandLine": "ls",
+            "output": "a\n",
+            "timestamp": 4000,
+            "isComplete": True,
+            "exitCode": 2,
+            "durationMs": 1500,
+        },
+    ]
+
+
+def test_a_running_command_has_no_end_yet() -> None:
+    shown = terminals.state(HOST, opened(e.TerminalCommand(command="1", line="ls"), data("a")))
+    (command,) = shown["content"]
+    assert (command["isComplete"], "exitCode" in command, "durationMs" in command) == (False, False, False)
+
+
+ACTIONS: dict[str, tuple[Event, str | None, Json]] = {
+    "output": (data("hi"), "data", {"data": "hi"}),
+    "a command": (
+        e.TerminalCommand(command="1", line="ls"),
+        "commandExecuted",
+        {"commandId": "1", "commandLine": "ls", "timestamp": 5000},
+    ),
+    "its end": (
+        e.TerminalCommandEnded(command="1", code=0, milliseconds=7),
+        "commandFinished",
+        {"commandId": "1", "durationMs": 7, "exitCode": 0},
+    ),
+    "an end without a code": (
+        e.TerminalCommandEnded(command="1", code=None, milliseconds=7),
+        "commandFinished",
+        {"commandId": "1", "durationMs": 7},
+    ),
+    "commands are known": (e.TerminalDetects(), "commandDetectionAvailable", {}),
+    "another size": (e.TerminalResized(cols=100, rows=30, by="me"), "resized", {"cols": 100, "rows": 30}),
+    "another owner": (e.TerminalClaimed(claim=CLAIM, by="me"), "claimed", {"claim": CLAIM}),
+    "another title": (e.TerminalTitled(title="make", by="me"), "titleChanged", {"title": "make"}),
+    "another folder": (e.TerminalMoved(cwd="/x y"), "cwdChanged", {"cwd": "file:///x%20y"}),
+    "cleared": (e.TerminalCleared(by="me"), "cleared", {}),
+    "over": (e.TerminalExited(code=1), "exited", {"exitCode": 1}),
+    "over by a signal": (e.TerminalExited(code=None), "exited", {}),
+    "gone": (e.TerminalRemoved(by="me"), None, {}),
+}
+
+
+@pytest.mark.parametrize(("event", "name", "fields"), ACTIONS.values(), ids=ACTIONS)
+def test_the_action_of_an_event(event: Event, name: str | None, fields: Json) -> None:
+    told = terminals.actions(Record(1, "terminal/t1", 1, 5000, b"", event))
+    assert [(each.name, each.fields) for each in told] == ([(name, fields)] if name else [])
+    assert [each.by for each in told if each.by] == (["me"] if name and getattr(event, "by", "") else [])
