@@ -7,15 +7,17 @@ SOURCES := $(shell find src -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' 2>/dev/null)
 
 HOURS ?= 1
+COMMA := ,
 
 LIVE := tests/live/node_modules/.installed
 
 # What `make test` does, the longest first, and with PORTICO_TEST_ALL=1 (as .ci/run sets it) what needs root, too.
-PARTS := unit browser-test check web-test $(if $(PORTICO_TEST_ALL),image docs)
+PARTS := unit browser-test $(if $(PORTICO_TEST_ALL),image) check web-test $(if $(PORTICO_TEST_ALL),docs)
+NEEDS := $(VENV)/.dev $(VENV)/.compiled $(WEB) $(LIVE) $(if $(PORTICO_TEST_ALL),$(VENV)/.docs)
 JOBS ?= 4
 PART := @bash .ci/part
 
-.PHONY: docs image run test check unit web-test browser-test bench cluster soak dist outdated screenshots pictures clean
+.PHONY: docs image run test needs check unit web-test browser-test bench cluster soak dist outdated screenshots pictures clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -30,11 +32,15 @@ run:
 # Does all that this machine can, and says in the end what it left out; .ci/run leaves nothing out. The parts run side by
 # side, for each of them waits much of its time: what one prints is shown when it is over, and in the end how each ended.
 test:
+	@$(MAKE) --no-print-directory --keep-going --jobs=4 needs || true # the parts that miss something say so
 	@echo "Side by side: $(strip $(PARTS)). Each is shown when it is over."
 	@summary=$$(mktemp); code=0; \
 	PORTICO_TEST_SUMMARY=$$summary $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) \
 		$(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(PARTS) || code=1; \
 	bash .ci/left-out || code=1; cat "$$summary"; rm -f "$$summary"; exit $$code
+
+# Before the parts: a part that waits for it would begin after shorter ones.
+needs: $(NEEDS)
 
 check: $(VENV)/.dev
 	$(PART) $@ sh -c '$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy'
@@ -68,10 +74,10 @@ dist: $(VENV)/.dev $(WEB)
 docs: $(VENV)/.docs
 	$(PART) $@ $(BIN)/zensical build --strict
 
-# Two at once would break each other, so where everything is done it comes second.
+# Two at once would break each other: where everything is done, it comes with the test tools.
 $(VENV)/.docs: pyproject.toml $(VENV)/bin/pip $(if $(PORTICO_TEST_ALL),$(VENV)/.dev)
-	@echo "Installing what builds the documentation into $(VENV) ..."
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@[ $@ -nt pyproject.toml ] || echo "Installing what builds the documentation into $(VENV) ..."
+	@[ $@ -nt pyproject.toml ] || $(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 # The image of the Dockerfile, built and started without an image registry; needs root.
@@ -93,8 +99,8 @@ $(VENV)/.core: pyproject.toml $(VENV)/bin/pip
 
 $(VENV)/.dev: pyproject.toml $(VENV)/bin/pip
 	@echo "Installing Portico and its test tools into $(VENV) ..."
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $@ $(VENV)/.core
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev$(if $(PORTICO_TEST_ALL),$(COMMA)docs)]'
+	@touch $@ $(VENV)/.core $(if $(PORTICO_TEST_ALL),$(VENV)/.docs)
 
 # Python does not write its bytecode everywhere; without it every start compiles everything again, half a second each.
 $(VENV)/.compiled: $(SOURCES) | $(VENV)/bin/pip
