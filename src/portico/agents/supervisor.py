@@ -136,9 +136,7 @@ class Process:
     async def watch(self) -> None:
         """Waits for the death of the process and tells it."""
         code = await self.child.wait()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await self._outlet.closed.wait()
+        await self._outlet.drain(DRAIN_SECONDS)
         await self._take_rest()
         if not self.gone.done():
             self.gone.set_result(f"The process of {self.name} ended ({_code(code)}){self.last_words}")

@@ -5,11 +5,12 @@ with its `kind` first. They are frozen, so validating makes a new entry and neve
 Reading an entry from outside goes through `load.py`, which knows the exact place of every mistake.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from portico.errors import BadRequest
 from portico.events import Budget
@@ -299,30 +300,47 @@ class Entry(Part, frozen=True, kw_only=True):
     grid: list[GridRow]
 
 
-def parts_of(work: Work) -> Iterator[tuple[str, Work]]:
-    """The direct children of a work with the key that leads to each, in the order of ids and checks."""
-    match work:
-        case Seq() | Par():
-            for index, child in enumerate(work.works):
-                yield f".works[{index}]", child
-        case Loop():
-            if work.pre_condition is not None:
-                yield ".preCondition[1]", work.pre_condition[1]
-            if work.post_condition is not None:
-                yield ".postCondition[1]", work.post_condition[1]
-            yield ".body", work.body
-        case Alt():
-            yield ".condition", work.condition
-            if work.true_work is not None:
-                yield ".trueWork", work.true_work
-            if work.false_work is not None:
-                yield ".falseWork", work.false_work
-        case Ask():
-            for index, choice in enumerate(work.choices):
-                if choice.work is not None:
-                    yield f".choices[{index}].work", choice.work
-        case Each():
-            yield ".body", work.body
+_CHILDREN: dict[type, tuple[str, ...]] = {
+    Seq: ("works",),
+    Par: ("works",),
+    Loop: ("pre_condition", "post_condition", "body"),
+    Alt: ("condition", "true_work", "false_work"),
+    Ask: ("choices",),
+    Each: ("body",),
+}
+"""Where works lie in a work, in the order of ids and checks: the conditions of a Loop come before its body."""
+
+
+def rebuilt(work: Work, change: Callable[[Work, str], Work]) -> Work:
+    """The work with its direct children changed; `change` gets each child and the key that leads to it."""
+    keys = dict(zip(work.__struct_fields__, work.__struct_encode_fields__, strict=True))
+    names = _CHILDREN.get(type(work), ())
+    return replace(work, **{name: _changed(getattr(work, name), f".{keys[name]}", change) for name in names})
+
+
+def _changed(found: Any, key: str, change: Callable[[Work, str], Work]) -> Any:
+    match found:
+        case None:
+            return None
+        case list():
+            return [_changed(each, f"{key}[{index}]", change) for index, each in enumerate(found)]
+        case bool() as expected, condition:
+            return expected, change(condition, f"{key}[1]")
+        case Choice():
+            return replace(found, work=_changed(found.work, f"{key}.work", change))
+    return change(found, key)
+
+
+def parts_of(work: Work) -> list[tuple[str, Work]]:
+    """The direct children of a work with the key that leads to each."""
+    found: list[tuple[str, Work]] = []
+
+    def note(child: Work, key: str) -> Work:
+        found.append((key, child))
+        return child
+
+    rebuilt(work, note)
+    return found
 
 
 def leaves_of(work: Work) -> Iterator[Leaf]:
@@ -349,10 +367,7 @@ def name_of(leaf: Leaf) -> str:
 
 def refs_of(work: Work) -> Iterator[Ref]:
     """Every task of a work, in the order of ids."""
-    if isinstance(work, Ref):
-        yield work
-    for _, child in parts_of(work):
-        yield from refs_of(child)
+    return (leaf for leaf in leaves_of(work) if isinstance(leaf, Ref))
 
 
 def labels_of(entry: Entry, name: str) -> dict[str, str]:

@@ -17,28 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from portico.jobs.entry import (
-    DEFAULT_CRITERIA_RETRIES,
-    Alt,
-    Availability,
-    Criteria,
-    DrivingRetry,
-    Entry,
-    EntryError,
-    FailureAction,
-    GridColumn,
-    GridRow,
-    Job,
-    Loop,
-    Model,
-    OnInterrupt,
-    Par,
-    Prompt,
-    Ref,
-    Seq,
-    Task,
-    Work,
-)
+from portico.jobs import entry as n
 from portico.jobs.load import load_entry
 
 Lines = str | Sequence[str]
@@ -48,18 +27,18 @@ Cell = str | tuple[str, str] | None
 class Draft(Struct, frozen=True):
     """A work together with the tasks it uses."""
 
-    work: Work
-    tasks: dict[str, Task]
+    work: n.Work
+    tasks: dict[str, n.Task]
 
 
 class TaskDraft(Draft, frozen=True):
     """A task, used as a work."""
 
-    work: Ref
+    work: n.Ref
 
     def on(self, category: str | None = None, *, id: str | None = None) -> "TaskDraft":
         """The same task on another model: one of the entry's categories, or a literal id."""
-        return TaskDraft(replace(self.work, model_override=Model(category=category, id=id)), self.tasks)
+        return TaskDraft(replace(self.work, model_override=n.Model(category=category, id=id)), self.tasks)
 
 
 class JobDraft(Struct, frozen=True):
@@ -71,17 +50,17 @@ class JobDraft(Struct, frozen=True):
 def task(
     name: str,
     *prompt: str,
-    model: str | Model | None = None,
-    fallback: Sequence[str | Model] = (),
+    model: str | n.Model | None = None,
+    fallback: Sequence[str | n.Model] = (),
     require_user_input: bool = False,
     available: Lines | None = None,
     tools: Sequence[str] = (),
     condition: Lines | None = None,
     same_session: bool = True,
     command: Lines | None = None,
-    retries: int = DEFAULT_CRITERIA_RETRIES,
+    retries: int = n.DEFAULT_CRITERIA_RETRIES,
     retry_prompt: Lines | None = None,
-    on_interrupt: OnInterrupt = "retry",
+    on_interrupt: n.OnInterrupt = "retry",
     timeout: float | None = None,
     label: str = "",
 ) -> TaskDraft:
@@ -89,35 +68,35 @@ def task(
     `command` are its criteria."""
     criteria = None
     if tools or condition is not None or command is not None:
-        criteria = Criteria(
+        criteria = n.Criteria(
             tool_executed=list(tools) or None,
             condition=_prompt(condition),
             run_condition_in_same_session=None if condition is None else same_session,
             command=command if command is None or isinstance(command, str) else list(command),
-            failure_action=FailureAction(retry_times=retries, additional_prompt=_prompt(retry_prompt)),
+            failure_action=n.FailureAction(retry_times=retries, additional_prompt=_prompt(retry_prompt)),
         )
-    definition = Task(
-        model=Model(category=model) if isinstance(model, str) else model,
-        fallback=[Model(category=each) if isinstance(each, str) else each for each in fallback],
+    definition = n.Task(
+        model=n.Model(category=model) if isinstance(model, str) else model,
+        fallback=[n.Model(category=each) if isinstance(each, str) else each for each in fallback],
         prompt=list(prompt),
         require_user_input=require_user_input,
-        availability=None if available is None else Availability(condition=_prompt(available)),
+        availability=None if available is None else n.Availability(condition=_prompt(available)),
         criteria=criteria,
         on_interrupt=on_interrupt,
         timeout=timeout,
         label=label,
     )
-    return TaskDraft(Ref(task_id=name), {name: definition})
+    return TaskDraft(n.Ref(task_id=name), {name: definition})
 
 
 def seq(*works: Draft) -> Draft:
     """One after the other."""
-    return Draft(Seq(works=[part.work for part in works]), _tasks(works))
+    return Draft(n.Seq(works=[part.work for part in works]), _tasks(works))
 
 
 def par(*works: Draft, concurrency: int | None = None) -> Draft:
     """All at once, or at most `concurrency` at a time."""
-    return Draft(Par(works=[part.work for part in works], concurrency=concurrency), _tasks(works))
+    return Draft(n.Par(works=[part.work for part in works], concurrency=concurrency), _tasks(works))
 
 
 def loop(
@@ -129,7 +108,7 @@ def loop(
 ) -> Draft:
     """The body again and again, as long as `post` gives its expected result; not at all if `pre` does not."""
     conditions = [condition[1] for condition in (pre, post) if condition is not None]
-    work = Loop(
+    work = n.Loop(
         pre_condition=pre and (pre[0], pre[1].work),
         post_condition=post and (post[0], post[1].work),
         body=body.work,
@@ -141,7 +120,7 @@ def loop(
 def alt(condition: Draft, then: Draft | None = None, otherwise: Draft | None = None) -> Draft:
     """One branch or the other."""
     branches = [branch for branch in (then, otherwise) if branch is not None]
-    work = Alt(
+    work = n.Alt(
         condition=condition.work,
         true_work=None if then is None else then.work,
         false_work=None if otherwise is None else otherwise.work,
@@ -163,47 +142,47 @@ def entry(
     variables: Mapping[str, Lines] | None = None,
     retries: Sequence[tuple[str, int]] | None = None,
     code_path: str = "",
-) -> Entry:
+) -> n.Entry:
     """The validated entry. `tasks` adds tasks that no job uses; a cell is a job name, (text, job name) or None."""
     drafts = {name: each if isinstance(each, JobDraft) else JobDraft(each) for name, each in jobs.items()}
     if retries is None:
-        retries = [(models["driving"], DEFAULT_CRITERIA_RETRIES)] if "driving" in models else []
-    written = Entry(
+        retries = [(models["driving"], n.DEFAULT_CRITERIA_RETRIES)] if "driving" in models else []
+    written = n.Entry(
         models=dict(models),
-        driving_session_retries=[DrivingRetry(model_id=model, retries=times) for model, times in retries],
+        driving_session_retries=[n.DrivingRetry(model_id=model, retries=times) for model, times in retries],
         prompt_variables={name: _lines(lines) for name, lines in (variables or {}).items()},
         tasks=_tasks([*tasks, *(draft.draft for draft in drafts.values())], code_path),
         jobs={name: _job(draft) for name, draft in drafts.items()},
-        grid=[GridRow(keyword=keyword, jobs=[_cell(cell) for cell in cells]) for keyword, cells in grid],
+        grid=[n.GridRow(keyword=keyword, jobs=[_cell(cell) for cell in cells]) for keyword, cells in grid],
     )
     # Through the reader, so that a wrong value is refused here with the same words as in a file.
     return load_entry(msgspec.to_builtins(written), code_path)
 
 
-def _job(draft: JobDraft) -> Job:
-    return Job(work=draft.draft.work, require_user_input=draft.require_user_input, timeout=draft.timeout)
+def _job(draft: JobDraft) -> n.Job:
+    return n.Job(work=draft.draft.work, require_user_input=draft.require_user_input, timeout=draft.timeout)
 
 
-def _cell(cell: Cell) -> GridColumn | None:
+def _cell(cell: Cell) -> n.GridColumn | None:
     if cell is None:
         return None
     name, job_name = (cell, cell) if isinstance(cell, str) else cell
-    return GridColumn(name=name, job_name=job_name)
+    return n.GridColumn(name=name, job_name=job_name)
 
 
-def _lines(lines: Lines) -> Prompt:
+def _lines(lines: Lines) -> n.Prompt:
     return [lines] if isinstance(lines, str) else list(lines)
 
 
-def _prompt(lines: Lines | None) -> Prompt | None:
+def _prompt(lines: Lines | None) -> n.Prompt | None:
     return None if lines is None else _lines(lines)
 
 
-def _tasks(drafts: Sequence[Draft], code_path: str = "") -> dict[str, Task]:
+def _tasks(drafts: Sequence[Draft], code_path: str = "") -> dict[str, n.Task]:
     """All tasks of the drafts, in order of first use."""
-    tasks: dict[str, Task] = {}
+    tasks: dict[str, n.Task] = {}
     for draft in drafts:
         for name, definition in draft.tasks.items():
             if tasks.setdefault(name, definition) != definition:
-                raise EntryError(f'{code_path}entry.tasks["{name}"]', "Two different tasks have this name.")
+                raise n.EntryError(f'{code_path}entry.tasks["{name}"]', "Two different tasks have this name.")
     return tasks

@@ -29,6 +29,7 @@ GRACE = 0.4  # seconds to say goodbye after the polite signal; a cancel has to b
 GIVE_UP = 2.0  # seconds of killing; what survives SIGKILL hangs in the kernel, and waiting does not help
 POLL = 0.02  # seconds between two looks
 CHUNK = 64 * 1024  # bytes per read; the size of a Linux pipe
+DRAIN_SECONDS = 1.0  # after the end everybody who held the pipe or terminal is dead, so the rest comes at once
 
 MARK = "PORTICO_PROCESS"
 DEAF = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
@@ -266,6 +267,13 @@ class Outlet:
             self.sink(data)
         else:
             self.close()
+
+    async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
+        """Returns after the last byte, or after a while: something unkillable may hold the other end."""
+        self.resume()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.closed.wait()
 
     def close(self) -> None:
         if not self.closed.is_set():

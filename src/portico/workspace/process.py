@@ -24,7 +24,6 @@ TAIL = 48 * 1024  # bytes kept from the end: where programs say how it went
 LIVE_MAX = 1024 * 1024  # characters of live output; every one becomes an event, and nobody reads more
 COMMAND_SECONDS = 120.0  # when nothing is said; a build that takes longer says so
 SAID_MAX = 8 * 1024  # bytes of standard error that are read when it is kept apart
-DRAIN_SECONDS = 1.0  # after the end everybody who held the pipe is dead, so the rest comes at once
 
 __all__ = ["Clip", "Finished", "command_environment", "environment", "run", "shell"]
 
@@ -175,14 +174,6 @@ async def _ended(child: Child, outlet: Outlet, timeout: float) -> int | None:
     finally:
         try:
             await child.end()
-            await _drained(outlet)
+            await outlet.drain()
         finally:
             outlet.close()
-
-
-async def _drained(outlet: Outlet) -> None:
-    try:
-        async with asyncio.timeout(DRAIN_SECONDS):
-            await outlet.closed.wait()
-    except TimeoutError:
-        pass  # something unkillable holds the pipe; what came until now has to do

@@ -28,7 +28,6 @@ SIDE_MAX = 1000  # columns or rows; programs allocate a screen of this size
 INPUT_MAX = 1024 * 1024  # characters waiting for a program that does not read; a large paste fits
 LINE_MAX = 4096  # characters of a command line; longer ones are pasted scripts
 TITLE_MAX = 256  # characters; it is a title
-DRAIN_SECONDS = 1.0  # after the end everybody who held the terminal is dead, so the rest comes at once
 
 
 class Data(Struct, frozen=True, tag="data"):
@@ -151,7 +150,7 @@ class Terminal:
                 return
             try:
                 await child.end(signal.SIGHUP)
-                await self._drain(outlet)
+                await outlet.drain()
             finally:
                 outlet.close()
                 speech.integration.forget()
@@ -234,14 +233,6 @@ class Terminal:
         except OSError:
             self._waiting.clear()  # EIO: the program is gone, and so is what was typed for it
             loop.remove_writer(outlet.fd)
-
-    async def _drain(self, outlet: Outlet) -> None:
-        outlet.resume()
-        try:
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await outlet.closed.wait()
-        except TimeoutError:
-            pass  # something unkillable holds the terminal; what came until now has to do
 
 
 class OutputParser:
