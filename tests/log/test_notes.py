@@ -14,6 +14,7 @@ from portico.errors import NotFound, TooLarge
 from portico.events import HistoryCopied, ToolEnded
 from portico.host.host import Host
 from portico.host.session import Session
+from portico.log import notes
 from portico.log.sqlite import SqliteLog, journal
 from portico.log.stored_log import StoredLog
 from tests.log.conftest import LogOpener
@@ -234,6 +235,24 @@ async def test_lazy_notes_go_with_the_next_commit_or_the_end(open_log: LogOpener
     await log.close()
     log = await open_log()
     assert (await log.get_kv("a", "one"), await log.get_kv("a", "two")) == (b"1", b"2")
+    await log.close()
+
+
+async def test_lazy_notes_are_not_written_with_every_commit(
+    open_log: LogOpener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A summary changes with every event of a turn: it was written four times."""
+    monkeypatch.setattr(notes, "LAZY_SECONDS", 3600.0)
+    log = await open_log()
+    for number in (b"1", b"2", b"3"):
+        log.put_kv("a", "summary", number, lazy=True)
+        await log.append("a", fact(1))
+        assert await log.get_kv("a", "summary") == number, "it holds at once"
+        assert await log._store.get_kv("a", "summary") == b"1"
+    log.put_kv("b", "summary", b"4", lazy=True)
+    await log.close()
+    log = await open_log()
+    assert await log.list_kv("summary") == {"a": b"3", "b": b"4"}
     await log.close()
 
 

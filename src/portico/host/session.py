@@ -100,9 +100,10 @@ class Session:
         try:
             data = await self.host.log.get_kv(self.channel, SNAPSHOT)
             state = msgspec.json.decode(data, type=SessionState) if data else SessionState(self.id)
-            self._snapshot_pos = state.pos
+            self._snapshot_pos, self._bytes = state.pos, 0
             while True:
                 records = await self.host.log.read(self.channel, state.pos, _FOLDED)
+                self._bytes += sum(len(record.data) for record in records)
                 for record in records:
                     fold(state, record)
                 if not records:
@@ -110,7 +111,8 @@ class Session:
             state.pos = max(state.pos, self.host.log.head(self.channel))
             self._state = state
             self._ids = state.ids
-            self._measure()
+            if data:
+                self.host.own(self._measure(), f"size of {self.id}")
         finally:
             self._loading = None
 
@@ -132,6 +134,7 @@ class Session:
         changed = False
         for record in records:
             fold(self._state, record)
+            self._bytes += len(record.data)
             if mine:
                 react(self, record.event)
             changed = changed or not isinstance(record.event, e.Delta)
@@ -389,7 +392,6 @@ class Session:
             except LogUnavailable:
                 await self.host.log.available()
         self._keep_snapshot()
-        self._measure()
 
     def full(self) -> str:
         """Why it takes no further turn; empty when it does."""
@@ -398,11 +400,8 @@ class Session:
         megabytes = limits.SESSION_BYTES / limits.MIB
         return f"The session {self.id!r} has more than {megabytes:g} MB. Fork it, or start another one."
 
-    def _measure(self) -> None:
-        async def measure() -> None:
-            self._bytes = await self.host.log.size(self.channel)
-
-        self.host.own(measure(), f"size of {self.id}")
+    async def _measure(self) -> None:
+        self._bytes = await self.host.log.size(self.channel)
 
     def _keep_snapshot(self) -> None:
         """Each time the history has grown by a quarter: opening stays quick, and writing stays linear."""

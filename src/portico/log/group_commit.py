@@ -201,7 +201,8 @@ class GroupCommit(ABC):
         self._urgent = bool(self._pending)
         self._last.clear()
         self._busy = True
-        self._write(taken, self._notes.take(settles), lambda batch, error: self._finish(batch, error, taken, settles))
+        values = self._notes.take(settles, self._loop.time())
+        self._write(taken, values, lambda batch, error: self._finish(batch, error, taken, settles))
 
     def _finish(
         self, batch: CommittedBatch | None, error: BaseException | None, taken: list[Pending], settles: int
@@ -240,10 +241,8 @@ class GroupCommit(ABC):
 
     def _measure(self, records: list[Record]) -> None:
         sizes = self._sizes
-        for record in records:
-            if record.pos == 1:
-                sizes[record.channel] = len(record.data)
-            elif record.channel in sizes:
+        for record in records if sizes else ():
+            if record.channel in sizes:
                 dict.__setitem__(sizes, record.channel, sizes[record.channel] + len(record.data))
 
     # -- when the disk says no ---------------------------------------------------------------------------------

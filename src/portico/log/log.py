@@ -103,7 +103,7 @@ class Log(Protocol):
         self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False, bound: bool = False
     ) -> None:
         """Keeps one value beside a channel (a snapshot), in the same transaction as what was appended before it; None
-        removes it. A `lazy` one (a summary) goes with the next commit that comes along, and a crash may forget it. A
+        removes it. A `lazy` one (a summary) goes with a commit that comes along, and a crash may forget it. A
         `bound` one belongs to the append that follows at once: where that is refused, it is not written either."""
 
     def withdraw_kv(self, channel: Channel, key: str) -> None:

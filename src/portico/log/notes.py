@@ -1,10 +1,15 @@
-"""Notes that wait for a commit: those that ask for one, and lazy ones that go with whichever comes next."""
+"""Notes that wait for a commit: those that ask for one, and lazy ones that go with one that comes anyway."""
 
 from typing import NamedTuple
 
 from portico.events import Channel
 
 Key = tuple[Channel, str]
+
+
+LAZY_SECONDS = 0.25
+"""Between two commits that take lazy notes along: a summary changes with every event, and writing it each time was a
+quarter of a turn's commits."""
 
 
 class KeyValue(NamedTuple):
@@ -23,6 +28,7 @@ class Notes:
         self._lazy: dict[Key, bytes | None] = {}
         self._writing: dict[Key, bytes | None] = {}
         """The lazy ones of the commit that runs."""
+        self._due = 0.0
 
     def __bool__(self) -> bool:
         """Whether any of them asks for a commit."""
@@ -42,11 +48,12 @@ class Notes:
     def put_lazy(self, key: Key, data: bytes | None) -> None:
         self._lazy[key] = data
 
-    def take(self, upto: int) -> list[KeyValue]:
+    def take(self, upto: int, now: float) -> list[KeyValue]:
         """A note belongs to what was appended around it, so it goes with the events up to the next one behind it."""
         taken = [value for value in self._waiting.values() if value.ticket <= upto]
         self._waiting = {key: value for key, value in self._waiting.items() if value.ticket > upto}
-        self._writing, self._lazy = self._lazy, {}
+        if self._lazy and now >= self._due:
+            self._writing, self._lazy, self._due = self._lazy, {}, now + LAZY_SECONDS
         return [*(KeyValue(*key, data) for key, data in self._writing.items()), *taken]
 
     def written(self, *, failed: bool) -> None:
@@ -60,6 +67,8 @@ class Notes:
         self._waiting.clear()
 
     def pop_lazy(self) -> tuple[Key, bytes | None]:
+        """One that asks for a commit of its own, which takes all others along."""
+        self._due = 0.0
         return self._lazy.popitem()
 
     def forget(self, channel: Channel) -> None:

@@ -113,7 +113,7 @@ class Database(Reader):
         try:
             db.execute("BEGIN IMMEDIATE")
             for channel in batch.heads:
-                self._id(channel)
+                self._id(channel, counted=True)
             if batch.rows:
                 self._put_rows(batch.rows, batch.heads)
             for value in batch.values:
@@ -287,15 +287,18 @@ class Database(Reader):
         finally:
             self._db.execute("PRAGMA secure_delete = OFF")  # compaction need not write zeros over all it drops
 
-    def _id(self, channel: Channel) -> int:
-        """The channel's number, made when it is new. Runs inside the caller's transaction."""
+    def _id(self, channel: Channel, *, counted: bool = False) -> int:
+        """The channel's number, made when it is new. Runs inside the caller's transaction; `counted`: it writes the
+        channel's head, and with that the checksum."""
         ident = self._ids.get(channel)
         if ident is None:
-            self._db.execute("INSERT OR IGNORE INTO channels (name, pos) VALUES (?, 0)", (channel,))
-            ident = self._db.execute("SELECT id FROM channels WHERE name = ?", (channel,)).fetchone()[0]
+            made = self._db.execute("INSERT OR IGNORE INTO channels (name, pos) VALUES (?, 0)", (channel,))
+            ident = made.lastrowid if made.rowcount else None
+            if ident is None:
+                ident = self._db.execute("SELECT id FROM channels WHERE name = ?", (channel,)).fetchone()[0]
+            elif not counted:
+                self._db.execute("UPDATE channels SET sum = ? WHERE id = ?", (channel_sum(ident, channel, 0), ident))
             assert isinstance(ident, int)
-            checksum = channel_sum(ident, channel, 0)
-            self._db.execute("UPDATE channels SET sum = ? WHERE id = ? AND sum IS NULL AND pos = 0", (checksum, ident))
             self._ids[channel], self._names[ident] = ident, channel
         return ident
 
