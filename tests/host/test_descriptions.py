@@ -94,6 +94,7 @@ async def test_a_job_waits_for_an_agent_that_is_late(host: Host, monkeypatch: py
         return await settle(seconds)
 
     monkeypatch.setattr(host.descriptions, "settle", answer)
-    assert await asyncio.wait_for(choose(host, "hanging/large"), 60) == ("hanging", "large")
+    chosen, model = await asyncio.wait_for(choose(host, "hanging/large"), 60)
+    assert (chosen.id, model) == ("hanging", "large")
     with pytest.raises(NotFound):  # nobody is late any more: this is not waited for
         await asyncio.wait_for(choose(host, "hanging/huge"), 60)

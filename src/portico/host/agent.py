@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
+from portico.errors import NotFound
 from portico.events import Json, Message, ToolSpec
 from portico.host.state import SessionState, TurnState
 
@@ -79,6 +80,11 @@ class AgentInfo(Struct, frozen=True, omit_defaults=True):
     customizations: list[Json] = []
     """What a session can switch off: MCP servers, plugins, folders of rules (`id`, `type`,
     `uri`, `name`, perhaps `state` and `children`)."""
+
+    def check_model(self, model: str) -> None:
+        if self.models and all(each.id != model for each in self.models):
+            names = ", ".join(repr(each.id) for each in self.models)
+            raise NotFound("model", model, f"{self.name} has: {names}.")
 
 
 class Opening(Struct):

@@ -288,12 +288,6 @@ class Host:
     async def describe(self) -> list[AgentInfo]:
         return [self.readiness.show(info) for info in await self.descriptions.all()]
 
-    async def check_model(self, agent: str, model: str) -> None:
-        info = await self.described(agent)
-        if info.models and model not in {each.id for each in info.models}:
-            names = ", ".join(repr(each.id) for each in info.models)
-            raise NotFound("model", model, f"{info.name} has: {names}.")
-
     # -- sessions ----------------------------------------------------------------------------------------------
 
     def default_folder(self) -> Path:

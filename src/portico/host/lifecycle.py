@@ -66,7 +66,7 @@ class Lifecycle:
             if model is None:
                 model = info.models[0].id if info.models else ""
             else:
-                await self._host.check_model(agent, model)
+                info.check_model(model)
         folder = check_folder(cwd if cwd is not None else str(self._host.default_folder()))
         more = await check_folders(self._host, agent, folder, folders)
         if parent is not None:

@@ -17,12 +17,12 @@ async def ask(session: "Session", command: c.Command) -> Any:
 
 
 async def _model(session: "Session", command: c.SetModel) -> None:
-    await session.host.check_model(session.state.agent, command.model)
+    (await session.host.described(session.state.agent)).check_model(command.model)
 
 
 async def _message_model(session: "Session", command: c.SendMessage) -> Mapping[str, object]:
     if command.model is not None:
-        await session.host.check_model(session.state.agent, command.model)
+        (await session.host.described(session.state.agent)).check_model(command.model)
     return session.host.agents
 
 

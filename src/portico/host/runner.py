@@ -84,10 +84,7 @@ class Runner:
         quiet = Silence(turn)
         while True:
             try:
-                conversation = self._open_already(turn)
-                if conversation is None:
-                    conversation = await self._watch(self._open(turn), turn, quiet)
-                await self._watch(conversation.send(message, turn), turn, quiet)
+                await self._watch(self._converse(message, turn), turn, quiet)
                 if news is not None:
                     await self._session.keep(context.RULES_SENT, news, by="host")
                 return
@@ -161,10 +158,12 @@ class Runner:
     def _open_already(self, turn: Turn) -> Conversation | None:
         return self._conversation if self._opened_with == self._wanted(turn) else None
 
-    async def _open(self, turn: Turn) -> Conversation:
-        conversation = await self._opened(self._wanted(turn), turn.earlier, turn.waits)
-        turn.activity = ""
-        return conversation
+    async def _converse(self, message: Message, turn: Turn) -> None:
+        conversation = self._open_already(turn)
+        if conversation is None:
+            conversation = await self._opened(self._wanted(turn), turn.earlier, turn.waits)
+            turn.activity = ""
+        await conversation.send(message, turn)
 
     async def _opened(self, wanted: Wanted, history: list[TurnState], tell: Callable[[str], None]) -> Conversation:
         session = self._session

@@ -1,60 +1,76 @@
 """Which agent answers for a model id: the first ready one that has it; `agent/model` names one exactly."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from portico import limits
 from portico.errors import AgentUnavailable, NotFound
 from portico.host.agent import AgentInfo, Model
 from portico.host.host import Host
+from portico.jobs.entry import EntryError
 from portico.jobs.models import ModelUse, check_models
+
+T = TypeVar("T")
 
 
 async def offered(host: Host) -> list[Model]:
     """Every model of every ready agent, each under an id that `choose` understands and that only it has."""
-    found: dict[str, Model] = {}
-    for info in await _ready(host):
-        for model in info.models or [Model(info.id, info.name)]:
-            ident = model.id if model.id not in found else f"{info.id}/{model.id}"
-            found[ident] = Model(ident, model.name, model.multiplier, model.context, model.vision, model.meta)
-    return list(found.values())
+    return _models(await _ready(host))
 
 
 async def check_offered(host: Host, uses: list[ModelUse]) -> None:
     """Each of them is there, or one of those that take over from it."""
-    for use in uses:
-        if not any([await _has(host, model) for model in (use.model_id, *use.instead)]):
-            check_models([use], await offered(host))
+
+    def check(infos: list[AgentInfo]) -> None:
+        for use in uses:
+            if not any(_find(infos, model) for model in (use.model_id, *use.instead)):
+                check_models([use], _models(infos))
+
+    await _asked(host, check)
 
 
-async def _has(host: Host, model: str) -> bool:
-    try:
-        await choose(host, model)
-    except NotFound:
-        return False
-    return True
-
-
-async def choose(host: Host, ident: str) -> tuple[str, str | None]:
+async def choose(host: Host, ident: str) -> tuple[AgentInfo, str | None]:
     """The agent and its own id of the model; None: only the agent was named, its first model will do."""
+
+    def chosen(infos: list[AgentInfo]) -> tuple[AgentInfo, str | None]:
+        if (found := _find(infos, ident)) is None:
+            names = ", ".join(repr(model.id) for model in _models(infos))
+            raise NotFound("model", ident, f"There are: {names}.")
+        return found
+
+    return await _asked(host, chosen)
+
+
+async def _asked(host: Host, use: Callable[[list[AgentInfo]], T]) -> T:
+    """What `use` makes of the ready agents: of all of them, where one that was late may be the one that it misses."""
     try:
-        return await _choose(host, ident)
-    except (AgentUnavailable, NotFound):
+        return use(await _ready(host))
+    except (AgentUnavailable, NotFound, EntryError):
         if not await host.descriptions.settle(limits.JOB_DESCRIBE_SECONDS):
             raise
-        return await _choose(host, ident)
+        return use(await _ready(host))
 
 
-async def _choose(host: Host, ident: str) -> tuple[str, str | None]:
-    infos = await _ready(host)
+def _find(infos: list[AgentInfo], ident: str) -> tuple[AgentInfo, str | None] | None:
     for info in infos:
         if any(model.id == ident for model in info.models):
-            return info.id, ident
+            return info, ident
     for info in infos:
         if ident == info.id:
-            return info.id, None
+            return info, None
         name = ident.removeprefix(f"{info.id}/")
         if name != ident and any(model.id == name for model in info.models):
-            return info.id, name
-    names = ", ".join(repr(model.id) for model in await offered(host))
-    raise NotFound("model", ident, f"There are: {names}.")
+            return info, name
+    return None
+
+
+def _models(infos: list[AgentInfo]) -> list[Model]:
+    found: dict[str, Model] = {}
+    for info in infos:
+        for model in info.models or [Model(info.id, info.name)]:
+            ident = model.id if model.id not in found else f"{info.id}/{model.id}"
+            found[ident] = Model(ident, model.name, model.multiplier, model.context, model.vision, model.meta)
+    return list(found.values())
 
 
 async def _ready(host: Host) -> list[AgentInfo]:

@@ -222,9 +222,9 @@ class TaskSessions:
 
     async def ask_person(self, title: str, asking: Asking) -> Answer:
         """A question to a person, in a session of its own: every door shows it as it shows any other."""
-        agent, model = await choose(self._host, self._plan.driving_model)
+        info, model = await choose(self._host, self._plan.driving_model)
         session = await self._host.start(
-            by=self._by, agent=agent, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
+            by=self._by, agent=info.id, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
         )
         self.record(e.TaskSessionStarted(session=session.id, model=self._plan.driving_model, driving=True))
         answered = False
@@ -277,11 +277,11 @@ class TaskSessions:
         return self._current
 
     async def _open(self, model: str, driving: bool) -> _Open:
-        agent, name = await choose(self._host, model)
+        info, name = await choose(self._host, model)
         # A job runs unattended: its policy is to allow, and the session's config and every decision say so in the log.
         session = await self._host.start(
             by=self._by,
-            agent=agent,
+            agent=info.id,
             model=name,
             cwd=self._plan.cwd,
             title=self._plan.name,
@@ -289,7 +289,6 @@ class TaskSessions:
             owner=self._plan.owner,
         )
         self._opened.append(session)
-        info = await self._host.described(agent)
         single = self.mode == "single"
         self.record(e.TaskSessionStarted(session=session.id, model=model, driving=single or driving))
         self.decide(f"[SESSION STARTED] {'driving' if driving else 'task'} session started with model {model}")

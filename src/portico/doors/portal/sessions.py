@@ -34,12 +34,12 @@ class Sessions(Endpoints):
     )
     async def start(self, request: Request) -> SessionStartedReply:
         try:
-            agent, model = await choose(self._host, request.path_params["model"])
+            info, model = await choose(self._host, request.path_params["model"])
         except NotFound:
             raise Refused("ModelIdNotFound") from None
         given = (await text_of(request)).strip()
         cwd = str(working_directory(given, self._room.app.test)) if given else None
-        command = StartSession(agent=agent, model=model, cwd=cwd, data=LENT)  # in this API every session has the tools
+        command = StartSession(agent=info.id, model=model, cwd=cwd, data=LENT)  # here every session has the tools
         started: Summary = await self._host.do(command, caller(request))
         return SessionStartedReply(started.id)
 
