@@ -90,6 +90,9 @@ async def test_the_index_answers_and_shows_the_place(searcher: Searcher) -> None
         "-x",
         "%_",
         "\0x",
+        "a\\b",
+        "a\nb",
+        "\N{KELVIN SIGN}g",
     ],
 )
 async def test_every_character_is_only_a_character(searcher: Searcher, wanted: str) -> None:

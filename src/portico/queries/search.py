@@ -242,8 +242,13 @@ def _texts(records: list[Record]) -> Iterator[IndexedText]:
 
 
 def _hits(session: str, records: list[Record], wanted: str) -> Iterator[Hit]:
+    verbatim = wanted.isascii() and wanted.isprintable() and not {'"', "\\"} & set(wanted)  # JSON writes it as it is
+    needle = wanted.encode("utf-8", "replace")
     for record in records:
-        if not record.data.startswith(_DELTAS):
+        data = record.data
+        if verbatim and data.isascii() and needle not in data.lower():
+            continue  # without decoding it; letters beyond ASCII may fold into what is wanted
+        if not data.startswith(_DELTAS):
             for turn, text in said(record.event):
                 if wanted in text.casefold():
                     yield Hit(session, record.pos, record.time, excerpt(text, wanted), turn)
