@@ -289,7 +289,7 @@ class Automations:
         for record in records:
             if isinstance(record.event, e.JobEnded):
                 self.runs.job_ended(record.event.job)
-                if not self.closing:
+                if not self.closing and any(each.plan.after for each in self.store.automations.values()):
                     self.host.own(self._follow_job(record.event.job), f"after {record.event.job}")
 
     async def _offer_ended_jobs(self) -> None:

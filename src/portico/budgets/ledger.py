@@ -81,7 +81,7 @@ class Ledger:
             about = f"this run of {lineage.automation or 'an automation'}"
             found.append(AppliedBudget(f"run/{lineage.run}", about, rules.get("automation", Budget()), spent, "run"))
             found.append(AppliedBudget(f"plan/{lineage.run}", about, lineage.run_budget, spent, "run"))
-        return [*found, *self._of_days(lineage.spender, rules)]
+        return [*found, *(self._of_days(lineage.spender, rules) if rules else ())]
 
     def _of_days(self, spender: str, rules: dict[str, Budget]) -> Iterable[AppliedBudget]:
         today = datetime.fromtimestamp(self._host.now() / 1000).strftime("%Y-%m-%d")

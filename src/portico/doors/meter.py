@@ -3,6 +3,7 @@ A turn that failed is a line of the log besides."""
 
 import logging
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
@@ -19,6 +20,10 @@ Metric = tuple[str, str, str, dict[str, float]]
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Seconds: a commit is a millisecond, and a quarter of a second is a disk in trouble."""
+
+_COUNTED = frozenset(
+    {e.UsageReported, e.TurnEnded, e.ToolEnded, e.ApprovalAsked, e.ApprovalAnswered, e.JobStarted, e.JobEnded}
+)
 
 
 class Meter:
@@ -42,17 +47,16 @@ class Meter:
         if records:
             self._observe(time.time() - records[0].time / 1000)
         for record in records:
-            self._event(record)
+            if type(record.event) in _COUNTED:
+                self._event(record)
 
     def _observe(self, seconds: float) -> None:
         seconds = max(0.0, seconds)
         self._seconds += seconds
-        self._buckets[next((n for n, bound in enumerate(BUCKETS) if seconds <= bound), len(BUCKETS))] += 1
+        self._buckets[bisect_left(BUCKETS, seconds)] += 1
 
     def _event(self, record: Record) -> None:
         match record.event:
-            case e.PartDelta() | e.ToolOutput() | e.ToolInput():
-                return
             case e.UsageReported() as usage:
                 self._usage(f"{record.channel} {usage.turn}", usage)
             case e.TurnEnded(turn=turn, outcome=outcome, error=error):

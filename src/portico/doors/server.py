@@ -52,7 +52,6 @@ from portico.doors.serve_options import (
 )
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
-from portico.doors.websocket import WsProtocol
 from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
 from portico.home import Home, HostEndpoint, stamp
 from portico.host.component import Component
@@ -279,7 +278,7 @@ class Server:
         config = uvicorn.Config(
             self._front(),
             http=BoundedHttp,
-            ws=WsProtocol,
+            ws=_websocket,  # type: ignore[arg-type]  # it is only called
             lifespan="off",
             log_config=None,
             log_level="warning",  # below it, uvicorn writes down addresses with the tokens in them
@@ -458,6 +457,12 @@ def _refused(error: OSError, home: Home) -> PorticoError:
     """A file of the home folder cannot be written: the disk is full, or it belongs to somebody else."""
     where, why = str(error.filename or home.path), error.strerror or error
     return LogUnavailable(f"{where!r} cannot be used: {why}. Free some space, or make it writable; {AGAIN}.")
+
+
+def _websocket(*args: Any, **kwargs: Any) -> asyncio.Protocol:
+    from portico.doors.websocket import WsProtocol  # late: a thirtieth of the start
+
+    return WsProtocol(*args, **kwargs)
 
 
 class _Uvicorn(uvicorn.Server):

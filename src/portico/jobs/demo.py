@@ -1,6 +1,6 @@
 """The packaged demo entry: every kind of work once, with directives that the demo agent follows."""
 
-from importlib.resources import files
+from pathlib import Path
 
 from portico.jobs.entry import Entry
 from portico.jobs.load import load_entry, parse
@@ -8,7 +8,7 @@ from portico.jobs.load import load_entry, parse
 
 def demo_text() -> bytes:
     """The file as it is shipped, to start one's own entry from."""
-    return files("portico.jobs").joinpath("demo_entry.json").read_bytes()
+    return Path(__file__).with_name("demo_entry.json").read_bytes()
 
 
 def demo_entry() -> Entry:

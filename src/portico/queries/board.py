@@ -136,8 +136,8 @@ class Board:
     def _touch(self, name: str) -> None:
         self.version += 1
         self._moved[name] = self.version
-        self._bell.set()
-        self._bell = asyncio.Event()
+        self._bell.set()  # for who waits by now
+        self._bell.clear()
 
     async def wait(self, version: int) -> None:
         """Returns when something has changed since."""
