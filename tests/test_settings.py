@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from portico.errors import BadRequest
 from portico.settings import Settings
-from portico.settings_load import describe, env_name, keys, load
+from portico.settings_load import describe, env_name, is_secret, keys, load, shown
 
 
 @pytest.fixture
@@ -77,6 +77,133 @@ def test_a_wrong_value_names_the_key_the_file_and_the_way_out(file: Path, text: 
     assert error.value.field == field
     assert hint in error.value.message
     assert str(file) in error.value.message
+
+
+NUMBERS = {
+    key: type(value) for key, value in keys().items() if isinstance(value, int | float) and not isinstance(value, bool)
+}
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_every_number_has_a_bound_below(key: str) -> None:
+    """With `agent.max_processes = -1` all turns waited that needed a second process."""
+    for value in (-1, -1e300) if NUMBERS[key] is float else (-1, -(10**15)):
+        with pytest.raises(BadRequest) as refused:
+            load(Path("/nosuch/settings.toml"), {}, {key: NUMBERS[key](value)})
+        assert refused.value.field in (key, "retention.delete_days")
+
+
+@pytest.mark.parametrize("key", [key for key, kind in NUMBERS.items() if kind is float])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_is_one_that_can_be_reckoned_with(key: str, value: float) -> None:
+    with pytest.raises(BadRequest):
+        load(Path("/nosuch/settings.toml"), {}, {key: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "words"),
+    [
+        ("[log]\nurl = 'mysql://x'", "log.url", "postgresql://"),
+        ("[log]\ndisk_share = 0.0", "log.disk_share", "more than 0, at most 1"),
+        ("[log]\ndisk_share = 1.1", "log.disk_share", "more than 0, at most 1"),
+        ("[cluster]\ncapacity = 0", "cluster.capacity", "1 to 100000 sessions"),
+        ("[cluster]\ncapacity = 100001", "cluster.capacity", "1 to 100000 sessions"),
+        ("[cluster]\nlease_seconds = 0.4", "cluster.lease_seconds", "half a second to an hour"),
+        ("[cluster]\nlease_seconds = 3601.0", "cluster.lease_seconds", "half a second to an hour"),
+        ("[cluster]\nport = 65536", "cluster.port", "0 to 65535"),
+        ("[agent]\nmax_steps = 1001", "agent.max_steps", "1 to 1000 steps"),
+        ("[approvals]\nedits = ['']", "approvals.edits", "at most 500 characters"),
+        (f"[approvals]\nallow_commands = ['{'x' * 501}']", "approvals.allow_commands", "at most 500 characters"),
+        ("[approvals]\ndeny_commands = ['/(/']", "approvals.deny_commands", "is a regular expression"),
+        ("[people]\nscopes = ['read', 'fly']", "people.scopes", "each scope is one of"),
+        ("[login.oidc.groups]\ndev = ['fly']", "login.oidc.groups", "each scope is one of"),
+        ("[login.oidc]\nissuer = 'https://x'", "login.oidc.client_id", "knows this host by a name"),
+        ("[login.oidc]\nissuer = 'https://x'\nclient_id = 'y'", "login.oidc.domains", "say who may come in"),
+        ("[login.oidc]\nhours = 0.0", "login.oidc.hours", "more than 0 hours"),
+        ("[login.oidc]\nhours = 8761.0", "login.oidc.hours", "at most a year"),
+        ("[retention]\narchive_days = 9.0\ndelete_days = 8.0", "retention.delete_days", "not archived later"),
+        ("[[retention.rules]]\narchive_days = 9.0\ndelete_days = 8.0", "retention.delete_days", "not archived later"),
+        ("[quotas]\nsessions = -1", "quotas.sessions", "0 or more"),
+        ("[login]\noidc = 1", "login.oidc", "must be a table"),
+        ("[[notices.webhooks]]\ncolour = 1", "notices.webhooks", "notices.webhooks"),
+    ],
+)
+def test_every_rule_names_its_setting(file: Path, text: str, field: str, words: str) -> None:
+    file.write_text(text)
+    with pytest.raises(BadRequest) as refused:
+        load(file, {})
+    assert refused.value.field == field
+    assert words in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[server]\nport = 0",
+        "[server]\nport = 65535",
+        "[log]\nurl = 'postgres://x/y'",
+        "[log]\ndisk_share = 1.0",
+        "[log]\nretention_hours = 0.0",
+        "[cluster]\ncapacity = 100000\nlease_seconds = 0.5\nport = 65535",
+        "[cluster]\ncapacity = 1\nlease_seconds = 3600.0",
+        "[agent]\nmax_steps = 1\nmax_processes = 0\nmax_memory_mb = 0",
+        "[agent]\nmax_steps = 1000\napproval_timeout = 0.1\nturn_idle_timeout = 0.1",
+        "[approvals]\nallow_commands = ['/^make( test)?$/', 'git log', '/']",
+        "[people]\nscopes = []",
+        "[login.oidc]\nissuer = 'https://x'\nclient_id = 'y'\ndomains = ['*']\nhours = 8760.0",
+        "[login.oidc]\nissuer = 'https://x'\nclient_id = 'y'\n[login.oidc.groups]\ndev = ['read']",
+        "[retention]\narchive_days = 8.0\ndelete_days = 8.0",
+        "[retention]\narchive_days = 8.0",
+        "[quotas]\nsessions = 0\nturns = 1",
+    ],
+)
+def test_the_bounds_themselves_are_taken(file: Path, text: str) -> None:
+    file.write_text(text)
+    assert str(file) in {source.origin for source in load(file, {}).sources.values()}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("postgresql://ann:secret@host/db", "postgresql://ann:***@host/db"),
+        ("postgresql://ann@host/db", "postgresql://ann@host/db"),
+        ("http://host:80/a@b", "http://host:80/a@b"),
+        (["http://a:b@c", 7], ["http://a:***@c", 7]),
+        ({"secret": "x", "url": "u"}, {"secret": "***", "url": "u"}),
+        ({"url": "u"}, {"url": "u"}),
+        (True, True),
+    ],
+)
+def test_a_setting_is_shown_without_its_secret(value: Any, expected: Any) -> None:
+    assert shown(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "secret"),
+    [
+        ("jobs.api_key", True),
+        ("login.proxy.secret", True),
+        ("login.oidc.client_secret", True),
+        ("server.port", False),
+        ("login.proxy.secret_file", False),
+    ],
+)
+def test_which_settings_nobody_is_shown(key: str, secret: bool) -> None:
+    assert is_secret(key) is secret
+
+
+def test_what_is_each_hosts_own_is_not_shared(file: Path) -> None:
+    shared = file.with_name("shared.toml")
+    shared.write_text("[agent]\nmax_steps = 3\n")
+    file.write_text("[log]\nlevel = 'debug'\n")
+    loaded = load(file, {})
+    assert (loaded.settings.agent.max_steps, loaded.sources["agent.max_steps"].origin) == (3, str(shared))
+    file.write_text("[agent]\nmax_steps = 4\n")
+    assert load(file, {}).settings.agent.max_steps == 4
+    shared.write_text("[server]\nport = 1\n")
+    with pytest.raises(BadRequest, match=r"'server\.port' is each host's own") as refused:
+        load(file, {})
+    assert refused.value.field == "server.port"
 
 
 @pytest.mark.parametrize("content", [b"not toml", b"\xff\xfe", b"[a", b"a = 1\na = 2"])

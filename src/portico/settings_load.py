@@ -261,6 +261,8 @@ def _check_values(settings: Settings, sources: Mapping[str, SettingSource]) -> N
         ("log.retention_hours", 0 <= settings.log.retention_hours <= _MOST_HOURS, "0 hours to 100 years"),
         ("log.disk_share", 0 < settings.log.disk_share <= 1, "more than 0, at most 1"),
         ("agent.max_steps", 1 <= settings.agent.max_steps <= 1000, "1 to 1000 steps"),
+        ("agent.max_processes", settings.agent.max_processes >= 0, "0 or more"),
+        ("agent.max_memory_mb", settings.agent.max_memory_mb >= 0, "0 or more"),
         ("agent.approval_timeout", timeout is None or 0 < timeout <= _MOST_SECONDS, "seconds, more than 0"),
         ("agent.turn_idle_timeout", 0 < settings.agent.turn_idle_timeout <= _MOST_SECONDS, "seconds, more than 0"),
     ]
