@@ -1,6 +1,7 @@
 """Dependencies point inward only: doors, agents, jobs, cli -> host -> log. No door knows another."""
 
 import ast
+import os
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,21 @@ def test_the_core_imports_nothing_else() -> None:
 
 def test_the_core_is_read_in_a_day() -> None:
     assert sum(len(path.read_text().splitlines()) for path in core()) < CORE_LINES
+
+
+def test_there_is_at_least_as_much_test_code_as_code() -> None:
+    """`portico.testing` is test code that ships."""
+    shipped = _lines(ROOT / "testing")
+    assert _lines(Path(__file__).parent) + shipped >= _lines(ROOT) - shipped
+
+
+def _lines(folder: Path) -> int:
+    """Of Python below; packages that real agents bring along are not ours."""
+    count = 0
+    for here, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "node_modules"]
+        count += sum(Path(here, name).read_bytes().count(b"\n") for name in names if name.endswith(".py"))
+    return count
 
 
 def test_every_room_has_its_row() -> None:
