@@ -14,8 +14,11 @@ from portico.people.identity import COOKIE_SECONDS
 WORKBENCH = "/app"
 UNKEPT = {"Cache-Control": "no-store"}
 """Of answers to a login: neither the token in the link nor the key in the answer belongs into a cache."""
-_OWN_PAGE = re.compile(r"/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII)
-"""Where a login may lead: a page of ours, never a stranger's, and never the API, where a GET can change something."""
+_OWN_PAGE = re.compile(
+    r"(?!.*/(?:\.|%2[eE]){1,2}(?:[/?]|$))/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII
+)
+"""Where a login may lead: a page of ours, never a stranger's, and never the API, where a GET can change something; so
+nothing that a browser would take for a step up (`/app/../api`)."""
 
 
 class LoginRedirect(NamedTuple):
