@@ -13,7 +13,7 @@ from portico.agents.agent import AgentInfo, Model, Resource
 from portico.cli.doctor import agent_finding
 from portico.cli.finding import Finding
 from portico.host.readiness import described
-from portico.log.sqlite.database import Batch, Database, EventRow
+from portico.log.sqlite.database import Batch, Database
 from tests.agents.acp_agent import FAKE
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico
@@ -121,7 +121,7 @@ def _a_log(home: Path) -> Path:
     home.mkdir()
     path = home / "log.db"
     database = Database.open(path, full=False)
-    rows = [EventRow(seq, "host", seq, 0, None, b"{}" + b" " * 1000) for seq in range(1, 101)]
+    rows = [(seq, "host", seq, 0, None, b"{}" + b" " * 1000) for seq in range(1, 101)]
     database.write(Batch(rows, {"host": 100}, []))
     database.close()
     return path

@@ -18,7 +18,7 @@ from portico.errors import LogDamaged, LogUnavailable
 from portico.events import Audited, Unreadable
 from portico.log import group_commit
 from portico.log.sqlite import SqliteLog, error_text
-from portico.log.sqlite.database import Batch, Database, EventRow
+from portico.log.sqlite.database import Batch, Database
 from portico.log.sqlite.worker import Workers
 from tests.log.events import fact
 
@@ -134,11 +134,11 @@ def test_a_rolled_back_channel_is_forgotten(tmp_path: Path, first: str) -> None:
     """The probe remembered the number of a channel that its rolled back transaction had made."""
     database = Database.open(tmp_path / "log.db", full=False)
     database._db = FailingCommit(database._db)  # type: ignore[assignment]
-    lost = Batch([EventRow(1, "host", 1, 0, None, b"{}")], {"host": 1}, [])
+    lost = Batch([(1, "host", 1, 0, None, b"{}")], {"host": 1}, [])
     with pytest.raises(LogUnavailable, match="disk I/O error"):
         database.probe() if first == "probe" else database.write(lost)
-    database.write(Batch([EventRow(1, "a", 1, 0, None, b"{}")], {"a": 1}, []))
-    database.write(Batch([EventRow(2, "host", 1, 0, None, b"{}")], {"host": 1}, []))
+    database.write(Batch([(1, "a", 1, 0, None, b"{}")], {"a": 1}, []))
+    database.write(Batch([(2, "host", 1, 0, None, b"{}")], {"host": 1}, []))
     assert database.heads() == (2, {"a": 1, "host": 1})
     assert [r.seq for r in database.read("host", 0, 9, 9)] == [2]
     database.close()

@@ -39,6 +39,7 @@ _GRACE_SECONDS = 5.0
 """In which an agent that asks us before each call ends by itself."""
 
 
+_GUARDED = (c.StartSession, c.ConfigureSession, c.AnswerQuestion)
 _HEARD = (e.UsageReported, e.ToolStarted, e.TurnStarted, e.TurnResumed, e.TurnEnded)
 
 
@@ -251,6 +252,8 @@ class Budgets(Component):
     # -- commands ------------------------------------------------------------------------------------------------
 
     def _guard(self, command: c.Command, caller: c.Caller) -> None:
+        if type(command) not in _GUARDED:
+            return
         match command:
             case c.StartSession(config=values) | c.ConfigureSession(values=values):
                 read_budget((values or {}).get(BUDGET), "config.budget")

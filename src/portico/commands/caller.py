@@ -41,6 +41,8 @@ class Caller(Struct, frozen=True):
         return scope == "open" or scope in self.scopes or (scope == "any" and bool(self.scopes))
 
     def require(self, scope: Scope) -> None:
+        if scope in self.scopes:
+            return
         if not self.scopes and scope != "open":
             raise Unauthenticated("A token is needed: 'Authorization: Bearer TOKEN', or log in at /login.")
         if not self.may(scope):

@@ -24,13 +24,18 @@ async def identify(host: "Host", command: c.IdentifyClient, caller: c.Caller) ->
     key = CLIENT + command.client
     if len(command.client) > limits.CLIENT_ID_CHARS:
         raise BadRequest(f"A client's id has at most {limits.CLIENT_ID_CHARS} characters.", field="client")
+    stored = msgspec.json.encode({**command.value, "caller": caller.id})
+    if host.commands.clients.get(key) == stored and not host.members.several:  # only the day of its last visit is new
+        host.log.put_kv(HOST, key, stored, lazy=True)
+        return c.Done()
     async with host.shared.lock:
         data = await host.log.get_kv(HOST, key)
         if data is not None and msgspec.json.decode(data).get("caller") != caller.id:
             raise Forbidden("This client's id belongs to somebody else.", field="client")
         if data is None or command.value:
-            host.log.put_kv(HOST, key, msgspec.json.encode({**command.value, "caller": caller.id}))
+            host.log.put_kv(HOST, key, stored)
             await host.log.flush()
+            host.commands.clients[key] = stored
     return c.Done()
 
 

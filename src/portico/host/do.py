@@ -32,6 +32,7 @@ from portico.log.log import NotOwner
 
 if TYPE_CHECKING:
     from portico.host.host import Host
+    from portico.host.ownership import Access
     from portico.host.session import Session
 
 Handler = Callable[[Any, c.Caller], Awaitable[Any]]
@@ -85,6 +86,8 @@ class Dispatcher:
         self._subjects: dict[str, Callable[[str], Any]] = {}
         self._guards: list[Guard] = []
         self._buckets = Cache[str, Bucket](limits.CALLERS)
+        self.clients = Cache[str, bytes](limits.CALLERS)
+        """What is stored of clients that were here lately."""
         self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
         """Commands with an id that are being done: their digest, and who does them."""
 
@@ -286,20 +289,23 @@ class Dispatcher:
         """Plain commands about one loaded session, in one append as far as none is refused: their answers in order. A
         refused one gives its error in its place, and hinders no other."""
         planned: list[_Planned] = []
+        ground: "tuple[Context, Access] | None" = None  # the same for all that are planned together
         for command, caller in commands:
             try:
                 self._admit(command, caller)
                 if not command.plain:
                     raise TypeError(f"{type(command).__name__} is not a plain command.")
                 if self._host.members.owns(session.channel):
-                    planned.append((command, caller, decide(session.state, command, self.context(session, caller))))
+                    ground = ground or (self.context(session, caller), self._host.ownership.of_session(session))
+                    within = self._host.ownership.within(caller, ground[1])
+                    planned.append((command, caller, decide(session.state, command, replace(ground[0], caller=within))))
                     continue
                 refused = None
             except PorticoError as error:
                 refused = error
             async for each in self._write(session, planned):
                 yield each
-            planned = []
+            planned, ground = [], None
             yield refused or await self._try_at_owner(command, caller)
         async for each in self._write(session, planned):
             yield each

@@ -95,6 +95,9 @@ def _clean(value: Any) -> Any:
 
 def compactable_part(event: Event) -> str | None:
     """The part that it is a piece of: it may go when all of that is written down."""
-    if isinstance(event, RunReserved | RunSettled):  # folded into what is stored beside the automation's channel
-        return event.run
-    return (event.part or None) if isinstance(event, Delta | TerminalShown) else None
+    field = _PIECES.get(type(event))
+    return getattr(event, field) or None if field is not None else None
+
+
+_PIECES: dict[type[Event], str] = dict.fromkeys([*Delta.__subclasses__(), TerminalShown], "part")
+_PIECES |= dict.fromkeys([RunReserved, RunSettled], "run")  # folded into what is stored beside the automation's channel

@@ -1,6 +1,6 @@
 """What a decision is made of: the state, the command, and what was asked of the world before."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -65,9 +65,9 @@ class Context(Struct, frozen=True):
 class Outcome(Struct, frozen=True):
     """The events that a command becomes, none where it changes nothing; a refusal is raised."""
 
-    events: list[Event] = []
+    events: Sequence[Event] = ()
     answer: Any = None
-    host_events: list[Event] = []
+    host_events: Sequence[Event] = ()
     """For the host's own channel, in the same commit: what has to be on record."""
 
 

@@ -16,7 +16,7 @@ from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending, compactable_part
 from portico.log.sqlite.checkpoints import Checkpoints
-from portico.log.sqlite.database import Batch, Database, EventRow
+from portico.log.sqlite.database import Batch, Database
 from portico.log.sqlite.worker import Workers
 from portico.log.stored_log import StoredLog
 
@@ -119,7 +119,7 @@ class SqliteLog(StoredLog):
     def _write(self, taken: list[Pending], values: list[KeyValue], done: Done) -> None:
         heads: dict[Channel, int] = {}
         records = self._number(taken, heads)
-        rows = [EventRow(r.seq, r.channel, r.pos, r.time, compactable_part(r.event), r.data) for r in records]
+        rows = [(r.seq, r.channel, r.pos, r.time, compactable_part(r.event), r.data) for r in records]
         committed = CommittedBatch(records, heads)
         self._threads.writer.call(done, self._put, Batch(rows, heads, values), committed)
 

@@ -24,27 +24,28 @@ _TOGETHER = 500
 class ActionBatch:
     """What one client has said and is not in the log yet, in order."""
 
-    __slots__ = ("_appending", "_connection", "_name", "_session", "_subject", "_waiting")
+    __slots__ = ("_appending", "_connection", "_name", "_session", "_subject", "_type", "_waiting")
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
         self._waiting: list[tuple[ClientAction, Command]] = []
         self._subject: Session | None = None
         """What those that wait are about."""
-        self._name = ""
+        self._type = self._name = ""
         self._session: Session | None = None
         self._appending: set[asyncio.Task[None]] = set()
 
-    def subject(self, name: str) -> Session | None:
-        """The session that was last meant by this name. It still is: what a name means never changes while it lives."""
+    def subject(self, said: ClientAction) -> Session | None:
+        """The session that such an action last meant by its name. It still does: what a name means never changes while
+        it lives."""
         session, connection = self._session, self._connection
-        if session is None or name != self._name:
+        if session is None or said.name != self._name or said.type != self._type:
             return None
         found = connection.host.catalogue.get(session.id) if connection.view.whole else connection.view.find(session.id)
         return session if found is session else None
 
-    def remember(self, name: str, session: Session) -> None:
-        self._name, self._session = name, session
+    def remember(self, said: ClientAction, session: Session) -> None:
+        self._type, self._name, self._session = said.type, said.name, session
 
     def add(self, client_action: ClientAction, session: Session, command: Command) -> None:
         if session is not self._subject or len(self._waiting) >= _TOGETHER:

@@ -50,15 +50,15 @@ def note(connection: "Connection", params: Json) -> bool:
 
 def _subject(client_action: ClientAction) -> Session | None:
     """Whose fact it is. One after the other is about the same session, so its name is resolved once."""
-    action_batch, name = client_action.connection.action_batch, f"{client_action.prefix} {client_action.name}"
-    session = action_batch.subject(name)
+    action_batch = client_action.connection.action_batch
+    session = action_batch.subject(client_action)
     if session is None:
         target = _target(client_action)
         if _is_rename(client_action, target):
             return None  # its echo does not come from the log
         session = client_action.connection.view.find(target.ident)
         if session is not None:
-            action_batch.remember(name, session)
+            action_batch.remember(client_action, session)
     return session
 
 

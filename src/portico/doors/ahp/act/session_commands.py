@@ -150,11 +150,12 @@ def _session(connection: "Connection", name: str) -> Session:
 
 async def list_sessions(connection: "Connection", params: Json) -> Json:
     seed = connection.dialect.seed
-    found = [each for each in connection.view.list() if each.agent and _listed(each, seed)]
+    seen = connection.view.list()
+    found = [each for each in seen if each.agent and _listed(each, seed)]
     if seed:
         items = [snapshots.summary(each, connection.dialect, (), connection.broker.activity(each.id)) for each in found]
         return {"items": items}
-    family = children(connection.view.list())
+    family = children(seen)
     below = {each.id: descendants(each.id, family) for each in found}
     found.sort(key=lambda each: snapshots.together(each, below[each.id]).last_turn_at, reverse=True)
     limit = optional(params, "limit", int)

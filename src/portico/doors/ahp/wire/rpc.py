@@ -1,6 +1,6 @@
 """JSON-RPC over frames: one message per text frame, read with care and written once."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -42,42 +42,53 @@ class Incoming(Struct, gc=False):
     """A request (with `id`), a notification (without), or a reply to a request of ours (without `method`)."""
 
     method: str
-    params: Json
-    id: Any
-    is_request: bool
-    size: int
+    params: Json = {}
+    id: int | float | str | None = None
+    jsonrpc: Literal["2.0"] = "2.0"
+    size: int = 0
     """Bytes of the frame it came in."""
     result: Any = None
     error: Json | None = None
 
 
+_incoming = msgspec.json.Decoder(Incoming)
+
+
 def parse(data: bytes) -> Incoming:
-    message = _decode(data)
+    """In one step, which nearly everything passes. What does not is a reply, or wrong, and looked at in detail."""
+    try:
+        check_depth(data, limits.JSON_DEPTH)
+        incoming = _incoming.decode(data)
+    except msgspec.ValidationError:
+        incoming = _parse_slowly(data)
+    except _BROKEN as error:
+        raise WireError(PARSE_ERROR, "Parse error") from error
+    incoming.size = len(data)
+    return incoming
+
+
+def _parse_slowly(data: bytes) -> Incoming:
+    try:
+        message = _decoder.decode(data)
+    except _BROKEN as error:
+        raise WireError(PARSE_ERROR, "Parse error") from error
     if not isinstance(message, dict):
         raise WireError(INVALID_REQUEST, "One JSON-RPC message per frame, please; batches are not taken.")
     ident = message.get("id")
     if "method" not in message and ("result" in message or "error" in message):
         error = message.get("error")
-        return Incoming(
-            "", {}, ident, False, len(data), message.get("result"), error if isinstance(error, dict) else None
-        )
+        return Incoming("", {}, ident, result=message.get("result"), error=error if isinstance(error, dict) else None)
     method, params = message.get("method"), message.get("params")
-    has_id = "id" in message and ident is not None
-    if has_id and (isinstance(ident, bool) or not isinstance(ident, int | float | str)):
+    if ident is not None and (isinstance(ident, bool) or not isinstance(ident, int | float | str)):
         raise WireError(INVALID_REQUEST, "The id of a request is a number.")
     if not isinstance(method, str) or message.get("jsonrpc", "2.0") != "2.0":
-        raise _invalid(ident if has_id else None, "This is not a JSON-RPC 2.0 message.")
+        raise _invalid(ident, "This is not a JSON-RPC 2.0 message.")
     if params is not None and not isinstance(params, dict):
-        raise _invalid(ident if has_id else None, "'params' must be an object.", INVALID_PARAMS)
-    return Incoming(method, params or {}, ident, has_id, len(data))
+        raise _invalid(ident, "'params' must be an object.", INVALID_PARAMS)
+    return Incoming(method, params or {}, ident)
 
 
-def _decode(data: bytes) -> Any:
-    try:
-        check_depth(data, limits.JSON_DEPTH)
-        return _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError, BadRequest) as error:
-        raise WireError(PARSE_ERROR, "Parse error") from error
+_BROKEN = (msgspec.DecodeError, UnicodeError, RecursionError, BadRequest)
 
 
 def _invalid(ident: Any, message: str, code: int = INVALID_REQUEST) -> "WireError":

@@ -65,10 +65,11 @@ class Dialect(msgspec.Struct, frozen=True):
 
     version: str
     clock: Callable[[], int]
+    seed: bool = False
+    """Whether it is version 1: asked for everything that comes and goes."""
 
-    @property
-    def seed(self) -> bool:
-        return self.version == SEED
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "seed", self.version == SEED)
 
     @property
     def message(self) -> str:
