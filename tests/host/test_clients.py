@@ -29,14 +29,15 @@ async def test_a_client_that_comes_back_as_it_was_waits_for_no_commit(host: Host
     """Every reconnect waited for the disk. That it was here is noted with the next commit, or it would expire."""
     identify = c.IdentifyClient(client="editor", value={"version": "1"})
     await host.do(identify, ADA)
-    now = host.log._clock = host.log._database.clock = lambda: 2e9  # type: ignore[attr-defined]
+    now = 2_000_000_000
+    host.log._clock = host.log._database.clock = lambda: now  # type: ignore[attr-defined]
     commits = host.log.commits  # type: ignore[attr-defined]
     await host.do(identify, ADA)
     assert host.log.commits == commits  # type: ignore[attr-defined]
     with pytest.raises(Forbidden, match="somebody else"):
         await host.do(identify, BOB)
     await host.audit("any", "test")
-    await host.log.expire_kv("ahp.client/", int(now() * 1000))
+    await host.log.expire_kv("ahp.client/", now * 1000)
     with pytest.raises(Forbidden, match="somebody else"):
         await host.do(identify, BOB)
     await host.do(c.IdentifyClient(client="editor", value={"version": "2"}), ADA)

@@ -289,7 +289,7 @@ class Dispatcher:
         """Plain commands about one loaded session, in one append as far as none is refused: their answers in order. A
         refused one gives its error in its place, and hinders no other."""
         planned: list[_Planned] = []
-        ground: "tuple[Context, Access] | None" = None  # the same for all that are planned together
+        ground: tuple[Context, Access] | None = None  # the same for all that are planned together
         for command, caller in commands:
             try:
                 self._admit(command, caller)

@@ -1,6 +1,6 @@
 """Tools that the host itself gives to sessions. What they do is up to whoever registers them."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -54,7 +54,7 @@ def missing(characters: int) -> str:
     return f"\n... {characters} characters left out ...\n" if characters > 0 else ""
 
 
-def pieces(text: str) -> Iterator[str]:
+def pieces(text: str) -> list[str]:
     """A long text as deltas that fit; an empty one gives none."""
-    for start in range(0, len(text), limits.DELTA_BYTES):
-        yield text[start : start + limits.DELTA_BYTES]
+    size = limits.DELTA_BYTES
+    return [text] if 0 < len(text) <= size else [text[at : at + size] for at in range(0, len(text), size)]

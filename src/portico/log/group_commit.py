@@ -122,12 +122,12 @@ class GroupCommit(ABC):
 
     def post(self, channel: Channel, event: Event) -> None:
         self.check_open()
-        pending = Pending(channel, event)
         last = self._last.get(channel)
-        if last is not None and last.join(pending):
-            self._pending_bytes += pending.size
+        size = last.size if last is not None else 0
+        if last is not None and last.join(event):
+            self._pending_bytes += last.size - size
         else:
-            self._add(pending)
+            self._add(Pending(channel, event))
         if not self._busy and self._timer is None:
             self._timer = self._loop.call_soon(self._on_timer, False)  # what is posted in the same tick goes with it
 

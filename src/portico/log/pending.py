@@ -36,17 +36,20 @@ class Pending(Struct, eq=False, gc=False):
         self.event, self._data = _checked(self.event)
         self.size = len(self._data) if self._data is not None else len(getattr(self.event, "text", ""))
 
-    def join(self, other: "Pending") -> bool:
-        """Takes the other delta in, if it continues this one."""
-        mine, event = self.event, other.event
+    def join(self, event: Event) -> bool:
+        """Takes a delta in, if it continues this one."""
+        mine = self.event
         if type(mine) is not type(event) or not isinstance(mine, Delta) or not isinstance(event, Delta):
             return False
-        if mine.part != event.part or mine.turn != event.turn or self.size + other.size > limits.DELTA_BYTES:
+        size = self.size + len(event.text)
+        if mine.part != event.part or mine.turn != event.turn or size > limits.DELTA_BYTES:
+            return False
+        if not _is_unicode(event.text):
             return False
         if self._texts is None:
             self._texts = [mine.text]
         self._texts.append(event.text)
-        self.size += other.size
+        self.size = size
         self._data = None
         return True
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ EventRow = tuple[int, Channel, int, int, str | None, bytes]
 
 
 class Batch(NamedTuple):
-    rows: list[EventRow]
+    rows: Sequence[EventRow]
     heads: dict[Channel, int]
     values: list[KeyValue]
 
@@ -123,7 +123,7 @@ class Database(Reader):
         if batch.rows:
             self._mark.put(batch.rows[-1][0])
 
-    def _put_rows(self, rows: list[EventRow], heads: dict[Channel, int]) -> None:
+    def _put_rows(self, rows: Sequence[EventRow], heads: dict[Channel, int]) -> None:
         ids, salt = self._ids, self._salt
         self._db.executemany(
             "INSERT INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -191,7 +191,7 @@ class Connection:
             self.push(rpc.failure(rpc.blamed(error), error))
 
     def _take(self, incoming: Incoming) -> None:
-        if incoming.method == "ping" and incoming.id is not None:
+        if incoming.method == "ping" and incoming.is_request:
             self.push(rpc.reply(incoming.id, None))
         elif not incoming.method:
             self._answered(incoming)
@@ -206,7 +206,7 @@ class Connection:
 
     def _is_quick(self, incoming: Incoming) -> bool:
         """Whether it was a plain fact, taken in on the spot."""
-        is_action = incoming.method == "dispatchAction" and incoming.id is None and self.ready
+        is_action = incoming.method == "dispatchAction" and not incoming.is_request and self.ready
         return is_action and dispatch.note(self, incoming.params)
 
     async def _work(self) -> None:
@@ -259,13 +259,13 @@ class Connection:
     # -- requests and notifications ----------------------------------------------------------------------------
 
     async def _handle(self, incoming: Incoming) -> None:
-        if incoming.method == "dispatchAction" and incoming.id is None:
+        if incoming.method == "dispatchAction" and not incoming.is_request:
             if self.ready and not dispatch.note(self, incoming.params):
                 await dispatch.dispatch(self, incoming.params)
-        elif incoming.method == "unsubscribe" and incoming.id is None:
+        elif incoming.method == "unsubscribe" and not incoming.is_request:
             await self.settle()
             await self._unsubscribe_named(incoming.params)
-        elif incoming.id is not None:
+        elif incoming.is_request:
             await self.settle()
             command = commands.find(incoming.method)
             if command is not None and command.beside:

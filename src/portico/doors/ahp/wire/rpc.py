@@ -50,6 +50,10 @@ class Incoming(Struct, gc=False):
     result: Any = None
     error: Json | None = None
 
+    @property
+    def is_request(self) -> bool:
+        return self.id is not None and bool(self.method)
+
 
 _incoming = msgspec.json.Decoder(Incoming)
 
@@ -76,8 +80,8 @@ def _parse_slowly(data: bytes) -> Incoming:
         raise WireError(INVALID_REQUEST, "One JSON-RPC message per frame, please; batches are not taken.")
     ident = message.get("id")
     if "method" not in message and ("result" in message or "error" in message):
-        error = message.get("error")
-        return Incoming("", {}, ident, result=message.get("result"), error=error if isinstance(error, dict) else None)
+        failed = message.get("error")
+        return Incoming("", {}, ident, result=message.get("result"), error=failed if isinstance(failed, dict) else None)
     method, params = message.get("method"), message.get("params")
     if ident is not None and (isinstance(ident, bool) or not isinstance(ident, int | float | str)):
         raise WireError(INVALID_REQUEST, "The id of a request is a number.")
