@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from types import NoneType, UnionType
+from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
@@ -89,3 +89,49 @@ def test_every_event_class_is_in_the_union() -> None:
 
     ours = {kind for kind in leaves(e.Event) if kind.__module__.startswith("portico.events.")}
     assert ours - {e.Unknown} == set(get_args(e.AnyEvent))
+
+
+class Short(msgspec.Struct):
+    name: str
+    size: int = 0
+
+
+class Long(msgspec.Struct):
+    name: str
+    size: int = 0
+    more: str = "default"
+
+
+class Other(msgspec.Struct):
+    name: int
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "others", "expected"),
+    [
+        (Long, Short("a", 1), {}, Long("a", 1)),
+        (Long, Short("a", 1), {"more": "x", "size": 2}, Long("a", 2, "x")),
+        (Short, Long("a", 1, "left out"), {}, Short("a", 1)),
+        (Short, Other(7), {"name": "b"}, Short("b")),
+        (e.JobDecided, Short("a"), {"path": "r", "reason": "x"}, e.JobDecided(path="r", reason="x")),
+    ],
+)
+def test_a_struct_takes_from_another_what_it_has_under_the_same_names(
+    kind: Any, source: Any, others: dict[str, Any], expected: object
+) -> None:
+    assert e.like(kind, source, **others) == expected
+
+
+@pytest.mark.parametrize(("kind", "others"), [(Short, {}), (Short, {"size": "many", "name": "a"}), (e.JobDecided, {})])
+def test_a_field_of_another_type_or_one_that_is_missing_is_a_mistake(kind: Any, others: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        e.like(kind, Other(7), **others)
+
+
+def test_a_union_is_what_its_modules_define() -> None:
+    module = ModuleType("room")
+    for each in (Short, Long):
+        setattr(module, each.__name__, type(each.__name__, (each,), {"__module__": "room"}))
+    setattr(module, "Imported", Other)  # noqa: B010 - as an import leaves it
+    found = get_args(e.union_of(msgspec.Struct, module))
+    assert [each.__name__ for each in found] == ["Short", "Long"]

@@ -38,17 +38,8 @@ class AutomationCommands:
         scopes = await needed_scopes(command.plan, self._host, caller)
         self._check_free(command.name, command.uri)
         ident = self._store.new_automation()
-        created = e.AutomationCreated(
-            automation=ident,
-            name=command.name,
-            plan=command.plan,
-            by=caller.by,
-            scopes=scopes,
-            source="file" if caller.by == FILE else "door",
-            uri=command.uri,
-            meta=command.meta,
-            enabled=command.enabled,
-        )
+        source = "file" if caller.by == FILE else "door"
+        created = e.like(e.AutomationCreated, command, automation=ident, by=caller.by, scopes=scopes, source=source)
         names = {command.name, command.uri} - {""}
         self._reserved |= names
         try:

@@ -44,23 +44,9 @@ def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: C
         job = replace(job, input=cause.input) if job is not None else None
         prompt = replace(prompt, text=cause.input) if prompt is not None else None
     own, channel = f"automation/{state.id}", f"run/{run}"
-    claimed = e.RunClaimed(
-        run=run,
-        automation=state.id,
-        name=state.name,
-        cause=cause.kind,
-        due=cause.due,
-        by=cause.by,
-        job=job,
-        prompt=prompt,
-        scopes=state.scopes,
-        late=cause.late,
-        depth=cause.depth,
-        ref=cause.ref,
-        delivery=cause.delivery,
-        author=state.by,
-        budget=state.plan.budget,
-    )
+    named = {"run": run, "automation": state.id, "name": state.name, "scopes": state.scopes, "author": state.by}
+    started = {"cause": cause.kind, "job": job, "prompt": prompt, "budget": state.plan.budget}
+    claimed = e.like(e.RunClaimed, cause, **named, **started)
     reserved = e.RunReserved(run=run, cause=cause.kind, due=cause.due, ref=cause.ref)
     events: Appended = [(own, reserved), (channel, claimed)]
     if reason:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from portico.automation.decide import stop_time
 from portico.automation.schedule import cron_of, next_due
 from portico.automation.state import AutomationState, RunSummary
-from portico.events import AutomationPlan, Json
+from portico.events import AutomationPlan, Json, like
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations
@@ -52,27 +52,14 @@ class AutomationInfo(Struct, omit_defaults=True):
 
 def info_of(automations: "Automations", state: AutomationState, *, times: int = 3) -> AutomationInfo:
     runs = automations.store.runs_of(state.id)
-    return AutomationInfo(
-        id=state.id,
-        name=state.name,
-        plan=state.plan,
+    return like(
+        AutomationInfo,
+        state,
         trigger=state.trigger,
-        enabled=state.enabled,
-        by=state.by,
-        source=state.source,
-        created=state.created,
-        modified=state.modified,
         when=words(state.plan, state.name) + _dangling(automations, state.plan),
-        reason=state.reason,
-        stopped=state.stopped,
         next=_times(state, automations.timer.next(state.id), times),
-        runs=state.runs,
-        failures=state.failures,
         open=[run.id for run in automations.store.open_runs(state.id)],
         last=runs[-1] if runs else None,
-        uri=state.uri,
-        meta=state.meta,
-        scopes=state.scopes,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from portico import events as e
-from portico.events import AutomationPlan, Json
+from portico.events import AutomationPlan, Json, like
 
 REFS = 200
 """Ends of jobs that are remembered as done: those that a restart may find again."""
@@ -110,21 +110,8 @@ class RunSummary(Struct, omit_defaults=True):
 
 
 def begin(event: e.AutomationCreated, time: int) -> AutomationState:
-    return AutomationState(
-        id=event.automation,
-        name=event.name,
-        plan=event.plan,
-        by=event.by,
-        scopes=event.scopes,
-        created=time,
-        modified=time,
-        since=time,
-        source=event.source,
-        uri=event.uri,
-        meta=event.meta,
-        enabled=event.enabled,
-        considered=time,
-    )
+    times = dict.fromkeys(("created", "modified", "since", "considered"), time)
+    return like(AutomationState, event, id=event.automation, **times)
 
 
 def fold(state: AutomationState, event: e.Event, time: int) -> None:
@@ -193,19 +180,7 @@ def _settle(state: AutomationState, outcome: e.RunOutcome) -> None:
 
 
 def begin_run(event: e.RunClaimed, time: int) -> RunSummary:
-    return RunSummary(
-        id=event.run,
-        automation=event.automation,
-        name=event.name,
-        cause=event.cause,
-        due=event.due,
-        claimed=time,
-        by=event.by,
-        late=event.late,
-        depth=event.depth,
-        ref=event.ref,
-        delivery=event.delivery,
-    )
+    return like(RunSummary, event, id=event.run, claimed=time, job="")  # which job it becomes is not known yet
 
 
 def fold_run(run: RunSummary, event: e.Event, time: int) -> None:

@@ -3,9 +3,13 @@
 from functools import reduce
 from operator import or_
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
+
+S = TypeVar("S", bound=Struct)
 
 Channel = str
 """`host`, `session/ID`, `task/ID`, `job/ID`, `terminal/ID`, `automation/ID` or `run/ID`."""
@@ -23,6 +27,11 @@ def union_of(base: type, *modules: ModuleType) -> Any:
     """All structs of a base that these modules define, as one type: whoever writes one there need not list it."""
     named = ((module.__name__, each) for module in modules for each in vars(module).values() if isinstance(each, type))
     return reduce(or_, (each for name, each in named if issubclass(each, base) and each.__module__ == name))
+
+
+def like(kind: type[S], source: Struct, /, **others: Any) -> S:
+    """A struct of another kind from what the source has under the same names. Its types are checked."""
+    return msgspec.convert({**asdict(source), **others}, kind)
 
 
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]

@@ -132,16 +132,7 @@ def _up_from(path: str) -> Iterator[str]:
 
 
 def begin(event: e.JobStarted, time: int) -> JobState:
-    summary = JobSummary(
-        id=event.job,
-        name=event.name,
-        status="running",
-        started=time,
-        cwd=event.cwd,
-        by=event.by,
-        origin=event.origin,
-        owner=event.owner,
-    )
+    summary = e.like(JobSummary, event, id=event.job, status="running", started=time)
     state = JobState(summary, msgspec.convert(event.entry, Entry), event.input)
     for path, succeeded in event.done.items():
         state.runs[path] = WorkAttempt(-1, "", 1, "succeeded" if succeeded else "failed")

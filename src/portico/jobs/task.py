@@ -126,18 +126,9 @@ class TaskRun:
 
     def _beginning(self) -> e.TaskStarted:
         plan = self.plan
-        return e.TaskStarted(
-            task=plan.id,
-            name=plan.name,
-            model=plan.model,
-            by=plan.by,
-            input=plan.input if plan.job is None else "",  # a job's input stands once, in the job
-            job=plan.job,
-            path=plan.path,
-            attempt=plan.attempt,
-            session=self._borrowed.id if self._borrowed is not None else None,
-            owner=plan.owner,
-        )
+        session = self._borrowed.id if self._borrowed is not None else None
+        said = plan.input if plan.job is None else ""  # a job's input stands once, in the job
+        return e.like(e.TaskStarted, plan, task=plan.id, input=said, session=session)
 
     def stop(self) -> None:
         """Ends the run as stopped, wherever it is."""
