@@ -83,11 +83,12 @@ async def test_a_delivery_to_both_hosts_runs_once(nodes: Nodes) -> None:
 async def test_a_host_that_slept_claims_nothing_that_another_has_claimed(nodes: Nodes, place: str) -> None:
     """As SIGSTOP for longer than its lease: it woke up with the scheduler's lease in its memory."""
     first, a = await with_automations(nodes, "a", lease=1.0)
-    await made(a, "often", schedule={"every": "10s"}, **play())
+    await made(a, "often", schedule={"every": "1h"}, **play())
     assert first.cluster.held()
     await first.pause()
     second, b = await with_automations(nodes, "b", place=place, lease=30.0)
     await until(second.cluster.held)
+    await until(lambda: b.timer.next(b.store.get("often").id) is not None)
     due = b.timer.next(b.store.get("often").id)
     assert due is not None
     await b._due({b.store.get("often").id: due}, due)

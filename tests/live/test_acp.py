@@ -18,6 +18,7 @@ from portico.host.state import CallPart, TurnState
 from portico.host.tool import Tool, ToolResult
 from portico.terminals.terminals import Terminals
 from portico.testing.model import ModelServer
+from portico.testing.model.script import ModelRule, Script, Step
 from portico.testing.model.search import SEARCHES
 from portico.workspace.child import started
 from tests.agents.acp_agent import calls, said, waiting_approval
@@ -29,6 +30,8 @@ pytestmark = pytest.mark.live
 agents = pytest.mark.parametrize("live", LIVE, ids=lambda live: live.name)
 
 HANGING = {"say": "one two three", "hang": 2}
+# Goose asks for a title beside its first question, with the same words: it would get what is meant for the question.
+TITLES = Script(rules=[ModelRule([Step(say="A title")], match="Generate a short title", tools=False)])
 
 
 async def _report(arguments: dict[str, Any], call: Call) -> ToolResult:
@@ -74,7 +77,7 @@ async def test_a_day_with_a_real_agent(live: Live, tmp_path: Path) -> None:
     def write(text: str) -> dict[str, object]:
         return {"calls": [{"kind": "write", "args": {"path": str(file), "content": text}}]}
 
-    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+    async with ModelServer(TITLES) as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
         host.tools["job_boolean_true"] = REPORT
         session = await host.start(by="test", cwd=str(work))
 
@@ -126,7 +129,7 @@ async def test_two_sessions_of_opencode_in_one_folder_do_not_mix(tmp_path: Path)
     """It keeps one set of MCP servers per folder and process: the older one's tool came with the newer one's key."""
     (live,) = [live for live in LIVE if live.name == "opencode"]
     work = tmp_path / "work"
-    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+    async with ModelServer(TITLES) as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
         host.tools["whose"] = Tool(ToolSpec("whose", "Says in which session it runs", SCHEMA), _whose)
         sessions = [await host.start(by="test", cwd=str(work)) for _ in range(2)]
         for session in sessions:
@@ -159,7 +162,7 @@ async def test_two_sessions_of_opencode_in_one_folder_do_not_mix(tmp_path: Path)
 async def test_what_goose_runs_is_a_terminal_of_the_host(tmp_path: Path) -> None:
     (live,) = [live for live in LIVE if live.name == "goose"]
     work = tmp_path / "work"
-    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+    async with ModelServer(TITLES) as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
         session = await host.start(by="test", cwd=str(work))
         command = "echo began; until [ -e go ]; do sleep 0.05; done; echo ended"
         steps = script({"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "Done."})
@@ -180,7 +183,7 @@ async def test_what_goose_runs_is_a_terminal_of_the_host(tmp_path: Path) -> None
 
 @agents
 async def test_a_session_goes_on_after_the_host_was_killed(live: Live, tmp_path: Path) -> None:
-    async with ModelServer() as model:
+    async with ModelServer(TITLES) as model:
         ident = await killed_host(live, tmp_path, model.url)
         check_memory(live, await again(live, tmp_path, ident, model), "Here I am again.")
 
@@ -188,7 +191,7 @@ async def test_a_session_goes_on_after_the_host_was_killed(live: Live, tmp_path:
 async def test_gemini_takes_up_a_conversation_of_an_earlier_minute(tmp_path: Path) -> None:
     """It answers `session/load` and then goes on telling its history, which was shown as part of the next answer."""
     (live,) = [live for live in LIVE if live.name == "gemini"]
-    async with ModelServer() as model:
+    async with ModelServer(TITLES) as model:
         ident = await killed_host(live, tmp_path, model.url)
         age_gemini(tmp_path / "vendor")
         turn = await again(live, tmp_path, ident, model)
@@ -233,7 +236,7 @@ async def test_a_flood_is_taken_whole(live: Live, tmp_path: Path) -> None:
     # two of them in a read, so its pipe had never been full. At this pace it passes on all of them, even to a reader
     # that takes nothing for 15 seconds.
     gap = 1 if live.name == "copilot" else 0
-    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+    async with ModelServer(TITLES) as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
         session = await host.start(by="test", cwd=str(tmp_path / "work"))
         turn = await play(session, {"say": words, "gap": gap})
         assert (turn.outcome, said(turn).strip() == "".join(words).strip()) == ("completed", True), turn.error
@@ -242,7 +245,7 @@ async def test_a_flood_is_taken_whole(live: Live, tmp_path: Path) -> None:
 async def test_a_cancel_ends_the_command_that_goose_runs(tmp_path: Path) -> None:
     """Reported: it was alive two minutes later, and its call was recorded as ok."""
     (live,) = [live for live in LIVE if live.name == "goose"]
-    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+    async with ModelServer(TITLES) as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
         session = await host.start(by="test", cwd=str(tmp_path / "work"), config={"approvals": "allow"})
         command = "echo $$ > pid; exec sleep 1000"
         steps = script({"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "Ran."})
