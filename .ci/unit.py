@@ -14,7 +14,7 @@ from collections import Counter
 
 import pytest
 
-OPTIONS = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "15", "--durations-min", "10"]
+OPTIONS = ["-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "15", "--durations-min", "10"]
 """In the order of tests/conftest.py: the longest files first."""
 MOST_UNSTABLE = 6  # of 5,000: a thousandth
 
