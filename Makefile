@@ -25,14 +25,14 @@ quiet = @set -- $(1); $(QUIET)
 
 # The pages and Python's packages come side by side: each mostly waits for a network.
 run:
-	@$(MAKE) --no-print-directory --jobs=2 $(WEB) $(VENV)/.core $(VENV)/.compiled
+	@$(MAKE) --silent --no-print-directory --jobs=2 $(WEB) $(VENV)/.core $(VENV)/.compiled
 	@$(BIN)/portico model offer || true
 	@$(BIN)/portico serve $(ARGS)
 
 # Does all that this machine can, and says in the end what it left out; .ci/run leaves nothing out. The parts run side by
 # side, for each of them waits much of its time: what one prints is shown when it is over, and in the end how each ended.
 test:
-	@$(MAKE) --no-print-directory --keep-going --jobs=4 needs || true # the parts that miss something say so
+	@$(MAKE) --silent --no-print-directory --keep-going --jobs=4 needs || true # the parts that miss something say so
 	@echo "Side by side: $(strip $(PARTS)). Each is shown when it is over."
 	@summary=$$(mktemp); code=0; \
 	PORTICO_TEST_SUMMARY=$$summary $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) \
