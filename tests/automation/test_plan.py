@@ -64,6 +64,9 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"prompt": {"text": "x" * (limits.MESSAGE_BYTES + 1)}}, "prompt.text", f"at most {limits.MESSAGE_BYTES} bytes"),
     ({"prompt": {"text": "é" * (limits.MESSAGE_BYTES // 2 + 1)}}, "prompt.text", "bytes"),
     ({"prompt": {"text": "x", "cwd": "relative"}}, "prompt.cwd", "relative"),
+    ({"prompt": {"text": "x", "place": "cellar"}}, "prompt.place", "alone on its log"),
+    ({"prompt": {"text": "x", "label": "gpu"}}, "prompt.label", "alone on its log"),
+    ({"job": {"job": "main", "label": "gpu"}}, "job.label", "alone on its log"),
     ({"prompt": {"text": "x", "agent": "nobody"}}, "prompt.agent", "There is no agent 'nobody'. There are: 'scripted'"),
 ]
 

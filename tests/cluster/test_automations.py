@@ -56,6 +56,19 @@ async def test_made_at_any_host_they_are_there_once_at_all(nodes: Nodes) -> None
     await until(lambda: not a.store.get("n1").enabled)
 
 
+@pytest.mark.parametrize("where", [{"label": "gpu"}, {"place": "cellar"}, {"place": "gpu"}])
+async def test_a_run_begins_where_its_plan_says(nodes: Nodes, where: dict[str, str]) -> None:
+    (_, a), (there, _) = (
+        await with_automations(nodes, "a"),
+        await with_automations(nodes, "b", place="cellar", labels=["gpu"]),
+    )
+    await made(a, "train", prompt={"text": "x", "agent": "play", **where})
+    run: c.RunNamed = await a.host.do(c.RunAutomation(automation="train"), c.Caller.inside("me"))
+    await until(lambda: run.run in a.store.runs and not a.store.runs[run.run].open)
+    found = a.store.runs[run.run]
+    assert (found.status, there.cluster.owns(f"session/{found.session}")) == ("succeeded", True), found.reason
+
+
 def github(secret: str, body: bytes) -> dict[str, str]:
     return {"x-hub-signature-256": "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
 

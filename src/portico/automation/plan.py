@@ -58,6 +58,17 @@ def check_plan(plan: AutomationPlan, host: "Host", jobs: Jobs | None, name: str)
         _check_job(plan.job, jobs)
     if plan.prompt is not None:
         _check_prompt(plan.prompt, host)
+    _check_where(plan, host)
+
+
+def _check_where(plan: AutomationPlan, host: "Host") -> None:
+    """Which hosts there are is known when it starts; alone, a host has no other place."""
+    action = plan.job or plan.prompt
+    assert action is not None
+    label = action.label and (action is plan.prompt or action.label not in host.members.labels)
+    if not host.members.several and (action.place or label):
+        field = f"{'job' if action is plan.job else 'prompt'}.{'place' if action.place else 'label'}"
+        raise BadRequest("This host is alone on its log: leave 'place' and 'label' out.", field=field)
 
 
 def zone(plan: AutomationPlan) -> str:

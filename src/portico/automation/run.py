@@ -87,7 +87,8 @@ class Runs:
         caller = c.Caller("", f"automation {claimed.name}", frozenset(claimed.scopes), label=f"run:{claimed.run}")
         if claimed.job is not None:
             cwd = folder_of(claimed.job.cwd) or str(self._host.default_folder())
-            start = c.StartJob(job=claimed.job.job, cwd=cwd, input=claimed.job.input)
+            job = claimed.job
+            start = c.StartJob(job=job.job, cwd=cwd, input=job.input, place=job.place, label=job.label)
             named: c.JobNamed = await self._host.do(start, caller.asking("start"))
             return e.RunStarted(job=named.job)
         prompt = claimed.prompt
@@ -205,4 +206,6 @@ def _session(prompt: e.PromptAction, claimed: e.RunClaimed) -> c.StartSession:
         config=prompt.config,
         model_config=prompt.model_config,
         worktree=c.Isolation(base=prompt.base) if prompt.worktree else False,
+        place=prompt.place,
+        label=prompt.label,
     )

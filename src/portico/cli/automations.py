@@ -93,6 +93,10 @@ class PlanOptions(Struct, kw_only=True):
     )
     agent: Annotated[str | None, typer.Option("--agent", help="The agent of --prompt.")] = None
     model: Annotated[str | None, typer.Option("--model", help="The model of --prompt.")] = None
+    place: Annotated[str | None, typer.Option("--place", help="Of several hosts: the place where it runs.")] = None
+    label: Annotated[str | None, typer.Option("--label", help="Of several hosts: a label of the one that runs it.")] = (
+        None
+    )
     cwd: Annotated[Path | None, typer.Option("--cwd", help="Where it works; the first workspace if absent.")] = None
     worktree: Annotated[bool, typer.Option("--worktree", help="In a git worktree of its own.")] = False
     budget: Annotated[
@@ -318,7 +322,7 @@ def _action(plan: Json, said: PlanOptions) -> None:
     for part, values in (
         ("job", {"input": said.input}),
         ("prompt", {"agent": said.agent, "model": said.model, "worktree": said.worktree or None}),
-        ("job" if "job" in plan else "prompt", {"cwd": folder}),
+        ("job" if "job" in plan else "prompt", {"cwd": folder, "place": said.place, "label": said.label}),
     ):
         for key, value in values.items():
             if value is not None:

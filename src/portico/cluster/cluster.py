@@ -55,7 +55,7 @@ class Cluster(Component, Members):
         self.url = ""
         """Where clients reach this host; known when it listens."""
         self.taken: list[Callable[[], Awaitable[Any]]] = []
-        """Called when something of another host was taken over."""
+        """Called when something of another host was taken over, or a host has labels that none had before."""
         self._mine: set[Channel] = set()
         self._unfinished: set[Channel] = set()
         """Ours, and not yet given their end here: the database went away in the middle of it."""
@@ -67,6 +67,8 @@ class Cluster(Component, Members):
         self.draining = False
         self._peers: list[Peer] = []
         """As they were at the last look."""
+        self._offered: set[str] = set()
+        """The labels of the hosts that were there then."""
         self.forwarded = self._takeovers = 0
         self._holds = False
         self._on_held: list[Callable[[], None]] = []
@@ -405,6 +407,12 @@ class Cluster(Component, Members):
         self.folders = [folder for peer in self._peers if peer.name != self.name for folder in peer.info.folders]
         me = next((peer for peer in self._peers if peer.id == self.log.lease.host), None)
         self.draining = me is not None and me.state == "draining"
+        before, self._offered = (
+            self._offered,
+            {label for peer in self._peers if peer.alive and peer.state == "up" for label in peer.info.labels},
+        )
+        if self._offered - before:
+            await self._tell_taken()
         if self.draining:
             await self._hand_over_idle()
         elif me is not None:

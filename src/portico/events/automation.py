@@ -72,6 +72,9 @@ class JobAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     cwd: str = ""
     """The first workspace, when none is named."""
     input: str = ""
+    place: str = ""
+    label: str = ""
+    """Of several hosts: where it is to run, as for a job that a person starts."""
 
 
 class PromptAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -91,6 +94,9 @@ class PromptAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """Where that worktree starts."""
     model_config: Json = {}
     """How the model is to work, such as how long it thinks."""
+    place: str = ""
+    label: str = ""
+    """Of several hosts: where it is to run, as for a session that a person starts."""
 
 
 class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -134,9 +134,7 @@ class Dispatcher:
 
     async def do_here(self, command: c.Command, caller: c.Caller) -> Any:
         """For whoever has found out that it is this host's: another host has admitted the caller."""
-        if caller.request:
-            return await self._once(command, caller)
-        return await self._perform(command, caller)
+        return await (self._once if caller.request else self._perform)(command, caller)
 
     async def _perform_once(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
         try:
@@ -155,7 +153,8 @@ class Dispatcher:
             raise Conflict(f"This host does not take {command.__struct_config__.tag!r}.")
         if isinstance(command, c.JoinSession | c.LeaveSession):
             await check_client(self._host, command.client, caller, takes=isinstance(command, c.JoinSession))
-        session = await self._host.get(self._session_of(command))
+        about, ident = command.about, command.subject
+        session = await self._host.get(self._host.session_of(ident) if about in ("approval", "question") else ident)
         found = await ask(session, command)
         if command.plain:
             decision = await self._decide(session, command, caller, found, receipt)
@@ -237,11 +236,6 @@ class Dispatcher:
         access = host.ownership.of_session(session)
         who = host.ownership.within(caller, access)
         return Context(who, session.new_id, host.running, host.stopping, withdrawn, found, full, access.owner)
-
-    def _session_of(self, command: c.Command) -> str:
-        if command.about in ("approval", "question"):
-            return self._host.session_of(command.subject)
-        return command.subject
 
     async def check_subject(self, kind: type[c.Command], ident: str, caller: c.Caller) -> None:
         """Raises for an id of nothing (that the caller may know of): whoever names it learns that before what else is
@@ -344,8 +338,9 @@ class Dispatcher:
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
         running = self._running.get(name)
         if running is None:
-            known = await self._receipt(name)
-            if known is not None:
+            data = await self._host.log.get_kv(HOST, RECEIPTS + name)
+            if data is not None:
+                known = msgspec.json.decode(data, type=Receipt)
                 _check_same(known.digest, digest)
                 return await self._answer_again(command, known)
             # Two that came in the same moment have both looked: the second one joins the first.
@@ -378,10 +373,6 @@ class Dispatcher:
         elif not shown:
             receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))
         self._host.log.put_kv(HOST, RECEIPTS + name, msgspec.json.encode(receipt), bound=bound)
-
-    async def _receipt(self, name: str) -> Receipt | None:
-        data = await self._host.log.get_kv(HOST, RECEIPTS + name)
-        return msgspec.json.decode(data, type=Receipt) if data is not None else None
 
 
 RECEIPTS = "done/"

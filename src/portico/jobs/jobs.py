@@ -46,6 +46,11 @@ class NoEntry(Conflict):
         super().__init__("installJobsEntry has not been called.")
 
 
+_PASSED_ON = "It goes to a host with the label that it needs."
+_FOR_LABEL = "It goes on by itself when there is one."
+"""How the reason of a job ends that waits for a host, and for no person."""
+
+
 def check_job(entry: Entry, name: str, where: str) -> None:
     if name not in entry.jobs:
         known = ", ".join(map(repr, entry.jobs)) or "none"
@@ -415,9 +420,14 @@ class Jobs:
                 await self._close_task(task)
         unfinished = [each.id for each in self._engine.summaries.values() if not each.done and owns(f"job/{each.id}")]
         for job in unfinished:
-            if self._engine.summaries[job].status == "running" and job not in self._runs:
+            if self._goes_on(self._engine.summaries[job]) and job not in self._runs:
                 await self._take_up(job)
         return len(self._runs)
+
+    @staticmethod
+    def _goes_on(job: JobSummary) -> bool:
+        """By itself; others wait for a person."""
+        return job.status == "running" or (job.status == "waiting" and job.reason.endswith((_PASSED_ON, _FOR_LABEL)))
 
     def _runs_here(self, task: str) -> bool:
         return task in self._lent or any(task in run.tasks for run in self._runs.values())
@@ -445,14 +455,16 @@ class Jobs:
         if not set(labels_of(entry, name).values()).difference(self.host.members.labels):
             return False
         if state.summary.status != "waiting":
-            await self._engine.put(job, e.JobWaiting(reason="It goes to a host with the label that it needs."))
+            await self._engine.put(job, e.JobWaiting(reason=_PASSED_ON))
         try:
             forward = await self.elsewhere(entry, name, c.ResumeJob(job=job), _caller(by), place, f"job/{job}")
         except PorticoError as away:
-            await self._engine.put(job, e.JobWaiting(reason=f"{away.message} Resume the job when there is one."))
+            reason = f"{away.message} {_FOR_LABEL}"
+            if state.summary.reason != reason:
+                await self._engine.put(job, e.JobWaiting(reason=reason))
         else:
             if forward is not None:
-                self.host.own(forward(), f"pass on {job}")
+                self.host.own(_passed(forward), f"pass on {job}")
         return True
 
     async def _close_works(self, state: JobState, works: dict[str, WorkAttempt]) -> bool:
@@ -491,3 +503,8 @@ class Jobs:
 def _caller(by: str) -> c.Caller:
     """Who has asked this host, and was admitted here."""
     return c.Caller("", by, frozenset(), label=by)
+
+
+async def _passed(forward: Forward) -> None:
+    with contextlib.suppress(Conflict):  # it was there already, and goes on by itself
+        await forward()

@@ -7,6 +7,7 @@ import { frame, headOf, keepSecret } from "./automationFrame";
 import { type Automation, dueWords, fieldFor, MISSED, OVERLAP, type Plan, planOf, type Values, valuesOf } from "./automationModel";
 import { MODES } from "./messageBox";
 import type { Shell, View } from "./shell";
+import { whereChoices } from "./where";
 
 type Options = [value: string, text: string][];
 
@@ -52,9 +53,13 @@ const START: FieldSpec[] = [
   { path: "prompt.cwd", label: "Folder", hint: "An absolute path; empty: the first folder of the host", list: "folders", at: ["prompt"] },
   { path: "prompt.config", label: "What it may do", options: MODES, at: ["prompt"] },
   { path: "prompt.worktree", label: "Work in its own copy (a git worktree, on its own branch)", kind: "box", at: ["prompt"] },
+  { path: "prompt.place", label: "Place", options: [["", "Where its folder is"]], at: ["prompt"] },
+  { path: "prompt.label", label: "Only at a host with the label", options: [["", "Any host"]], at: ["prompt"] },
   { path: "job.job", label: "Job", options: [], at: ["job"] },
   { path: "job.input", label: "Input for the job (optional)", kind: "area", at: ["job"] },
   { path: "job.cwd", label: "Folder", hint: "An absolute path; empty: the first folder of the host", list: "folders", at: ["job"] },
+  { path: "job.place", label: "Place", options: [["", "Where its folder is"]], at: ["job"] },
+  { path: "job.label", label: "Only at a host with the label", options: [["", "Any host"]], at: ["job"] },
 ];
 const RULES: FieldSpec[] = [
   { path: "missed", label: "If no host ran when it was due", options: Object.entries(MISSED) },
@@ -90,6 +95,7 @@ export class AutomationForm implements View {
   private readonly save = make("button", "primary");
   private before: Plan = {};
   private agents: Agent[] = [];
+  private where: Awaited<ReturnType<typeof whereChoices>> = { places: [], labels: [] };
 
   constructor(
     private readonly id: string | undefined,
@@ -138,7 +144,7 @@ export class AutomationForm implements View {
 
   /** What the form can offer comes beside it: it works without. */
   private async load(): Promise<void> {
-    const offers = Promise.allSettled([this.offerAgents(), this.offerJobs(), this.offerAutomations(), this.offerFolders()]);
+    const offers = Promise.allSettled([this.offerAgents(), this.offerJobs(), this.offerAutomations(), this.offerFolders(), this.offerWhere()]);
     this.offer("zones", typeof Intl.supportedValuesOf === "function" ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC", "Europe/Berlin"]);
     await offers;
     if (this.id) await this.loadPlan(this.id);
@@ -179,6 +185,14 @@ export class AutomationForm implements View {
     this.offer("folders", [...new Set([...workspaces, ...[...this.shell.feed.rows.values()].map(({ session }) => session.cwd)])].slice(0, 12));
   }
 
+  private async offerWhere(): Promise<void> {
+    this.where = await whereChoices();
+    for (const what of ["prompt", "job"]) {
+      this.choices(`${what}.place`, [["", "Where its folder is"], ...this.where.places.map((each): [string, string] => [each, each])]);
+      this.choices(`${what}.label`, [["", "Any host"], ...this.where.labels.map((each): [string, string] => [each, each])]);
+    }
+  }
+
   private offer(name: string, all: string[]): void {
     const list = make("datalist");
     list.id = `auto-${name}`;
@@ -201,6 +215,11 @@ export class AutomationForm implements View {
     for (const { spec, box } of this.fields.values()) box.hidden = spec.at !== undefined && !spec.at.includes(values["when"] ?? "") && !spec.at.includes(values["what"] ?? "");
     this.show("missed_limit", values["missed"] === "all");
     this.show("parallel", values["overlap"] === "parallel");
+    for (const what of ["prompt", "job"]) {
+      const mine = values["what"] === what;
+      this.show(`${what}.place`, mine && this.where.places.length + (values[`${what}.place`] ?? "").length > 0);
+      this.show(`${what}.label`, mine && this.where.labels.length + (values[`${what}.label`] ?? "").length > 0);
+    }
     const agent = this.agents.find(({ id }) => id === values["prompt.agent"]);
     this.offer("models", (agent?.models ?? []).map(({ id }) => id));
     void this.look();
@@ -305,7 +324,7 @@ function field(spec: FieldSpec): Field {
   const write = (value: string) => {
     if (ticked) ticked.checked = value === "yes";
     else if (input instanceof HTMLSelectElement && value && ![...input.options].some((each) => each.value === value)) input.append(new Option(value, value));
-    if (!ticked && (value || !(input instanceof HTMLSelectElement) || spec.path === "prompt.agent")) input.value = value;
+    if (!ticked && (value || !(input instanceof HTMLSelectElement) || /^prompt.agent$|[.](place|label)$/.test(spec.path))) input.value = value;
   };
   return { spec, box, input, wrong, read: () => (ticked ? (ticked.checked ? "yes" : "") : input.value), write };
 }

@@ -13,9 +13,9 @@ export interface Plan {
   hook?: { filter?: { pointer: string; equals?: unknown; matches?: string }[]; per_minute?: number };
   files?: { folder: string; globs?: string[]; excludes?: string[]; quiet?: number };
   after?: { automation?: string; job?: string; outcomes?: string[] };
-  job?: { job: string; cwd?: string; input?: string };
+  job?: { job: string; cwd?: string; input?: string; place?: string; label?: string };
   budget?: { dollars?: number; tokens?: number; [bound: string]: unknown };
-  prompt?: { text: string; agent?: string; model?: string; cwd?: string; worktree?: boolean; config?: Json };
+  prompt?: { text: string; agent?: string; model?: string; cwd?: string; worktree?: boolean; config?: Json; place?: string; label?: string };
 }
 
 export interface Run {
@@ -230,11 +230,15 @@ export function valuesOf(plan: Plan, name = ""): Values {
     "prompt.agent": prompt?.agent ?? "",
     "prompt.model": prompt?.model ?? "",
     "prompt.cwd": prompt?.cwd ?? "",
+    "prompt.place": prompt?.place ?? "",
+    "prompt.label": prompt?.label ?? "",
     "prompt.worktree": prompt?.worktree ? "yes" : "",
     "prompt.config": String(prompt?.config?.["approvals"] ?? "ask"),
     "job.job": job?.job ?? "",
     "job.cwd": job?.cwd ?? "",
     "job.input": job?.input ?? "",
+    "job.place": job?.place ?? "",
+    "job.label": job?.label ?? "",
     missed: String(plan["missed"] ?? "last"),
     overlap: String(plan["overlap"] ?? "skip"),
     stop_at: String(plan["stop_at"] ?? ""),
@@ -265,7 +269,7 @@ const TRIGGERS: Record<When, (values: Values, before: Plan) => Json> = {
 export function planOf(values: Values, before: Plan = {}): Plan {
   const { schedule: _, hook: _1, files: _2, after: _3, job, prompt, ...rules } = before;
   const trigger = TRIGGERS[(values["when"] ?? "none") as When](values, before);
-  const started = values["what"] === "job" ? { job: { job: values["job.job"] ?? "", ...filled(job, { job: values["job.job"], cwd: values["job.cwd"], input: values["job.input"] }) } } : { prompt: promptOf(values, prompt) };
+  const started = values["what"] === "job" ? { job: { job: values["job.job"] ?? "", ...filled(job, { job: values["job.job"], cwd: values["job.cwd"], input: values["job.input"], place: values["job.place"], label: values["job.label"] }) } } : { prompt: promptOf(values, prompt) };
   const numbers = Object.fromEntries(NUMBERS.map(([key, first]) => [key, number(values[key], first)]));
   const budget = filled(before.budget, { dollars: bound(values["budget.dollars"]), tokens: bound(values["budget.tokens"]) });
   const limited = Object.keys(budget).length ? budget : undefined;
@@ -276,7 +280,7 @@ function promptOf(values: Values, before: Plan["prompt"]): Json {
   const { approvals: _, ...config } = before?.config ?? {};
   const mode = values["prompt.config"] ?? "ask";
   if (mode !== "ask") config["approvals"] = mode;
-  const given = { agent: values["prompt.agent"], model: values["prompt.model"], cwd: values["prompt.cwd"], worktree: values["prompt.worktree"] === "yes" };
+  const given = { agent: values["prompt.agent"], model: values["prompt.model"], cwd: values["prompt.cwd"], worktree: values["prompt.worktree"] === "yes", place: values["prompt.place"], label: values["prompt.label"] };
   return { ...filled(before, { ...given, config: Object.keys(config).length ? config : undefined }), text: values["prompt.text"] ?? "" };
 }
 

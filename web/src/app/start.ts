@@ -10,6 +10,7 @@ import { icon } from "../icons";
 import { MessageBox, post } from "./messageBox";
 import { remember, remembered } from "./preferences";
 import type { Shell, View } from "./shell";
+import { offerWhere, type Where } from "./where";
 
 /** Folders that were worked in lately. */
 const FOLDERS = 8;
@@ -44,6 +45,7 @@ class StartBox extends MessageBox {
   private readonly copy = make("input");
   private readonly missing = make("div", "missing");
   private readonly trouble = make("p", "trouble");
+  private where: () => Where = () => ({});
   private known: Agent[] = [];
   private chosen = "";
   private begun: { key: string; id: string } | undefined;
@@ -81,6 +83,7 @@ class StartBox extends MessageBox {
     this.box.after(this.trouble);
     this.put(remembered(DRAFT) ?? "");
     void this.load();
+    void offerWhere(this.agents, where.className).then((found) => (this.where = found));
   }
 
   private ownCopy(): HTMLElement {
@@ -209,6 +212,7 @@ class StartBox extends MessageBox {
       const [cwd, model] = [this.folder.value.trim(), this.model.value];
       const body: Start & { worktree?: boolean; config?: object } = { agent: this.chosen, ...(model ? { model } : {}), ...(cwd ? { cwd } : {}) };
       if (this.copy.checked) body.worktree = true;
+      Object.assign(body, this.where());
       if (this.mode.value !== "ask") body.config = { approvals: this.mode.value };
       // One that began and whose message was not taken is used again, and not begun twice.
       const key = JSON.stringify(body);

@@ -5,6 +5,7 @@ import { make, makeButton } from "../page";
 import { call, v1 } from "../v1";
 import { type Checked, EntryEditor } from "./entryEditor";
 import { icon } from "../icons";
+import { offerWhere, type Where } from "./where";
 import type { Shell, View } from "./shell";
 
 interface Current {
@@ -33,6 +34,7 @@ export class StartJob implements View {
   private readonly from = make("p", "soft");
   private readonly editor = new EntryEditor((checked) => this.edited(checked));
   private current: Current | undefined;
+  private where: () => Where = () => ({});
 
   constructor(private readonly shell: Shell) {
     const head = make("header", "head");
@@ -47,6 +49,7 @@ export class StartJob implements View {
     this.element.append(head, scroll);
     this.build();
     void this.load();
+    void offerWhere(this.trouble).then((where) => (this.where = where));
   }
 
   private build(): void {
@@ -127,7 +130,7 @@ export class StartJob implements View {
     this.trouble.hidden = true;
     try {
       const entry = this.own.checked ? { entry: JSON.parse(this.editor.area.value) as object } : {};
-      const { job } = await call<{ job: string }>("POST", "/jobs", { job: this.jobs.value, cwd: this.folder.value.trim(), input: this.input.required ? this.input.value : "", ...entry });
+      const { job } = await call<{ job: string }>("POST", "/jobs", { job: this.jobs.value, cwd: this.folder.value.trim(), input: this.input.required ? this.input.value : "", ...this.where(), ...entry });
       this.shell.go({ at: "job", id: job });
     } catch (error) {
       this.trouble.textContent = explain(error);

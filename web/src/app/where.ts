@@ -1,0 +1,41 @@
+/** Where something new runs: the places and labels of several hosts. A host that is alone offers nothing. */
+
+import { make } from "../page";
+import { call } from "../v1";
+
+interface Host {
+  place: string;
+  labels?: string[];
+  state: string;
+}
+
+export interface Where {
+  place?: string;
+  label?: string;
+}
+
+/** What there is to choose from; empty where there is no choice. */
+export async function whereChoices(): Promise<{ places: string[]; labels: string[] }> {
+  const { hosts } = await call<{ hosts: Host[] }>("GET", "/hosts");
+  const sorted = (all: string[]) => [...new Set(all)].sort();
+  const places = sorted(hosts.filter(({ state }) => state === "up").map(({ place }) => place));
+  return { places: places.length > 1 ? places : [], labels: sorted(hosts.flatMap(({ labels = [] }) => labels)) };
+}
+
+/** The fields before `next`, and what they say; nothing where there is no choice. */
+export async function offerWhere(next: Element, look = ""): Promise<() => Where> {
+  const { places, labels } = await whereChoices().catch(() => ({ places: [], labels: [] }));
+  const fields = [select(next, look, "place", "Place", "Where its folder is", places), select(next, look, "label", "Only at a host with the label", "Any host", labels)];
+  return () => Object.fromEntries(fields.filter((field) => field?.value).map((field) => [field?.name, field?.value]));
+}
+
+function select(next: Element, look: string, name: string, title: string, none: string, options: string[]): HTMLSelectElement | undefined {
+  if (options.length === 0) return undefined;
+  const field = make("select");
+  field.name = field.id = name;
+  field.append(new Option(none, ""), ...options.map((each) => new Option(each, each)));
+  const label = make("label", look, title);
+  label.append(field);
+  next.before(label);
+  return field;
+}
