@@ -1,6 +1,8 @@
 """Diffs made and applied: exact in content, forgiving in numbers."""
 
+import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from portico.errors import BadRequest, Conflict, TooLarge
 from portico.workspace import patch as module
-from portico.workspace.patch import apply, diff
+from portico.workspace.patch import apply, counted, diff, edit
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 NEW = OLD.replace("four", "FOUR")
@@ -127,3 +129,35 @@ def test_a_hunk_goes_where_its_lines_are_and_nowhere_else(
 def test_any_text_is_answered(text: str, patch: str) -> None:
     with suppress(BadRequest, Conflict):
         apply(text, patch)
+
+
+NUMBERED = "".join(f"line {number}\n" for number in range(300))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Lines before and behind some that stay: once one block in the conversation, with all between them.
+        ("import a\n\n@x\ndef f(a):\n    b\n", "import a\nimport b\n\nt = 1\n\n@x\ndef f(r, a):\n    c\n    b\n"),
+        ("a\nb\nc\na\nb\nb\na\n", "c\nb\na\nb\na\nc\n"),
+        ("x\n" * 250 + "end\n", "x\n" * 120 + "y\n" + "x\n" * 130),  # lines that are there often are lines, too
+        (NUMBERED, NUMBERED.replace("line 7\n", "").replace("line 200\n", "line two hundred\n") + "more\n"),
+        ("", "a\nb\n"),
+        ("a\nb", "a\nb\n"),
+        (NUMBERED, ""),
+    ],
+)
+def test_as_many_lines_come_and_go_as_git_counts(tmp_path: Path, old: str, new: str) -> None:
+    """The conversation said "+4 −3" and the changes "+3 −2" of the same edit."""
+    for name, text in (("old", old), ("new", new)):
+        (tmp_path / name).write_text(text)
+    command = ["git", "diff", "--no-index", "--numstat", "old", "new"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout.split()
+    made = edit("/p/x", old, new)
+    assert counted(made["diff"]) == {"added": int(told[0]), "removed": int(told[1])}
+    assert apply(old, made["diff"]) == new
+
+
+def test_what_has_too_little_in_common_is_compared_all_the_same() -> None:
+    old, new = NUMBERED, "".join(f"row {number}\n" for number in range(300))
+    assert counted(diff(old, new, "x")) == {"added": 300, "removed": 300}

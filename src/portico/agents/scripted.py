@@ -415,7 +415,7 @@ class Player:
             await call.end(ok=False, error=ErrorInfo("agent_failed", f"{path.name}: {error.strerror}"))
             return
         self._values["written"] = path.name
-        edit: Json = {"type": "diff", "path": str(path), "old": before if existed else None, "new": after}
+        edit = patch.edit(str(path), before if existed else None, after)
         await call.end(output=f"Wrote {path.name} ({len(after)} characters).", content=[edit])
 
     async def _ask(self, step: s.AskStep) -> None:

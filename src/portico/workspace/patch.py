@@ -7,6 +7,8 @@ context and removed line must be there exactly, in one place only; otherwise not
 import difflib
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any
 
 from msgspec import Struct
 
@@ -14,6 +16,7 @@ from portico.errors import BadRequest, Conflict, TooLarge
 
 DIFF_LINES_MAX = 20_000  # comparing grows with the square of this; above, the changed middle is shown as one block
 PATCH_MAX = 4 * 1024 * 1024  # characters of a diff that is applied
+EDITS_MAX = 400  # lines added and removed: time and memory of the shortest way grow with its square; 50 ms and 10 MB
 CONTEXT = 3  # lines, as everywhere
 PLACES_SHOWN = 5  # where an ambiguous hunk fits; more would not help
 COMPARED_MAX = 10_000_000  # lines compared in search of the hunks of one diff: a tenth of a second
@@ -42,8 +45,80 @@ def diff(old: str, new: str, path: str, *, old_exists: bool = True) -> str:
     if max(len(before), len(after)) > DIFF_LINES_MAX:
         lines = _coarse(before, after, source, f"b/{path}")
     else:
-        lines = list(difflib.unified_diff(before, after, source, f"b/{path}", n=CONTEXT))
+        lines = [f"--- {source}\n", f"+++ b/{path}\n", *_hunks(before, after)]
     return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}\n" for line in lines)
+
+
+def edit(path: str, old: str | None, new: str) -> dict[str, Any]:
+    """What a call did to a file, as its content tells it: with the one diff that every client shows and counts."""
+    made = diff(old or "", new, path.lstrip("/"), old_exists=old is not None)
+    return {"type": "diff", "path": path, "old": old, "new": new, "diff": made}
+
+
+def counted(diff: str) -> dict[str, int]:
+    """Its added and removed lines."""
+    lines = diff.splitlines()
+    body = lines[next((at for at, line in enumerate(lines) if line.startswith("@@")), len(lines)) :]
+    return {"added": sum(line.startswith("+") for line in body), "removed": sum(line.startswith("-") for line in body)}
+
+
+def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
+    for group in _Matcher(before, after).get_grouped_opcodes(CONTEXT):
+        (_, first, _, start, _), (_, _, last, _, end) = group[0], group[-1]
+        yield f"@@ -{_range(first, last)} +{_range(start, end)} @@\n"
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                yield from (" " + line for line in before[i1:i2])
+            else:
+                yield from ("-" + line for line in before[i1:i2])
+                yield from ("+" + line for line in after[j1:j2])
+
+
+class _Matcher(difflib.SequenceMatcher[str]):
+    """Keeps what the shortest edit keeps, where it is found."""
+
+    def __init__(self, before: list[str], after: list[str]) -> None:
+        super().__init__(None, before, after, autojunk=False)
+        self._sides = before, after
+
+    def get_matching_blocks(self) -> list[difflib.Match]:
+        kept = _kept(*self._sides)
+        return super().get_matching_blocks() if kept is None else [difflib.Match(*each) for each in kept]
+
+
+def _range(start: int, end: int) -> str:
+    length = end - start
+    return str(start + 1) if length == 1 else f"{start + bool(length)},{length}"
+
+
+def _kept(before: list[str], after: list[str]) -> list[tuple[int, int, int]] | None:
+    """The runs of lines that the shortest edit keeps, and an empty one at the end (Myers, "An O(ND) Difference
+    Algorithm"): as few lines are added and removed as git counts. None: more than are looked for."""
+    reach, ways = {1: 0}, []
+    for edits in range(min(len(before) + len(after), EDITS_MAX) + 1):
+        ways.append(reach.copy())
+        for way in range(-edits, edits + 1, 2):
+            down = way == -edits or (way != edits and reach[way - 1] < reach[way + 1])
+            at = reach[way + 1] if down else reach[way - 1] + 1
+            while at < len(before) and at - way < len(after) and before[at] == after[at - way]:
+                at += 1
+            reach[way] = at
+            if at >= len(before) and at - way >= len(after):
+                return _runs(ways, len(before), len(after))
+    return None
+
+
+def _runs(ways: list[dict[int, int]], i: int, j: int) -> list[tuple[int, int, int]]:
+    """Goes back the way that was found, and notes what was kept on it."""
+    found = [(i, j, 0)]
+    for edits, reach in reversed(list(enumerate(ways))):
+        way = i - j
+        down = way == -edits or (way != edits and reach[way - 1] < reach[way + 1])
+        start = reach[way + 1] if down else reach[way - 1] + 1
+        if i > start:
+            found.append((start, start - way, i - start))
+        i, j = (start, start - way - 1) if down else (start - 1, start - way)
+    return found[::-1]
 
 
 def _lines(text: str) -> list[str]:

@@ -17,7 +17,8 @@ export function changesOf(call: CallPart): Change[] {
   return (call.content ?? []).flatMap((each) => {
     if (each["type"] !== "diff" || typeof each["new"] !== "string") return [];
     const path = String(each["path"] ?? call.tool);
-    return [{ path, diff: unified(path, typeof each["old"] === "string" ? each["old"] : "", each["new"]) }];
+    // The host has compared both sides; an older one has not.
+    return [{ path, diff: typeof each["diff"] === "string" ? each["diff"] : unified(path, typeof each["old"] === "string" ? each["old"] : "", each["new"]) }];
   });
 }
 

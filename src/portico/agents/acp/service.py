@@ -240,8 +240,4 @@ def choose(options: list[Json], allow: bool) -> str | None:
 
 
 def _diff(track: Track) -> str | None:
-    pieces = [
-        patch.diff(each["old"] or "", each["new"], str(each["path"]).lstrip("/"), old_exists=each["old"] is not None)
-        for each in track.diffs
-    ]
-    return "".join(pieces) or None
+    return "".join(each["diff"] for each in track.diffs) or None

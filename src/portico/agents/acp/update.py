@@ -15,6 +15,7 @@ from portico.agents.acp.own_tools import OwnTools, tool_names
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.attachment import text_of
 from portico.terminals.command_turn import CommandOutput
+from portico.workspace import patch
 
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"})
 _MARKS = {"completed": "x", "in_progress": "~"}
@@ -304,12 +305,8 @@ def _key(update: Json) -> str | None:
 
 def _diff(piece: Json) -> Json:
     old, new = piece.get("oldText"), piece.get("newText")
-    return {
-        "type": "diff",
-        "path": str(piece.get("path") or ""),
-        "old": str(old)[:_DIFF_CHARS] if old is not None else None,
-        "new": str(new or "")[:_DIFF_CHARS],
-    }
+    before = str(old)[:_DIFF_CHARS] if old is not None else None
+    return patch.edit(str(piece.get("path") or ""), before, str(new or "")[:_DIFF_CHARS])
 
 
 def _output(raw: Any) -> str | None:

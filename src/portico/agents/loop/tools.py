@@ -335,7 +335,7 @@ def _shown(diff: str) -> str:
 def _edit(path: str, old: str | None, new: str) -> list[Json]:
     if max(len(old or ""), len(new)) > EDIT_CHARS:
         return []
-    return [{"type": "diff", "path": path, "old": old, "new": new}]
+    return [patch.edit(path, old, new)]
 
 
 def _encoded(content: str) -> bytes:

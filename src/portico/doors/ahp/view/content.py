@@ -1,12 +1,11 @@
 """What a tool call shows while it runs and when it is done: text, edits, terminals, sub-agents."""
 
-from collections import Counter
-
 from portico import limits
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire import uri
 from portico.doors.ahp.wire.record import Json
 from portico.host.state import CallPart
+from portico.workspace import patch
 
 _CONTENT: dict[object, tuple[str, ...]] = {
     "text": ("text",),
@@ -67,14 +66,15 @@ def _content(item: Json, left: Json, seed: bool) -> Json | None:
 
 def file_edit(item: Json) -> Json | None:
     """An edit, as agents report it. Both sides can be read; of one that an older Portico kept only the file itself."""
-    path, old, new = str(item.get("path") or ""), str(item.get("old") or ""), str(item.get("new") or "")
+    path = str(item.get("path") or "")
     if not path.startswith("/"):
         return None
-    before, after = Counter(old.splitlines()), Counter(new.splitlines())
     name, at = names.file_uri(path), item.get("at")
-    counts = {"added": (after - before).total(), "removed": (before - after).total()}
     sides = {side: {"uri": name, "content": {"uri": names.diff_uri(at, side, path)}} for side in _sides(item)}
-    return {**sides, "diff": counts}
+    diff = item.get("diff")
+    if not isinstance(diff, str):  # an older Portico kept both sides only
+        diff = patch.diff(str(item.get("old") or ""), str(item.get("new") or ""), path)
+    return {**sides, "diff": patch.counted(diff)}
 
 
 def _sides(item: Json) -> list[str]:

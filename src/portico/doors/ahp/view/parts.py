@@ -27,6 +27,7 @@ from portico.host.state import (
 )
 from portico.host.tool import ToolResult
 from portico.markdown import escape
+from portico.workspace import patch
 from portico.workspace.changes import Change
 
 
@@ -207,10 +208,8 @@ def confirmation(part: CallPart, approval: Approval, seed: bool) -> Json:
 
 def edit(approval: str, path: str, diff: str) -> Json:
     """What a call would do to a file, before anybody said yes: both sides can be read (`resourceRead`) meanwhile."""
+    shown: Json = {"diff": patch.counted(diff)}
     lines = diff.splitlines()
-    body = lines[next((at for at, line in enumerate(lines) if line.startswith("@@")), len(lines)) :]
-    added, removed = (sum(line.startswith(sign) for line in body) for sign in "+-")
-    shown: Json = {"diff": {"added": added, "removed": removed}}
     for side, missing in (("before", "--- /dev/null"), ("after", "+++ /dev/null")):
         if missing not in lines:
             content = {"uri": names.version_uri(names.EDIT, f"{approval}/{side}", path)}
