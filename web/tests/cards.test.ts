@@ -6,7 +6,7 @@ import { markRange } from "../src/conversation/diffColours";
 import { approvalCard } from "../src/conversation/approval";
 import { coverWords, grantWords } from "../src/conversation/grants";
 import { questionCard } from "../src/conversation/question";
-import type { Approval, Field, QuestionPart } from "../src/conversation/state";
+import type { Approval, CallPart, Field, QuestionPart } from "../src/conversation/state";
 import { type ChangedFile, v1 } from "../src/v1";
 
 afterEach(() => vi.restoreAllMocks());
@@ -25,13 +25,13 @@ function asked(fields: Field[], more: Partial<QuestionPart> = {}) {
 }
 
 /** A card as it stands on a page; what git does not hold is what the host would say. */
-function approving(more: Partial<Approval>, lost: ChangedFile[] = []) {
+function approving(more: Partial<Approval>, lost: ChangedFile[] = [], call: Partial<CallPart> = {}) {
   vi.spyOn(v1, "uncommitted").mockResolvedValue({ git: true, state: "x", files: lost });
   const options = [{ id: "y", label: "Allow once", allow: true }, { id: "n", label: "Deny", allow: false }];
   const approval: Approval = { id: "s.a", kind: "shell", title: "", input: "{}", expires: 0, options, ...more };
-  const card = approvalCard(approval, { part: "call", id: "c", tool: "bash" }, { cwd: () => "/w", attempt: async () => true });
+  const card = approvalCard(approval, { part: "call", id: "c", tool: "bash", ...call }, { cwd: () => "/w", attempt: async () => true });
   document.body.replaceChildren(card);
-  return { title: card.querySelector("h2")?.textContent, facts: () => [...card.querySelectorAll(".card-facts li")].map((item) => item.textContent) };
+  return { title: card.querySelector("h2")?.textContent, answers: () => [...card.querySelectorAll(".answers button")].map((button) => button.textContent), facts: () => [...card.querySelectorAll(".card-facts li")].map((item) => item.textContent) };
 }
 
 describe("approvals", () => {
@@ -41,6 +41,11 @@ describe("approvals", () => {
     [{ command: "curl example.org" }, "Run a command that uses the network?"],
     [{ kind: "write", path: "/w/a.py", diff: "+x" }, "Change a.py?"],
   ])("%j asks", (given, title) => expect(approving(given).title).toBe(title));
+
+  test("what opens an address names it in full, and a yes takes two steps", () => {
+    const { title, answers, facts } = approving({ kind: "other", title: "web_fetch" }, [], { tool: "web_fetch", kind: "fetch", input: '{"url":"https://example.org/a?b=c"}' });
+    expect([title, answers(), facts()]).toEqual(["Open https://example.org/a?b=c?", ["DenyN", "Allow…"], ["Uses the network", "Waits as long as you need"]]);
+  });
 
   test("what a command would lose for good is said before anybody answers", async () => {
     const { facts } = approving({ command: "rm -r old" }, [{ path: "old/a.sql", status: "added", added: 1, removed: 0, binary: false }]);

@@ -92,6 +92,50 @@ describe("the conversation", () => {
     expect(view.querySelector(".outcome")).toBeNull();
   });
 
+  test("what failed says so in a sentence, and keeps what is for machines in a fold", () => {
+    const shown = new Conversation(view, document.querySelector("button")!, acts);
+    const failed = (message: string) => {
+      shown.open({ ...state(), turns: [{ id: "t", message: { text: "" }, by: "", started: 0, parts: [], outcome: "failed", error: { code: "x", message } }] });
+      const note = view.querySelector(".outcome")!;
+      return [[...note.children].filter(({ tagName }) => tagName === "SPAN").map(({ textContent }) => textContent), note.querySelector("details .box")?.textContent];
+    };
+    const todo = "Try again, or write what should be done otherwise.";
+    expect(failed("The key has expired.")).toEqual([["The key has expired.", todo], undefined]);
+    expect(failed('Overloaded: 529. {"type":"error"}')).toEqual([["Overloaded: 529.", todo], 'Overloaded: 529. {"type":"error"}']);
+    expect(failed("It broke.\n  at f (x.js:1)")).toEqual([["It broke.", todo], "It broke.\n  at f (x.js:1)"]);
+  });
+
+  test("a turn leads to its changes only where something may have changed", () => {
+    const shown = new Conversation(view, document.querySelector("button")!, acts);
+    const leads = (...calls: Partial<CallPart>[]) => {
+      const parts = calls.map((more, n): CallPart => ({ part: "call", id: `c${n}`, tool: "t", done: true, ok: true, ...more }));
+      shown.open({ ...state(), turns: [{ id: "t", message: { text: "" }, by: "", started: 0, ended: 5, parts, outcome: "completed" }] });
+      return view.textContent?.includes("Changes of this turn");
+    };
+    expect([leads({ kind: "edit" }), leads({ kind: "execute" }), leads({ kind: "edit", ok: false }), leads({ kind: "read" }), leads({ tool: "screenshot" }), leads()]).toEqual([true, true, false, false, false, false]);
+  });
+
+  test("pictures and files have a name and a size", () => {
+    const attachments = [{ type: "resource", label: "a.png", contentType: "image/png", data: "aGVsbG8=" }, { type: "resource", label: "b.txt", contentType: "text/plain", data: "aGVsbG8h" }, { uri: "file:///w/c.py", label: "c.py" }];
+    const shown = new Conversation(view, document.querySelector("button")!, acts);
+    shown.open({ ...state(), turns: [{ id: "t", message: { text: "", attachments }, by: "", started: 0, parts: [] }] });
+    expect([...view.querySelectorAll(".attached figcaption, .attached .attachment")].map(({ textContent }) => textContent)).toEqual(["a.png · 5 bytes", "b.txt · 6 bytes", "c.py"]);
+  });
+
+  test("the message that was left last at the top is known, also where it is not built", () => {
+    const shown = new Conversation(view, document.querySelector("button")!, acts);
+    shown.open({ ...state(), turns: ["a", "b", "c", "d"].map((id) => ({ id, message: { text: id }, by: "", started: 0, parts: [] })) });
+    const tops = new Map([...view.querySelectorAll(".row.message")].map((row, index) => [row, index * 100 - 250]));
+    const measure = vi.spyOn(Element.prototype, "getBoundingClientRect").mockImplementation(function (this: Element) {
+      const top = tops.get(this) ?? 0;
+      return { top, bottom: top + 30 } as DOMRect;
+    });
+    expect(shown.passed()?.id).toBe("c"); // they end at -220, -120, -20 and 80
+    measure.mockReturnValue({ top: 50, bottom: 80 } as DOMRect);
+    expect(shown.passed()).toBeUndefined();
+    measure.mockRestore();
+  });
+
   test("an approval is a card until it is answered", () => {
     const now = state();
     const approval = { id: "s.a", kind: "shell", title: "run", input: "{}", expires: 0, command: "ls", options: [{ id: "yes", label: "Allow", allow: true }, { id: "no", label: "Deny", allow: false }] };

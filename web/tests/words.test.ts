@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { hasMoved, linesWord, messageOf, quoteOf } from "../src/app/comments";
-import { size } from "../src/app/binary";
+import { size } from "../src/conversation/pieces";
 import { fileTree } from "../src/app/fileTree";
 import { said } from "../src/app/reasons";
 import { dayWords } from "../src/app/usage";

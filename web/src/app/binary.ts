@@ -1,6 +1,6 @@
 /** A file without lines: how large it was and is, and of pictures what they show, side by side. */
 
-import { base64, picture } from "../conversation/pieces";
+import { base64, picture, size } from "../conversation/pieces";
 import { make } from "../page";
 
 type Side = "before" | "after";
@@ -25,9 +25,4 @@ async function sideView(side: Side, path: string, blob: Blob | undefined): Promi
   view.append(make("figcaption", "soft", `${NAMES[side]}: ${blob ? size(blob.size) : "not there"}`));
   if (blob && type) view.append(picture(await base64(blob), type, `${path}, ${NAMES[side].toLowerCase()}`));
   return view;
-}
-
-export function size(bytes: number): string {
-  if (bytes < 1024) return `${bytes} ${bytes === 1 ? "byte" : "bytes"}`;
-  return bytes < 1024 * 1024 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 }

@@ -69,10 +69,18 @@ export class Composer extends MessageBox {
     this.tools.append(this.copy, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
   }
 
-  private get waiting(): Approval | undefined {
+  private get asking(): CallPart | undefined {
     const turn = this.state && active(this.state);
-    const call = turn?.parts?.find((part): part is CallPart => part.part === "call" && waitingApproval(part) !== undefined);
-    return call && waitingApproval(call);
+    return turn?.parts?.find((part): part is CallPart => part.part === "call" && waitingApproval(part) !== undefined);
+  }
+
+  private get waiting(): Approval | undefined {
+    return this.asking && waitingApproval(this.asking);
+  }
+
+  /** It has the focus, and nobody has written anything. */
+  get untouched(): boolean {
+    return document.activeElement === this.area && this.area.value === "";
   }
 
   /** What can be done with words, once there are some. */
@@ -81,8 +89,9 @@ export class Composer extends MessageBox {
     this.showSend(line !== "");
     this.steer.hidden = !this.busy || line !== "" || !(written || this.attached.length > 0);
     this.denying.hidden = !approval || !written;
+    this.steer.hidden ||= !this.denying.hidden; // words answer the card, or wait
     // What is dangerous is allowed on its card, in two steps, or not at all.
-    this.allowing.hidden = this.denying.hidden || dangers(approval as Approval, this.state?.cwd ?? "").length > 0;
+    this.allowing.hidden = this.denying.hidden || dangers(approval as Approval, this.state?.cwd ?? "", this.asking?.kind).length > 0;
   }
 
   /** The command line that stands here, where one can be run. */

@@ -3,6 +3,7 @@
 import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
 import { type Covered, type Uncommitted, v1 } from "../v1";
+import { subjectOf } from "./calls";
 import { dangers, lostBy, outside } from "./danger";
 import { diffView } from "./diff";
 import { countOf, linesOf } from "./diffLines";
@@ -22,7 +23,7 @@ const LINES_SEEN = 16;
 
 export function approvalCard(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
   const card = make("section", "card approval");
-  const reasons = dangers(approval, acts.cwd());
+  const reasons = dangers(approval, acts.cwd(), call.kind);
   if (reasons.length > 0) card.classList.add("dangerous");
   const title = make("h2");
   title.append(icon("need"), ...question(approval, call, acts.cwd()));
@@ -63,6 +64,7 @@ export function question(approval: Approval, call: CallPart, cwd: string): (stri
   if (approval.kind === "read" && path) return ["Read ", path, "?"];
   const [danger] = approval.command ? dangers(approval, cwd) : [];
   if (approval.command) return [danger ? `Run a command that ${danger.charAt(0).toLowerCase()}${danger.slice(1)}?` : "Run this command?"];
+  if (call.kind === "fetch") return ["Open ", make("code", "", exact(subjectOf(call))), "?"];
   const named = approval.title === call.tool ? call.title : approval.title;
   return ["Use ", make("code", "", exact(named || call.tool)), "?"];
 }
@@ -144,6 +146,7 @@ function fact(name: Icon, text: string, look = ""): HTMLElement {
 
 /** What git holds can be had back; what it does not hold yet cannot. Nothing is said where that is not known. */
 async function canBeUndone(approval: Approval, cwd: string, uncommitted: () => Promise<Uncommitted>): Promise<string> {
+  if (approval.diff?.startsWith("--- /dev/null")) return "A new file";
   try {
     const { git, files } = await uncommitted();
     if (!git) return "Not in git: the old text is not kept";
@@ -240,7 +243,12 @@ export function verdict(approval: Approval): HTMLElement {
     return make("p", "bad", `Nobody answered${until}, so it was not done.`);
   }
   if (!approval.allowed && (approval.by === "host" || approval.by === "turn")) return make("p", "soft", "Not answered: the turn ended before.");
-  const option = approval.options.find(({ id }) => id === approval.option)?.label;
-  const text = `${who(approval.by ?? "")} ${approval.allowed ? "allowed" : "denied"} it${option ? ` (${option})` : ""}${approval.reason ? `: ${approval.reason}` : "."}`;
-  return make("p", approval.allowed ? "good" : "bad", text);
+  return make("p", approval.allowed ? "good" : "bad", `${verdictOf(approval)}${approval.reason ? `: ${approval.reason}` : "."}`);
+}
+
+const ENDS = { once: "", session: " in this session", project: " in this folder" };
+
+/** Who said what, and for how long. */
+export function verdictOf({ by = "", allowed, option, options }: Approval): string {
+  return `${who(by)} ${allowed ? "allowed" : "denied"} it${ENDS[options.find(({ id }) => id === option)?.grant ?? "once"]}`;
 }

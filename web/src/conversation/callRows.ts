@@ -3,12 +3,12 @@
 import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
 import { blobAddress, terminalAddress } from "../v1";
-import { approvalCard, verdict } from "./approval";
-import { type CallKind, type CallState, changeCounts, commandOf, kindOf, lookWords, planOf, reasonOf, stateOf, subjectOf, tailOf } from "./calls";
+import { approvalCard, verdict, verdictOf } from "./approval";
+import { type CallKind, type CallState, changeCounts, commandOf, kindOf, lookWords, linesRead, planOf, reasonOf, stateOf, subjectOf, tailOf } from "./calls";
 import { changesOf } from "./changes";
 import { copyButton } from "./code";
 import { diffView } from "./diff";
-import { type Acts, box, counted, exact, picture, plain, pretty, relative } from "./pieces";
+import { type Acts, box, counted, exact, picture, plain, pretty, relative, withCaption } from "./pieces";
 import { type CallPart, waitingApproval } from "./state";
 import type { Row } from "./transcript";
 import { duration } from "./words";
@@ -78,8 +78,10 @@ export class CallRow implements Row {
     const seen = exit ? "bad" : state;
     const word = make("span", `call-word ${exit ? "bad" : ""}`, exit === undefined ? wordOf(this.call, state) : `exit ${exit}`);
     const took = tookOf([this.call]);
-    // "Done" is what the sign says already; the time is worth more.
-    summary.replaceChildren(signOf(kind, seen), ...this.title(kind), ...(took && exit === undefined && state === "ok" ? [] : [word]), ...(took ? [make("span", "call-word", took)] : []));
+    const allowed = this.call.approvals?.findLast(({ answered }) => answered);
+    const yes = allowed?.allowed && !allowed.reason ? [make("span", "call-word verdict", verdictOf(allowed))] : [];
+    // "Done" is what the sign says already; the time, and who allowed it, are worth more.
+    summary.replaceChildren(signOf(kind, seen), ...this.title(kind), ...yes, ...((took || yes.length > 0) && exit === undefined && state === "ok" ? [] : [word]), ...(took ? [make("span", "call-word", took)] : []));
   }
 
   private title(kind: CallKind): HTMLElement[] {
@@ -89,7 +91,7 @@ export class CallRow implements Row {
       title.append(make("code", "", exact(commandOf(call)).split("\n").join(" ⏎ ")));
     } else if (kind === "change" && changeCounts(call).length > 0) {
       const verb = call.done ? (call.ok ? "Wrote" : "Did not write") : "Changes";
-      title.append(`${verb} `, ...changeCounts(call).flatMap(({ path, added, removed }, index) => [...(index ? [", "] : []), make("code", "", relative(path, this.acts.cwd())), " ", counted(added, removed)]));
+      title.append(`${verb} `, ...changeCounts(call).flatMap(({ path, added, removed }, index) => [...(index ? [", "] : []), this.fileName(path), " ", counted(added, removed)]));
     } else if (/job_boolean_(true|false)$/.test(call.tool)) {
       title.textContent = plain(`Says ${call.tool.endsWith("true") ? "yes" : "no"}: ${reasonOf(call)}`);
     } else if (call.kind === "fetch" && (!call.title || call.title === call.tool)) {
@@ -98,6 +100,19 @@ export class CallRow implements Row {
       title.textContent = plain((call.done && call.ok && call.past) || call.title || call.tool);
     }
     return [title];
+  }
+
+  /** A click on it shows the change beside the conversation; one beside it opens the change here, with a button to go there by keys. */
+  private fileName(path: string): HTMLElement {
+    const [name, { wholeChange }] = [make("code", "", relative(path, this.acts.cwd())), this.acts];
+    if (!wholeChange || !this.call.ok) return name;
+    name.className = "file-link";
+    name.title = "Show it in the changes";
+    name.addEventListener("click", (event) => {
+      event.preventDefault();
+      wholeChange(path);
+    });
+    return name;
   }
 
   /** A command shows how it ends without a click, and whatever failed says why. */
@@ -132,7 +147,8 @@ export class CallRow implements Row {
     const pictures = (this.call.content ?? []).filter(({ type, data }) => type === "image" && typeof data === "string");
     if (pictures.length === 0 || this.row?.querySelector(".pictures")) return;
     const list = make("div", "pictures");
-    list.append(...pictures.flatMap(({ data, mimeType }) => (/^image\/(png|jpeg|gif|webp)$/.test(String(mimeType)) ? [picture(String(data), String(mimeType), "A picture from the agent")] : [])));
+    const name = plain(this.call.title || this.call.tool);
+    list.append(...pictures.flatMap(({ data, mimeType }) => (/^image\/(png|jpeg|gif|webp)$/.test(String(mimeType)) ? [withCaption(picture(String(data), String(mimeType), name), name, String(data))] : [])));
     this.details?.after(list);
   }
 
@@ -148,9 +164,10 @@ export class CallRow implements Row {
     const answered = this.call.approvals?.filter(({ answered }) => answered) ?? [];
     if (answered.length !== this.answered) {
       this.answered = answered.length;
-      this.row?.querySelector(".verdict")?.remove();
+      this.row?.querySelector("p.verdict")?.remove();
       const last = answered.at(-1);
-      if (last) {
+      // A yes stands in the call's own line, unless something was said with it.
+      if (last && (!last.allowed || last.reason)) {
         const line = verdict(last);
         line.classList.add("verdict");
         this.row?.append(line);
@@ -259,7 +276,7 @@ export class LookRow implements Row {
     const failed = this.calls.filter((call) => call.done && !call.ok).length;
     const state: CallState = running ? "running" : failed === this.calls.length ? "bad" : "ok";
     const title = make("span", "call-title");
-    if (this.calls.length === 1) title.append(running ? "Looks at " : "Looked at ", make("code", "", exact(subjectOf(this.calls[0] as CallPart))));
+    if (this.calls.length === 1) title.append(running ? "Looks at " : "Looked at ", ...lookedAt(this.calls[0] as CallPart));
     else title.append(make("b", "", running ? "Looks around" : "Looked around"), `: ${lookWords(this.calls)}`);
     summary.replaceChildren(signOf("look", state), title, make("span", "call-word", failed ? `${failed} failed` : tookOf(this.calls) || WORDS[state]));
     this.fill();
@@ -284,7 +301,8 @@ export class LookRow implements Row {
         const item = make("li");
         const more = make("details");
         const summary = make("summary");
-        summary.append(make("code", "", exact(subjectOf(call))), ` ${WORDS[stateOf(call)]}`);
+        const state = stateOf(call);
+        summary.append(...lookedAt(call), ...(state === "ok" ? [] : [` (${WORDS[state]})`]));
         more.append(summary, box(plain(call.output || call.error?.message || "Nothing.")));
         item.append(more);
         return item;
@@ -292,6 +310,8 @@ export class LookRow implements Row {
     );
   }
 }
+
+const lookedAt = (call: CallPart) => [make("code", "", exact(subjectOf(call))), linesRead(call)];
 
 /** How long they took; nothing where a person was asked, since that is not the call's own time. */
 function tookOf(calls: CallPart[]): string {

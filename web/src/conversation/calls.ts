@@ -1,7 +1,7 @@
 /** What a tool call is to a reader: a command, a change, a look around, a plan, or some other tool; and how it went. */
 
 import { changesOf } from "./changes";
-import { linesOf } from "./diffLines";
+import { countOf, linesOf } from "./diffLines";
 import { plain } from "./pieces";
 import { type CallPart, waitingApproval } from "./state";
 
@@ -20,24 +20,22 @@ export function kindOf(call: CallPart): CallKind {
 
 const NAMES = ["command", "cmd", "path", "file_path", "file", "query", "pattern", "url"];
 
-function argument(call: CallPart): string {
+function inputOf(call: CallPart): Record<string, unknown> {
   try {
-    const input = JSON.parse(call.input ?? "") as Record<string, unknown>;
-    for (const name of NAMES) if (typeof input[name] === "string" && input[name]) return input[name];
+    return (JSON.parse(call.input ?? "") as Record<string, unknown> | null) ?? {};
   } catch {
-    // Half an input, or none: the tool's name has to do.
+    return {}; // half an input, or none
   }
-  return "";
+}
+
+/** Where the input says nothing, the tool's name has to do. */
+function argument(call: CallPart): string {
+  const input = inputOf(call);
+  return NAMES.map((name) => input[name]).find((value) => typeof value === "string" && value !== "") as string | undefined ?? "";
 }
 
 /** What an agent that judges gives as its reason: the one text among the arguments. */
-export function reasonOf(call: CallPart): string {
-  try {
-    return Object.values(JSON.parse(call.input ?? "") as object).find((value) => typeof value === "string") ?? "";
-  } catch {
-    return ""; // half an input, or none
-  }
-}
+export const reasonOf = (call: CallPart): string => Object.values(inputOf(call)).find((value) => typeof value === "string") as string | undefined ?? "";
 
 export function commandOf(call: CallPart): string {
   return call.approvals?.findLast(({ command }) => command)?.command ?? (argument(call) || call.title || call.tool);
@@ -45,6 +43,19 @@ export function commandOf(call: CallPart): string {
 
 /** What a look was at. */
 export const subjectOf = (call: CallPart): string => argument(call) || call.title || call.tool;
+
+const number = (value: unknown) => (typeof value === "number" && value > 0 ? Math.floor(value) : undefined);
+
+/** Which lines of it, where the agent asked for some: ", lines 10 to 49". */
+export function linesRead(call: CallPart): string {
+  const input = inputOf(call);
+  const [shown] = [input["view_range"] ?? []] as unknown[][];
+  const from = number(input["start_line"] ?? input["startLine"] ?? input["offset"] ?? input["line"] ?? shown?.[0]);
+  const count = number(input["limit"]);
+  const to = number(input["end_line"] ?? input["endLine"] ?? shown?.[1]) ?? (count && (from ?? 1) + count - 1);
+  if (!from && !to) return "";
+  return !to ? `, from line ${from}` : (from ?? 1) === to ? `, line ${to}` : `, lines ${from ?? 1} to ${to}`;
+}
 
 /** The last lines of what a command said. */
 export function tailOf(output: string, lines = 3): string {
@@ -58,10 +69,7 @@ export interface Counted {
 }
 
 export function changeCounts(call: CallPart): Counted[] {
-  return changesOf(call).map(({ path, diff }) => {
-    const kinds = linesOf(diff);
-    return { path, added: kinds.filter(({ kind }) => kind === "added").length, removed: kinds.filter(({ kind }) => kind === "removed").length };
-  });
+  return changesOf(call).map(({ path, diff }) => ({ path, ...countOf(linesOf(diff)) }));
 }
 
 const READING = /read|view|open|cat/i;

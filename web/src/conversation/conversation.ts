@@ -184,6 +184,19 @@ export class Conversation {
     return true;
   }
 
+  /** The turn whose message was the last to leave the view at its top. */
+  passed(): Turn | undefined {
+    const turns = this.state?.turns ?? [];
+    const top = this.view.getBoundingClientRect().top + 8;
+    let [low, high] = [0, turns.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.transcript.bottomOf(messageOf(turns[middle] as Turn)) ?? top) < top) low = middle + 1;
+      else high = middle;
+    }
+    return turns[low - 1];
+  }
+
   goToMessage(turn: Turn): void {
     this.transcript.reveal(messageOf(turn), "start");
   }

@@ -16,9 +16,10 @@ const COMMANDS: [pattern: RegExp, reason: string][] = [
 ];
 
 /** The reasons, in words; none: an everyday step. */
-export function dangers(approval: Approval, cwd: string): string[] {
+export function dangers(approval: Approval, cwd: string, kind = ""): string[] {
   const found = approval.command ? COMMANDS.flatMap(([pattern, reason]) => (pattern.test(approval.command ?? "") ? [reason] : [])) : [];
   const path = approval.path ?? "";
+  if (kind === "fetch") found.push("Uses the network");
   if (path && approval.kind !== "read" && outside(path, cwd)) found.push("Outside the project folder");
   if (path && /(^|\/)(\.env|[^/]*\.(pem|key))$/.test(path)) found.push("Touches secrets");
   return found;

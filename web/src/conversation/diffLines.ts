@@ -36,8 +36,16 @@ export function linesOf(diff: string): DiffLine[] {
 /** So long a line has no words to find. */
 const WORDS_MAX = 400;
 
-/** Runs of removed lines that are followed by as many added ones are the same lines, changed. */
+/** So many pairs of words are compared in one change: some milliseconds. */
+const PAIRS_MAX = 1_000_000;
+/** Of lines that could be the same, so many are looked at. */
+const NEAR = 8;
+/** What shares less than this part of its letters is another line. */
+const ALIKE = 0.3;
+
+/** Removed lines that are followed by added ones are the same lines, changed: each goes with the one that is most like it. */
 function markWords(lines: DiffLine[]): void {
+  const budget = { left: PAIRS_MAX };
   for (let at = 0; at < lines.length; ) {
     if (lines[at]?.kind !== "removed") {
       at++;
@@ -45,32 +53,82 @@ function markWords(lines: DiffLine[]): void {
     }
     const removed = run(lines, at, "removed");
     const added = run(lines, at + removed.length, "added");
-    removed.forEach((line, index) => {
-      const other = added[index];
-      if (other && line.text.length <= WORDS_MAX && other.text.length <= WORDS_MAX) markPair(line, other);
-    });
     at += removed.length + added.length;
+    const [few, many] = removed.length <= added.length ? [removed, added] : [added, removed];
+    let from = 0;
+    few.forEach((line, index) => {
+      const near = many.slice(from, Math.min(many.length - (few.length - index) + 1, from + NEAR));
+      const found = near.map((other) => compare(line.text, other.text, budget));
+      const best = found.reduce((most, { shared }, each) => (shared > (found[most]?.shared ?? 0) ? each : most), 0);
+      const [other, { shared, marks } = NOTHING] = [near[best], found[best]];
+      from += best + 1;
+      if (!other || shared < ALIKE * Math.min(letters(line.text), letters(other.text)) || shared === 0) return;
+      if (marks[0].length) line.marks = marks[0];
+      if (marks[1].length) other.marks = marks[1];
+    });
   }
+}
+
+type Marks = [from: number, to: number][];
+interface Compared {
+  /** Letters of the words that both have. */
+  shared: number;
+  marks: [Marks, Marks];
+}
+const NOTHING: Compared = { shared: 0, marks: [[], []] };
+const wordsOf = (text: string): string[] => text.match(/\w+|\s+|[^\w\s]/g) ?? [];
+const letters = (text: string) => text.replace(/\s/g, "").length;
+
+/** By whole words: what they share at both ends, and in the same order between. */
+function compare(one: string, other: string, budget: { left: number }): Compared {
+  if (one.length > WORDS_MAX || other.length > WORDS_MAX) return NOTHING;
+  const [left, right] = [wordsOf(one), wordsOf(other)];
+  let head = 0;
+  while (head < left.length && head < right.length && left[head] === right[head]) head++;
+  let tail = 0;
+  while (tail < left.length - head && tail < right.length - head && left.at(-1 - tail) === right.at(-1 - tail)) tail++;
+  const [from, to] = [left.slice(head, left.length - tail), right.slice(head, right.length - tail)];
+  budget.left -= from.length * to.length;
+  const kept = budget.left > 0 ? common(from, to) : [];
+  const same = (side: 0 | 1, length: number) => new Set([...kept.map((pair) => pair[side] + head), ...Array(head).keys(), ...Array.from({ length: tail }, (_, index) => length - 1 - index)]);
+  const mine = same(0, left.length);
+  return { shared: [...mine].reduce((sum, index) => sum + letters(left[index] ?? ""), 0), marks: [marksOf(left, mine), marksOf(right, same(1, right.length))] };
+}
+
+/** The longest row of words that both have, as places in each. */
+function common(one: string[], other: string[]): [number, number][] {
+  const width = other.length + 1;
+  const best = new Uint16Array((one.length + 1) * width);
+  const at = (i: number, j: number) => best[i * width + j] ?? 0;
+  for (let i = one.length - 1; i >= 0; i--) for (let j = other.length - 1; j >= 0; j--) best[i * width + j] = one[i] === other[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
+  const found: [number, number][] = [];
+  for (let i = 0, j = 0; i < one.length && j < other.length; ) {
+    if (one[i] === other[j]) found.push([i++, j++]);
+    else if (at(i + 1, j) >= at(i, j + 1)) i++;
+    else j++;
+  }
+  return found;
+}
+
+/** Where the other words stand; what is between two of them and only space is marked along. */
+function marksOf(words: string[], same: ReadonlySet<number>): Marks {
+  const marks: Marks = [];
+  let at = 0;
+  words.forEach((word, index) => {
+    const last = marks.at(-1);
+    if (!same.has(index)) {
+      if (last && words.join("").slice(last[1], at).trim() === "") last[1] = at + word.length;
+      else marks.push([at, at + word.length]);
+    }
+    at += word.length;
+  });
+  return marks;
 }
 
 function run(lines: DiffLine[], from: number, kind: LineKind): DiffLine[] {
   let to = from;
   while (lines[to]?.kind === kind) to++;
   return lines.slice(from, to);
-}
-
-/** What they share at both ends, by whole words, is the same; lines that share nothing are simply other lines. */
-function markPair(one: DiffLine, other: DiffLine): void {
-  const [left, right] = [one.text.match(/\w+|\s+|[^\w\s]/g) ?? [], other.text.match(/\w+|\s+|[^\w\s]/g) ?? []];
-  let head = 0;
-  while (head < left.length && head < right.length && left[head] === right[head]) head++;
-  let tail = 0;
-  while (tail < left.length - head && tail < right.length - head && left.at(-1 - tail) === right.at(-1 - tail)) tail++;
-  const size = (words: string[]) => words.join("").length;
-  const start = size(left.slice(0, head));
-  const end = size(left.slice(left.length - tail));
-  if (one.text.slice(0, start).trim() === "" && one.text.slice(one.text.length - end).trim() === "") return;
-  for (const line of [one, other]) if (line.text.length - end > start) line.marks = [[start, line.text.length - end]];
 }
 
 export type Pair = [left: DiffLine | undefined, right: DiffLine | undefined];

@@ -95,6 +95,21 @@ export function picture(data: string, type: string, label: string): HTMLElement 
   return button;
 }
 
+/** With its name and size below it. */
+export function withCaption(picture: HTMLElement, name: string, data: string): HTMLElement {
+  const figure = make("figure");
+  figure.append(picture, make("figcaption", "", `${name} · ${sizeWords(data)}`));
+  return figure;
+}
+
+/** How large something is that comes as Base64. */
+export const sizeWords = (data: string) => size(Math.floor((data.length * 3) / 4) - (/=*$/.exec(data)?.[0].length ?? 0));
+
+export function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} ${bytes === 1 ? "byte" : "bytes"}`;
+  return bytes < 1024 * 1024 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1024 / 1024).toFixed(1)} MB`;
+}
+
 export async function base64(file: Blob): Promise<string> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   let text = "";

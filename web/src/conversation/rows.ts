@@ -3,10 +3,11 @@
 import { icon } from "../icons";
 import { make, makeButton } from "../page";
 import { sessionAddress } from "../v1";
+import { type CallKind, kindOf } from "./calls";
 import { copyButton, dressCode } from "./code";
-import { type Acts, picture, plain } from "./pieces";
+import { type Acts, box, picture, plain, sizeWords, withCaption } from "./pieces";
 import { questionCard } from "./question";
-import type { QuestionPart, TextPart, Turn } from "./state";
+import type { Problem, QuestionPart, TextPart, Turn } from "./state";
 import type { Row } from "./transcript";
 import { duration, who, words } from "./words";
 
@@ -62,13 +63,13 @@ export class MessageRow implements Row {
 export function attachmentView(each: Record<string, unknown>): HTMLElement {
   const label = String(each["label"] ?? each["displayName"] ?? each["uri"] ?? each["path"] ?? "a file");
   const type = String(each["contentType"] ?? "");
-  if (typeof each["data"] === "string" && /^image\/(png|jpeg|gif|webp)$/.test(type)) return picture(each["data"], type, label);
+  if (typeof each["data"] === "string" && /^image\/(png|jpeg|gif|webp)$/.test(type)) return withCaption(picture(each["data"], type, label), plain(label), each["data"]);
   if (each["type"] === "chat" && /^[\w-]+$/.test(String(each["resource"]))) {
     const link = make("a", "attachment", plain(label));
     link.href = sessionAddress(String(each["resource"]));
     return link;
   }
-  return make("span", "attachment", plain(label));
+  return make("span", "attachment", `${plain(label)}${typeof each["data"] === "string" ? ` · ${sizeWords(each["data"])}` : ""}`);
 }
 
 /** Loaded beside the page and not before it: the list is there sooner, and the first texts are plain for a moment. */
@@ -299,8 +300,20 @@ export class QuestionRow implements Row {
   }
 }
 
-/** Calls of these kinds change no file. */
-const LOOKING = new Set(["read", "search", "think", "fetch"]);
+/** Calls of these kinds may change files. */
+const CHANGING = new Set<CallKind>(["change", "command"]);
+/** What can be read at a glance of what went wrong: its first line, up to what is for machines. */
+const PROBLEM = /^[^\n{]{0,240}/;
+
+/** The rest is there for those who want it. */
+function problem({ message }: Problem): HTMLElement[] {
+  const text = plain(message).trim();
+  const first = PROBLEM.exec(text)?.[0].trim() ?? "";
+  if (first === text) return [make("span", "", text)];
+  const more = make("details");
+  more.append(make("summary", "soft", "Details"), box(text));
+  return [make("span", "", first), more];
+}
 
 /** What became of the turn, and what it cost. */
 export class EndRow implements Row {
@@ -321,14 +334,15 @@ export class EndRow implements Row {
       const note = make("div", `outcome ${turn.outcome}`);
       note.append(make("strong", "", this.sentence()));
       // That the host ended is what the sentence says already.
-      if (turn.error && turn.outcome !== "interrupted") note.append(make("span", "", plain(turn.error.message)));
+      if (turn.error && turn.outcome !== "interrupted") note.append(...problem(turn.error));
+      if (this.last() && turn.outcome === "failed") note.append(make("span", "soft", "Try again, or write what should be done otherwise."));
       if (this.last() && (turn.outcome === "failed" || turn.outcome === "interrupted"))
         note.append(makeButton("", turn.outcome === "failed" ? "Try again" : "Resume", () => this.acts.resume()));
       row.append(note);
     }
     const facts = [turn.ended ? duration(turn.ended - turn.started) : "", words(turn.usage)].filter(Boolean);
     const line = make("span", "soft", facts.join(" · "));
-    if (turn.parts?.some((part) => part.part === "call" && part.done && !LOOKING.has(part.kind ?? ""))) line.append(makeButton("quiet", "Changes of this turn", () => this.acts.files(turn.id)));
+    if (turn.parts?.some((part) => part.part === "call" && part.ok && CHANGING.has(kindOf(part)))) line.append(makeButton("quiet", "Changes of this turn", () => this.acts.files(turn.id)));
     if (line.hasChildNodes()) row.append(line);
     return row;
   }

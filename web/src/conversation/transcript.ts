@@ -155,6 +155,13 @@ export class Transcript {
     return found?.chunk.shown ? found.chunk.elements?.[found.chunk.rows.indexOf(found.row)] : undefined;
   }
 
+  /** Where a row ends in the window; of one that is away, where its place begins. */
+  bottomOf(key: string): number | undefined {
+    const chunk = this.rows.get(key)?.chunk;
+    if (!chunk) return undefined;
+    return this.built(key)?.getBoundingClientRect().bottom ?? (chunk.section.shown ? chunk.box : chunk.section.box).getBoundingClientRect().top;
+  }
+
   reveal(key: string, block: ScrollLogicalPosition = "center"): void {
     this.following = false;
     this.element(key)?.scrollIntoView({ block });
