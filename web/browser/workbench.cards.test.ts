@@ -59,6 +59,10 @@ describe("a card", () => {
     expect(await card.locator("h2").textContent()).toBe("Change src/lines.py?");
     await card.locator('.card-facts:has-text("Can be undone")').waitFor();
     expect(await card.locator(".card-facts li").allTextContents()).toEqual(["Inside the project folder", "Can be undone", "Waits as long as you need", "Show all 19 lines"]);
+    // Who loads the page where a card waits answers it with a key: the field would take the letter.
+    await page.reload();
+    await card.waitFor();
+    await page.waitForFunction(() => document.activeElement?.id === "transcript");
     await card.getByRole("button", { name: "Show all 19 lines" }).click();
     await page.waitForSelector('.file:has-text("src/lines.py"):has-text("not written yet")');
     await page.waitForSelector('.file-diff .pill:text-is("not written yet")');
@@ -67,6 +71,11 @@ describe("a card", () => {
     await card.getByRole("button", { name: "Allow once" }).click();
     await page.waitForSelector("#status.idle", { state: "attached" });
     await page.waitForSelector('.file:has-text("src/lines.py"):not(:has-text("not written yet"))');
+    // One change, one count: in the conversation, in the head, in the list and in the panel.
+    for (const where of [".call.change summary", "#changes-button", `.list [aria-current="true"]`, ".ph", '.file:has-text("src/lines.py")']) await page.waitForSelector(`${where} .pm:has-text("+3 −2")`);
+    await page.click(".call.change .file-link");
+    await page.waitForURL(/\/changes\/src\/lines\.py$/);
+    expect(await page.evaluate(() => document.documentElement.scrollHeight - window.innerHeight)).toBe(0); // the panel scrolls, not the page
     expect(person.trouble).toEqual([]);
   });
 
@@ -80,6 +89,8 @@ describe("a card", () => {
     await page.focus("#transcript");
     await page.keyboard.press("y");
     expect(await page.locator(".card.dangerous .answers button").allTextContents()).toEqual(["DenyN", "Allow…"]);
+    const edge = (selector: string) => page.$eval(selector, (found) => getComputedStyle(found).borderTopColor);
+    expect(await edge(".card.dangerous .answers .danger")).toBe(await edge(".card.dangerous"));
     await page.getByRole("button", { name: "Allow…" }).click();
     await page.waitForSelector('.careful:has-text("Lost for good: 3 files not in git.")');
     await page.getByRole("button", { name: "Back" }).click();
@@ -147,6 +158,11 @@ describe("without a click", () => {
     await page.waitForSelector('#to-end:text-is("New below ↓")');
     await page.click("#to-end");
     await page.waitForSelector("#to-end", { state: "hidden" });
+    await page.waitForSelector('.sticky:text-is("talk 5")'); // one's own words, as long as their answer is read
+    const { turns } = await host.ask<{ turns: { id: string }[] }>(`/v1/sessions/${id}`);
+    await page.goto(`${host.url}/app/inbox`);
+    await page.goto(`${host.url}/app/s/${id}#turn=${turns[1]!.id}`); // as a hit of the search leads there
+    await page.waitForFunction(() => [...document.querySelectorAll(".row.message")].some((row) => row.textContent?.includes("talk 2") && row.getBoundingClientRect().top > 0 && row.getBoundingClientRect().top < 300));
     expect(person.trouble).toEqual([]);
   });
 });

@@ -18,7 +18,7 @@ const boxes = ({ page }: Person) =>
   page.evaluate(() => {
     const width = (name: string) => Math.round(document.querySelector(name)?.getBoundingClientRect().width ?? 0);
     const height = (name: string) => Math.round(document.querySelector(name)?.getBoundingClientRect().height ?? 0);
-    return { list: width("#side"), middle: width("main"), panel: width("#panel"), column: width("#transcript .row.message"), head: height(".session .head"), tabs: height("#panel [role=tablist]"), row: height(".list .entry"), bar: height("#tabbar a") };
+    return { list: width("#side"), middle: width("main"), panel: width("#panel"), column: width("#transcript .row.message"), head: height(".session .head"), tabs: height("#panel .tabs"), words: height("#message"), tools: height(".tools"), row: height(".list .entry"), bar: height("#tabbar a") };
   });
 
 test.each([
@@ -35,7 +35,7 @@ test.each([
   await page.waitForSelector("#panel .facts-list");
   await page.waitForSelector(".list .entry");
   const found = await boxes(person);
-  expect(found).toMatchObject({ list, middle, panel, head: 52, row: 50 });
+  expect(found).toMatchObject({ list, middle, panel, head: 52, tabs: 52, row: 50, words: 46, tools: 40 });
   expect(found.column).toBeLessThanOrEqual(848); // 800 and the padding at both sides
   expect(await page.evaluate(() => getComputedStyle(document.querySelector("#panel")!).position === "fixed")).toBe(over);
   expect(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)).toBe(0);

@@ -50,7 +50,7 @@ describe("one session", () => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
     await page.tap(".approval button.primary");
     await ready(person);
-    await page.waitForSelector('.verdict:has-text("You allowed it (Allow once)")');
+    await page.waitForSelector('.verdict:has-text("You allowed it")');
     expect(await page.textContent("#transcript")).toContain("Done: I wrote");
     expect(await page.textContent(".end")).toContain("120 tokens in, 40 out");
     await page.tap("#changes-button");
@@ -77,7 +77,7 @@ describe("one session", () => {
     }
     await ready(person);
     expect(await page.textContent(".call summary")).toContain("denied");
-    await page.waitForSelector('.verdict:has-text("You denied it (Deny)")');
+    await page.waitForSelector('.verdict:has-text("You denied it")');
     await page.keyboard.press("?");
     expect(await page.textContent("dialog[open]")).toContain("Deny what waits");
     expect(await person.barriers()).toEqual([]);
@@ -313,7 +313,7 @@ describe("one session", () => {
     await editor.heard("chat/toolCallReady");
     await ann.page.click('.approval button:has-text("Allow once")');
     // The card folds everywhere, and the editor hears the answer and the end.
-    for (const { page } of [ann, bob]) await page.waitForSelector('.verdict:has-text("You allowed it (Allow once)")');
+    for (const { page } of [ann, bob]) await page.waitForSelector('.verdict:has-text("You allowed it")');
     expect(await bob.page.locator(".approval").count()).toBe(0);
     expect(await editor.heard("chat/toolCallConfirmed")).toMatchObject({ approved: true });
     await editor.heard("chat/turnComplete");
@@ -340,7 +340,7 @@ describe("one session", () => {
     expect(await page.isVisible("#deny-and-say")).toBe(false);
     await page.fill("#message", "Another name, please");
     await page.click("#deny-and-say");
-    await page.waitForSelector('.verdict:has-text("You denied it (Deny): Another name, please")');
+    await page.waitForSelector('.verdict:has-text("You denied it: Another name, please")');
     expect(await page.inputValue("#message")).toBe("");
     await ready(person);
     // The keys of the design that no other test presses.
@@ -392,6 +392,7 @@ describe("the list", () => {
     await page.fill("#filter", "amphibian");
     await page.waitForSelector(".entry.hit mark");
     expect(await page.$$eval(".entry.hit", (all) => all.length)).toBe(1);
+    expect(await page.getAttribute(".entry.hit", "href")).toContain("#turn=");
     await page.fill("#filter", "axolotl is:done");
     await page.waitForFunction(() => document.querySelectorAll(".list .entry:not(.hit)").length === 1);
     await page.click('[aria-label="Remove the filter is:done"]');

@@ -83,6 +83,7 @@ test("with the keyboard alone: start, approve, review, comment, send, be interru
   await keyboard.press("Enter");
   await page.waitForSelector("#status.running");
   await host.kill();
+  await page.waitForSelector('.now:has-text("The host cannot be reached"):not(:has(#stop))'); // what it does is not known here
   await host.start();
   await page.waitForSelector('#status:text-is("Interrupted")');
   await keyboard.press("Escape");

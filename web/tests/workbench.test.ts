@@ -2,8 +2,11 @@
 
 import { describe, expect, test, vi } from "vitest";
 import { awayNotices } from "../src/app/awayNotices";
+import type { FileView } from "../src/app/changeSource";
 import { type Comment, hasMoved, messageOf } from "../src/app/comments";
 import { type Entry, entryOfJob, entryOfSession, fits, groupOf, grouped, type JobRow, lastName, type Row } from "../src/app/entries";
+import { lostWords } from "../src/app/commit";
+import { newer } from "../src/app/review";
 import { splitHtml } from "../src/conversation/diffColours";
 import { JobHistory, lanesOf, type Run, stepsOf, treeOf, type TreeNode, type WorkTree } from "../src/app/jobModel";
 import { said } from "../src/app/reasons";
@@ -16,11 +19,12 @@ import { cost, elapsed, span, tokens, when } from "../src/app/time";
 import { costWords, sourceWords, sums } from "../src/app/usage";
 import { CallRow } from "../src/conversation/callRows";
 import { joined } from "../src/app/composer";
-import { commandOf, kindOf, lookWords, planOf, tailOf } from "../src/conversation/calls";
+import { changeCounts, commandOf, kindOf, linesRead, lookWords, planOf, tailOf } from "../src/conversation/calls";
 import { dangers } from "../src/conversation/danger";
 import { countOf, filesOf, linesOf, pairs } from "../src/conversation/diffLines";
 import type { Approval, CallPart, Turn } from "../src/conversation/state";
 import { languageOfFile } from "../src/highlight";
+import type { ChangedFile } from "../src/v1";
 
 const NOON = new Date(2026, 5, 10, 12).getTime();
 const session = (more: Partial<Row["session"]> = {}): Row["session"] => ({ id: "s1", agent: "codex", model: "m", cwd: "/home/me/api", title: "Fix it", status: "idle", created: 0, modified: NOON, turns: 1, ...more });
@@ -121,6 +125,18 @@ describe("changes", () => {
     expect(countOf(lines)).toEqual({ added: 2, removed: 1 });
   });
 
+  test.each<[removed: string[], added: string[], marked: string[][]]>([
+    [["def f(self, rate, size):"], ["def f(self, rate: float, size: int):"], [[], [": float", ": int"]]],
+    // One line more: the first of them is another line, the second the same one, changed.
+    [["    self.last = time.monotonic()"], ["    self.clock = clock", "    self.last = clock()"], [["time.monotonic"], [], ["clock"]]],
+    [["a = one(x)", "b = two(y)"], ["b = two(y, z)"], [[], [], [", z"]]],
+    [["import os"], ["return 4"], [[], []]],
+    [["value = old thing"], ["value = new stuff"], [["old thing"], ["new stuff"]]],
+  ])("of %j and %j these words are marked: %j", (removed, added, marked) => {
+    const lines = linesOf(`@@ -1,${removed.length} +1,${added.length} @@\n${[...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)].join("\n")}\n`);
+    expect(lines.slice(1).map(({ text, marks = [] }) => marks.map(([from, to]) => text.slice(from, to)))).toEqual(marked);
+  });
+
   test("side by side what was removed stands beside what came for it", () => {
     const shown = pairs(linesOf(DIFF).filter(({ kind }) => kind !== "file")).map(([left, right]) => [left?.text, right?.text]);
     expect(shown.slice(1)).toEqual([["one", "one"], ["old = rate", "old = rate * 2"], [undefined, "new"], ["two", "two"]]);
@@ -129,6 +145,17 @@ describe("changes", () => {
   test("a diff of several files is taken apart by their names", () => {
     const second = "diff --git a/b c b/b c\ndeleted file mode 100644\n--- a/b c\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n";
     expect([...filesOf(DIFF + second).keys()]).toEqual(["x.py", "b c"]);
+  });
+
+  test("while an agent works, files that were not shown, changed or went are newer", () => {
+    const file = (path: string, diff = "+x"): FileView => ({ path, diff, added: 1, removed: 0, status: "modified", binary: false });
+    const shown = [file("a"), file("b"), file("c")];
+    expect([newer(shown, shown), newer(shown, [...shown, file("d")]), newer(shown, [file("a", "+y"), file("c"), file("d")])]).toEqual([0, 1, 3]);
+  });
+
+  test("what a discard takes is said in numbers", () => {
+    const file = (status: ChangedFile["status"], added: number, removed: number): ChangedFile => ({ path: "x", status, added, removed, binary: false });
+    expect([[], [file("modified", 1, 0)], [file("modified", 2, 3), file("deleted", 0, 1), file("added", 9, 0)]].map(lostWords)).toEqual(["", "Lost: 1 changed line in 1 file.", "Lost: 6 changed lines in 2 files; 1 new file, deleted."]);
   });
 
   test("a comment knows when its line has moved, and becomes a message", () => {
@@ -195,7 +222,44 @@ describe("calls", () => {
     change.update();
     [...view.querySelectorAll("button")].find(({ textContent }) => textContent === "Show it in the changes")!.click();
     expect(wholeChange).toHaveBeenCalledWith("/w/a.py");
+    view.querySelector<HTMLElement>("summary .file-link")!.click();
+    expect(wholeChange).toHaveBeenCalledTimes(2);
   });
+
+  test("a change counts the lines of the host's own diff: the panel says the same", () => {
+    const diff = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,5 @@\n+first\n one\n two\n three\n+last\n";
+    const sides = { type: "diff", path: "/w/a.py", old: "one\ntwo\nthree\n", new: "first\none\ntwo\nthree\nlast\n" };
+    expect(changeCounts(call({ content: [{ ...sides, diff }] }))).toEqual([{ path: "/w/a.py", added: 2, removed: 0 }]);
+    expect(changeCounts(call({ content: [sides] }))).toEqual([{ path: "/w/a.py", added: 5, removed: 3 }]); // as an older host told it
+  });
+
+  test.each<[Partial<Approval>, line: string | undefined, word: string | undefined]>([
+    [{ allowed: true, by: "token:owner", option: "y" }, undefined, "You allowed it"],
+    [{ allowed: true, by: "token:ann", option: "s" }, undefined, "ann allowed it in this session"],
+    [{ allowed: true, by: "token:owner", option: "y", reason: "but only once" }, "You allowed it: but only once", undefined],
+    [{ allowed: false, by: "token:owner", option: "n" }, "You denied it.", undefined],
+    [{ allowed: false, by: "token:owner", option: "n", reason: "Another name" }, "You denied it: Another name", undefined],
+    [{ allowed: false, by: "timeout" }, "Nobody answered in time, so it was not done.", undefined],
+  ])("an answer %j is said once: %s %s", (given, line, word) => {
+    const options = [{ id: "y", label: "Allow once", allow: true }, { id: "s", label: "Allow in this session", allow: true, grant: "session" as const }, { id: "n", label: "Deny", allow: false }];
+    const answered: Approval = { id: "a", kind: "shell", title: "", input: "", expires: 0, options, command: "make", answered: true, ...given };
+    const row = new CallRow(call({ kind: "execute", done: true, ok: given.allowed === true, approvals: [answered] }), acts).build();
+    expect([row.querySelector("p.verdict")?.textContent, row.querySelector("summary .verdict")?.textContent]).toEqual([line, word]);
+  });
+
+  test.each<[object, string]>([
+    [{ path: "a.py" }, ""],
+    [{ path: "a.py", offset: 10, limit: 40 }, ", lines 10 to 49"],
+    [{ path: "a.py", limit: 40 }, ", lines 1 to 40"],
+    [{ path: "a.py", start_line: 3, end_line: 3 }, ", line 3"],
+    [{ path: "a.py", startLine: 3, endLine: 9 }, ", lines 3 to 9"],
+    [{ path: "a.py", view_range: [5, 8] }, ", lines 5 to 8"],
+    [{ path: "a.py", view_range: [5, -1] }, ", from line 5"],
+    [{ path: "a.py", line: 7 }, ", from line 7"],
+    [{ path: "a.py", offset: "x", limit: {} }, ""],
+  ])("of a file, %j reads%s", (input, wanted) => expect(linesRead(call({ input: JSON.stringify(input) }))).toBe(wanted));
+
+  test.each(["", "[1", "null", "[]"])("half an input, %j, reads nothing in particular", (input) => expect(linesRead(call({ input }))).toBe(""));
 
   test.each([
     ["mine", "mine\nplease look", "mine", "mine\nplease look"],
@@ -222,6 +286,7 @@ describe("calls", () => {
     [{ kind: "write", path: "/w/../etc" }, true],
     [{ kind: "read", path: "/usr/include/x.h" }, false],
     [{ kind: "write", path: "/w/.env" }, true],
+    [{ kind: "other" }, false],
   ])("%j is dangerous: %s", (given, wanted) => expect(dangers({ id: "a", kind: "shell", title: "", input: "", expires: 0, options: [], ...given }, "/w").length > 0).toBe(wanted));
 
   test.each<[Turn["parts"], number, string]>([

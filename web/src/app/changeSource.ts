@@ -70,7 +70,7 @@ export class ChangeSource {
     const found = state ? changedFiles(state, turn) : new Map<string, string[]>();
     const files = [...found].map(([name, diffs]): FileView => {
       const diff = diffs.join("\n");
-      const lines = linesOf(diff);
+      const lines = linesOf(exact(diff)).filter(({ kind }) => kind !== "file");
       return { path: relative(name, state?.cwd ?? ""), status: "modified", binary: false, told: true, diff, lines, ...countOf(lines) };
     });
     return { files, note: files.length === 0 ? NOTHING : "This folder is not in git: these are the changes that the agent told of." };

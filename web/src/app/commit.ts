@@ -4,7 +4,7 @@ import { explain } from "../api";
 import { counted } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
-import { call, type Uncommitted, v1 } from "../v1";
+import { call, type ChangedFile, type Uncommitted, v1 } from "../v1";
 import type { SessionView } from "./sessionView";
 
 const UNDO_MS = 10_000;
@@ -16,13 +16,16 @@ interface Chosen {
   list: HTMLElement;
 }
 
-async function choose(view: SessionView): Promise<Chosen> {
+/** `shown`: what somebody has looked at. The folder may hold other work, and that is not to go along unasked. */
+async function choose(view: SessionView, shown: ReadonlySet<string>): Promise<Chosen> {
   const seen = await v1.uncommitted(view.id);
   const list = make("div", "tick-list");
-  const boxes = seen.files.map((file) => {
+  const others = seen.files.filter(({ path: each }) => !shown.has(each));
+  const boxes = [...seen.files.filter(({ path: each }) => shown.has(each)), ...others].map((file) => {
+    if (file === others[0]) list.append(make("p", "soft", "Also not committed, but not among the changes that are shown:"));
     const box = make("input");
     box.type = "checkbox";
-    box.checked = true;
+    box.checked = shown.has(file.path);
     box.value = file.path;
     const label = make("label", "check");
     label.append(box, make("code", "", file.path), file.binary ? make("span", "pm", "binary") : counted(file.added, file.removed));
@@ -33,9 +36,9 @@ async function choose(view: SessionView): Promise<Chosen> {
   return { seen, list, paths: () => boxes.filter(({ checked }) => checked).map(({ value }) => value) };
 }
 
-export async function commitDialog(view: SessionView, done: () => void): Promise<void> {
+export async function commitDialog(view: SessionView, shown: ReadonlySet<string>, done: () => void): Promise<void> {
   await view.attempt(async () => {
-    const { seen, paths, list } = await choose(view);
+    const { paths, list, seen } = await choose(view, shown);
     const box = dialog("Commit");
     box.addEventListener("close", () => box.remove());
     const form = make("form", "stack");
@@ -47,7 +50,9 @@ export async function commitDialog(view: SessionView, done: () => void): Promise
     const trouble = make("p", "bad");
     trouble.setAttribute("role", "alert");
     const button = make("button", "primary", "Commit");
-    button.disabled = seen.files.length === 0;
+    const ticked = () => void (button.disabled = paths().length === 0);
+    list.addEventListener("change", ticked);
+    ticked();
     const row = make("div", "answers");
     row.append(button);
     form.append(label, list, trouble, row);
@@ -67,9 +72,9 @@ export async function commitDialog(view: SessionView, done: () => void): Promise
   });
 }
 
-export async function discardDialog(view: SessionView, done: () => void): Promise<void> {
+export async function discardDialog(view: SessionView, shown: ReadonlySet<string>, done: () => void): Promise<void> {
   await view.attempt(async () => {
-    const { seen, paths, list } = await choose(view);
+    const { paths, list, seen } = await choose(view, shown);
     const box = dialog("Discard changes?");
     box.addEventListener("close", () => box.remove());
     const trouble = make("p", "bad");
@@ -86,11 +91,28 @@ export async function discardDialog(view: SessionView, done: () => void): Promis
         trouble.textContent = explain(error);
       }
     });
-    go.disabled = seen.files.length === 0;
     row.append(go);
-    box.append(make("p", "", "The ticked files go back to the last commit. New files are deleted."), list, trouble, row);
+    const lost = make("p");
+    const say = () => {
+      const chosen = new Set(paths());
+      lost.textContent = lostWords(seen.files.filter((file) => chosen.has(file.path)));
+      go.disabled = chosen.size === 0;
+    };
+    list.addEventListener("change", say);
+    say();
+    box.append(make("p", "", "The ticked files go back to the last commit. You can undo this for ten seconds."), list, lost, trouble, row);
     box.showModal();
   });
+}
+
+/** What is gone afterwards, in words. */
+export function lostWords(files: readonly ChangedFile[]): string {
+  const fresh = files.filter(({ status }) => status === "added");
+  const changed = files.filter(({ status }) => status !== "added");
+  const count = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  const lines = changed.reduce((sum, { added, removed }) => sum + added + removed, 0);
+  const words = [changed.length ? `${count(lines, "changed line")} in ${count(changed.length, "file")}` : "", fresh.length ? `${count(fresh.length, "new file")}, deleted` : ""].filter(Boolean);
+  return words.length ? `Lost: ${words.join("; ")}.` : "";
 }
 
 function offerUndo(view: SessionView, paths: string[], undo: string, done: () => void): void {

@@ -180,7 +180,22 @@ export class Feed {
     }
   }
 
+  private again: ReturnType<typeof setTimeout> | undefined;
+
+  /** Somebody else has reached the host. */
+  retryNow(): void {
+    if (this.again === undefined) return;
+    clearTimeout(this.again);
+    this.connect();
+  }
+
+  /** A moment without the host is nobody's business. */
+  get lost(): boolean {
+    return this.downSince !== undefined && Date.now() - this.downSince > 1500;
+  }
+
   private connect(): void {
+    this.again = undefined;
     const address = new URL(`${root}/v1/board/socket?days=${days()}`, window.location.href);
     address.protocol = address.protocol.replace("http", "ws");
     const socket = new WebSocket(keyed(address.href));
@@ -196,7 +211,7 @@ export class Feed {
       this.downSince ??= Date.now();
       this.tell();
       this.retryAt = Date.now() + this.retry;
-      setTimeout(() => this.connect(), this.retry);
+      this.again = setTimeout(() => this.connect(), this.retry);
       this.retry = Math.min(2 * this.retry, LAST_RETRY_MS);
     };
   }

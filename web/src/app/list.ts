@@ -180,8 +180,10 @@ export class ListView {
       row = new RowView((each) => this.open(each), (key) => this.pin(key), () => (this.busy = false), (agent) => this.feed.agentName(agent));
       this.rows.set(entry.key, row);
     }
-    row.update(entry, this.pinned.has(entry.key));
-    row.select(entry.key === this.current);
+    const current = entry.key === this.current;
+    // What somebody looks at is not new to them.
+    row.update(current && entry.unread && !document.hidden ? { ...entry, unread: false } : entry, this.pinned.has(entry.key));
+    row.select(current);
     return row;
   }
 
@@ -216,7 +218,7 @@ export class ListView {
     const words = this.filter.words.split(" ");
     for (const hit of [...once.values()].reverse()) {
       const anchor = make("a", "entry hit");
-      anchor.href = `${root}/app/s/${encodeURIComponent(hit.session)}`;
+      anchor.href = `${root}/app/s/${encodeURIComponent(hit.session)}${hit.turn ? `#turn=${encodeURIComponent(hit.turn)}` : ""}`;
       const title = this.feed.rows.get(hit.session)?.session.title || hit.session;
       const excerpt = make("span", "act");
       excerpt.append(...markWords(plain(hit.excerpt), words));

@@ -19,6 +19,8 @@ import type { SessionView } from "./sessionView";
 
 const OTHERS = "not this session";
 const SHARED = "Another session works in this folder too. What it changed while this one worked cannot be told apart.";
+/** So often at most an agent's changes are looked at while it works. */
+const AHEAD_MS = 1_000;
 /** Files whose changes are longer are folded. */
 const FOLD_LINES = 400;
 /** More files than this are shown by their folders, and their changes folded. */
@@ -86,7 +88,7 @@ export class Review {
     const turns = this.view.state?.turns ?? [];
     const before = this.scope.value;
     const last = turns.at(-1);
-    const options = [new Option("Whole session", ""), ...(last ? [new Option("This turn", last.id)] : []), ...(this.looked ? [new Option("Since I last looked", "looked")] : []), new Option("Uncommitted", "uncommitted")];
+    const options = [...(last ? [new Option("This turn", last.id)] : []), ...(this.looked ? [new Option("Since I last looked", "looked")] : []), new Option("Whole session", ""), new Option("Uncommitted", "uncommitted")];
     for (const [index, turn] of turns.slice(0, -1).entries()) options.push(new Option(`Turn ${index + 1}: ${turn.message.text.slice(0, 40)}`, turn.id));
     this.scope.replaceChildren(...options);
     this.scope.value = [...this.scope.options].some(({ value }) => value === before) ? before : "";
@@ -115,9 +117,9 @@ export class Review {
   }
 
   /** Whoever sees the whole session has looked at all of it. */
-  private async changes(scope: string): Promise<Changes> {
+  private async changes(scope: string, ahead = false): Promise<Changes> {
     const found = await this.source.load(scope === "looked" ? "" : scope);
-    if (scope === "" || scope === "looked") this.noteLooked(found.files);
+    if (!ahead && (scope === "" || scope === "looked")) this.noteLooked(found.files);
     if (scope !== "looked") return found;
     const files = found.files.filter((file) => this.isNew(file));
     return { ...found, files, note: found.files.length > 0 && files.length === 0 ? "Nothing has changed since you last looked." : found.note };
@@ -132,12 +134,26 @@ export class Review {
     return this.looked !== undefined && this.looked[file.path] !== fingerprint(file.diff ?? "");
   }
 
-  /** Something happened in the session: what is open does not jump, it says that there is more. */
+  private ahead: ReturnType<typeof setTimeout> | undefined;
+
+  /** Something happened in the session: the list of files grows, what is open does not jump, and it says how much is newer. */
   stale(): void {
     const state = this.view.state;
     if (this.files.length === 0 || !(state && active(state))) return void this.load();
-    this.news.textContent = "There are newer changes. Show them";
-    this.news.hidden = false;
+    this.ahead ??= setTimeout(() => {
+      this.ahead = undefined;
+      void this.lookAhead();
+    }, AHEAD_MS);
+  }
+
+  private async lookAhead(): Promise<void> {
+    const [mine, scope] = [this.loading, this.scope.value];
+    const files = await this.changes(scope, true).then(({ files: written }) => [...this.source.asked(scope), ...written], () => undefined);
+    if (!files || mine !== this.loading || !this.element.isConnected) return; // out of reach, or something newer is shown
+    const count = newer(this.files, files);
+    this.news.textContent = `${count} newer ${count === 1 ? "change" : "changes"}, show`;
+    this.news.hidden = count === 0;
+    this.showNames(files);
   }
 
   // -- showing ------------------------------------------------------------------------------------------------------
@@ -167,9 +183,7 @@ export class Review {
     const removed = this.files.reduce((sum, file) => sum + file.removed, 0);
     this.total.replaceChildren(...(added || removed ? [counted(added, removed)] : []));
     if (!this.files.some((file) => file.path === this.current)) this.current = this.files[0]?.path ?? "";
-    const many = this.files.length > TREE_FILES;
-    this.names.replaceChildren(...(many ? fileTree(this.files, (file) => this.name(file)) : this.files.map((file) => this.name(file))));
-    this.names.hidden = this.files.length === 0;
+    this.showNames(this.files);
     const [top, beside] = [this.body.scrollTop, this.sideBySide];
     const focused = this.element.contains(document.activeElement);
     this.body.replaceChildren(...this.files.map((file) => this.file(file, beside)));
@@ -178,6 +192,11 @@ export class Review {
     this.body.scrollTop = top;
     this.showFoot();
     this.goWhereWanted();
+  }
+
+  private showNames(files: FileView[]): void {
+    this.names.replaceChildren(...(files.length > TREE_FILES ? fileTree(files, (file) => this.name(file)) : files.map((file) => this.name(file))));
+    this.names.hidden = files.length === 0;
   }
 
   private goWhereWanted(): void {
@@ -189,8 +208,10 @@ export class Review {
 
   private name(file: FileView): HTMLElement {
     const row = makeButton("file", "", () => {
-      this.goTo(file.path);
       this.noteAt(file.path);
+      if (this.files.some(({ path }) => path === file.path)) return this.goTo(file.path);
+      this.wanted = file.path; // it came meanwhile
+      void this.load(true);
     });
     row.dataset["name"] = file.path;
     if (file.path === this.current) row.setAttribute("aria-current", "true");
@@ -277,10 +298,11 @@ export class Review {
     send.hidden = count === 0;
     send.id = "send-comments";
     const git = this.files.some(({ asked }) => !asked) && this.note.textContent === "";
-    const commit = makeButton("", "Commit…", () => void commitDialog(this.view, () => void this.load(true)));
-    const discard = makeButton("danger", "Discard…", () => void discardDialog(this.view, () => void this.load(true)));
+    const shown = () => new Set(this.files.flatMap(({ path, from, asked }) => (asked ? [] : [path, ...(from ? [from] : [])])));
+    const commit = makeButton("", "Commit…", () => void commitDialog(this.view, shown(), () => void this.load(true)));
+    const discard = makeButton("danger", "Discard…", () => void discardDialog(this.view, shown(), () => void this.load(true)));
     commit.hidden = discard.hidden = !git;
-    this.foot.replaceChildren(make("span", "hint soft", this.files.length ? "Click a line to comment, or drag over several" : ""), make("span", "spring"), discard, commit, send);
+    this.foot.replaceChildren(make("span", "hint soft", this.files.length && count === 0 ? "Click a line to comment" : ""), discard, commit, send);
     this.foot.hidden = !git && count === 0;
   }
 
@@ -424,6 +446,12 @@ export class Review {
   get state(): string | undefined {
     return this.seen;
   }
+}
+
+/** How many files have changed since they were shown. */
+export function newer(shown: FileView[], files: FileView[]): number {
+  const before = new Map(shown.map(({ path, diff }) => [path, diff]));
+  return files.filter(({ path, diff }) => before.get(path) !== diff).length + shown.filter(({ path }) => !files.some((file) => file.path === path)).length;
 }
 
 const STATUS: Record<ChangedFile["status"], string> = { added: "new", modified: "", deleted: "deleted", renamed: "renamed" };

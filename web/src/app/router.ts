@@ -90,7 +90,7 @@ export class Router {
       const address = new URL(anchor.href, window.location.href);
       if (anchor.target || anchor.hasAttribute("download") || address.origin !== window.location.origin || !/^\/app(\/|$)/.test(below(address.pathname))) return;
       event.preventDefault();
-      this.go(placeOf(address.pathname));
+      this.go(placeOf(address.pathname), false, address.hash);
     });
   }
 
@@ -98,10 +98,10 @@ export class Router {
     return placeOf(window.location.pathname);
   }
 
-  go(place: Place, replace = false): void {
-    const path = pathOf(place);
+  go(place: Place, replace = false, hash = ""): void {
+    const path = pathOf(place) + hash;
     const query = place.at === "new" ? window.location.search : "";
-    if (path !== window.location.pathname) window.history[replace ? "replaceState" : "pushState"](null, "", path + (replace ? query : ""));
+    if (path !== window.location.pathname + window.location.hash) window.history[replace ? "replaceState" : "pushState"](null, "", path + (replace ? query : ""));
     this.show(place);
   }
 }

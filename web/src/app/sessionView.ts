@@ -165,9 +165,20 @@ export class SessionView {
 
   // -- the state ----------------------------------------------------------------------------------------------------
 
+  /** The turn that somebody has searched for. */
+  private wanted = "";
+
+  goTo(turn: string): void {
+    const found = this.state?.turns?.find(({ id }) => id === turn);
+    this.wanted = found ? "" : turn;
+    if (found) this.conversation.goToMessage(found);
+  }
+
   private opened(state: SessionState): void {
     this.state = state;
     this.conversation.open(state);
+    if (this.wanted) this.goTo(this.wanted);
+    this.frame.feed.retryNow();
     this.map?.show(state);
     this.announcer.begin(state);
     this.showHead();
@@ -262,7 +273,7 @@ export class SessionView {
     const turn = state && active(state);
     const asking = turn && this.helperAsking();
     const row = this.frame.feed.rows.get(this.id);
-    const text: Now | undefined = asking ? HELPER_WAITS : turn && row?.queued ? ["queued", queuedLine(row, this.frame.feed.titleOf), ""] : state && turn ? nowOf(turn, Date.now() - this.heard) : undefined;
+    const text: Now | undefined = turn && this.frame.feed.lost ? LOST : asking ? HELPER_WAITS : turn && row?.queued ? ["queued", queuedLine(row, this.frame.feed.titleOf), ""] : state && turn ? nowOf(turn, Date.now() - this.heard) : undefined;
     const key = JSON.stringify(text?.slice(0, 3));
     if (!turn || !text) {
       if (this.shownNow) this.now.replaceChildren();
@@ -283,7 +294,7 @@ export class SessionView {
       this.now.className = `now ${look}`;
       const line = make("span", "now-text");
       line.append(make("b", "", verb), ...(object ? [" ", make("code", "", object)] : []));
-      this.now.replaceChildren(look === "work" ? icon("work", "spin") : icon(look === "need" ? "need" : "todo"), line, make("span", "el"), make("span", "spring"), stop);
+      this.now.replaceChildren(look === "work" ? icon("work", "spin") : icon(look === "need" ? "need" : "todo"), line, make("span", "el"), make("span", "spring"), ...(text === LOST ? [] : [stop]));
     }
     const clock = this.now.querySelector(".el");
     if (clock) clock.textContent = elapsed(Date.now() - this.nowSince);
@@ -292,7 +303,11 @@ export class SessionView {
 
   /** One line with the last message of a person, while it is out of sight above. */
   private followOwnWords(view: HTMLElement): void {
-    let [key, waiting] = ["", false];
+    let waiting = false;
+    this.sticky.addEventListener("click", () => {
+      const turn = this.conversation.passed();
+      if (turn) this.conversation.goToMessage(turn);
+    });
     view.addEventListener(
       "scroll",
       () => {
@@ -305,17 +320,11 @@ export class SessionView {
     const look = () => {
       waiting = false;
       const top = view.getBoundingClientRect().top;
-      const last = [...view.querySelectorAll<HTMLElement>(".row.message")].findLast((row) => row.getBoundingClientRect().bottom < top + 8);
-      const text = last?.querySelector(".plain")?.textContent ?? "";
+      const text = plain(this.conversation.passed()?.message.text ?? "").split("\n")[0] ?? "";
       // Nothing lies over a card: what it asks must be read before it is answered.
       const overCard = [...view.querySelectorAll(".card")].map((card) => card.getBoundingClientRect()).some((card) => card.top < top + STICKY_PX && card.bottom > top);
-      const show = text !== "" && !overCard && view.scrollHeight - view.scrollTop - view.clientHeight < 100_000;
-      if (text !== key) {
-        key = text;
-        this.sticky.textContent = text.split("\n")[0] ?? "";
-        this.sticky.onclick = () => last?.scrollIntoView({ block: "start" });
-      }
-      this.sticky.hidden = !show;
+      if (text !== this.sticky.textContent) this.sticky.textContent = text;
+      this.sticky.hidden = text === "" || overCard;
     };
   }
 
@@ -387,6 +396,8 @@ export class SessionView {
 const WORDS = { idle: "", running: "Working", waiting: "Needs you", failed: "Failed" } as const;
 
 type Now = [look: string, verb: string, object: string];
+/** What happens there is not known here. */
+const LOST: Now = ["queued", "The host cannot be reached", ""];
 const HELPER_WAITS: Now = ["need", "Waiting for you", ""];
 
 export function nowOf(turn: Turn, silent: number): Now {

@@ -14,6 +14,7 @@ import { type Aim, Panel, type Tab } from "./panel";
 import { prefer, remember, remembered, setPreference, watchLook } from "./preferences";
 import { type Place, pathOf, Router } from "./router";
 import { SessionView } from "./sessionView";
+import { statusOf } from "../conversation/state";
 import { style } from "./style";
 import { clock } from "./time";
 
@@ -175,10 +176,8 @@ export class Shell {
     const dot = make("i", up ? "live" : "live down");
     const word = up ? `Connected to ${window.location.hostname}` : live ? "Not connected" : "Connecting";
     if (this.connection.textContent !== word) this.connection.replaceChildren(dot, word);
-    // A moment without the host is nobody's business.
-    const lost = downSince !== undefined && Date.now() - downSince > 1500;
-    this.offline.hidden = !lost;
-    if (!lost) return;
+    this.offline.hidden = !this.feed.lost;
+    if (!this.feed.lost || downSince === undefined) return;
     const left = Math.ceil((this.feed.retryAt - Date.now()) / 1000);
     const again = left > 0 ? `Trying again in ${left} s.` : "Trying again.";
     if (!this.offline.firstChild) {
@@ -284,13 +283,18 @@ export class Shell {
     const line = /^#L(\d+)$/.exec(window.location.hash)?.[1];
     if (place.tab === "changes" || place.tab === "terminal" || place.tab === "details") this.panel.open(place.tab, { ...(place.file === undefined ? {} : { file: place.file }), ...(line ? { line: Number(line) } : {}) }, false);
     else if (this.phone) this.panel.close(true);
+    const turn = /^#turn=(.+)$/.exec(window.location.hash)?.[1];
+    if (turn) this.session?.goTo(decodeURIComponent(turn));
   }
 
   /** In the field, to write at once; where a card waits, or somebody goes from session to session by keys, beside it: letters are keys there. */
   private focusIn(view: SessionView): void {
     if (this.byKey || this.feed.rows.get(view.id)?.waiting?.length) view.conversation.focus();
     else view.composer.focus();
+    // A page that was just loaded does not know yet what waits.
+    this.arriving = this.feed.live ? undefined : view;
   }
+  private arriving: SessionView | undefined;
 
   private keep(view: SessionView): void {
     this.kept.delete(view.id);
@@ -380,7 +384,11 @@ export class Shell {
   // -- what sessions and keys ask for -------------------------------------------------------------------------------
 
   changed(view: SessionView, what: "opened" | "state" | "delta"): void {
-    if (view === this.session) this.panel.changed(view, what);
+    if (view !== this.session) return;
+    this.panel.changed(view, what);
+    if (what !== "opened" || view !== this.arriving) return;
+    this.arriving = undefined;
+    if (view.state && statusOf(view.state) === "waiting" && view.composer.untouched) view.conversation.focus();
   }
 
   panelAt(tab: Tab, aim: Aim = {}): void {
