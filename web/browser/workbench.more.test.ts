@@ -269,7 +269,7 @@ describe("usage and settings", () => {
     expect(await person.barriers()).toEqual([]);
     const { tokens } = await host.ask<{ tokens: { created: number; expires: number }[] }>("/v1/tokens");
     expect(tokens[0]!.expires - tokens[0]!.created).toBe(30 * 86_400_000);
-    await page.waitForSelector(`.table td:has-text("${await page.evaluate((time) => new Date(time).toLocaleDateString(), tokens[0]!.expires)}")`);
+    await page.waitForSelector(`.table td:has-text("${await page.evaluate((time) => new Date(time).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" }), tokens[0]!.expires)}")`);
     await page.click('[aria-label="Revoke phone"]');
     await page.click('dialog[open] .danger:has-text("Revoke")');
     await page.waitForSelector("text=No other tokens.");
