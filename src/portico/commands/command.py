@@ -7,8 +7,7 @@ without a scope, a subject or a sentence: such a command does not import.
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from msgspec import Struct
-from msgspec.structs import fields
+from msgspec import NODEFAULT, Struct
 
 from portico.commands.caller import Scope
 
@@ -107,7 +106,9 @@ def check_table(commands: Iterable[type[Command]]) -> dict[str, type[Command]]:
             raise TypeError(f"{each.__name__} needs a scope and a docstring.")
         if each.about != "host" and each.about not in each.__struct_fields__:
             raise TypeError(f"{each.__name__} is about a {each.about} and has no field of that name.")
-        named = {field.name for field in fields(each) if field.required}.intersection(get_args(About))
+        defaults = zip(reversed(each.__struct_fields__), reversed(each.__struct_defaults__), strict=False)
+        optional = {name for name, default in defaults if default is not NODEFAULT}
+        named = set(get_args(About)).intersection(each.__struct_fields__).difference(optional)
         if named and not any("about" in vars(kind) for kind in each.__mro__[: each.__mro__.index(Command)]):
             raise TypeError(f"{each.__name__} names a {min(named)} and does not say what it is about.")
         tag = each.__struct_config__.tag
