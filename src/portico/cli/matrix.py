@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from portico.agents.agent import Agent, AgentInfo, Message
 from portico.agents.transcript import NOTE
-from portico.compose import build_host
+from portico.cli.trial import lone_host
 from portico.errors import PorticoError
 from portico.events import Json, PartDelta, ToolSpec
 from portico.host.call import Call
@@ -26,7 +26,6 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, TextPart, TurnState
 from portico.host.tool import Tool, ToolResult
-from portico.log.sqlite import SqliteLog
 
 SECONDS = 120.0
 """For one check: a slow model on a busy machine."""
@@ -62,16 +61,9 @@ class Bench:
 
     @asynccontextmanager
     async def host(self) -> AsyncIterator[Host]:
-        log = await SqliteLog.open(self.folder / "log.db")
-        try:
-            host = await build_host(log, [self.make()])
+        async with lone_host(self.folder, self.make()) as host:
             host.tools[TOOL] = _NOTE
-            try:
-                yield host
-            finally:
-                await host.close()
-        finally:
-            await log.close()
+            yield host
 
     async def start(self, host: Host) -> Session:
         work = self.folder / "work"

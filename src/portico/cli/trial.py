@@ -4,6 +4,8 @@ import asyncio
 import secrets
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -35,21 +37,28 @@ class Trial(Struct, frozen=True):
     """Why it is not ok, and what to do."""
 
 
+@asynccontextmanager
+async def lone_host(folder: Path, agent: Agent) -> AsyncIterator[Host]:
+    """A host with this agent alone, and its log in the folder."""
+    log = await SqliteLog.open(folder / "log.db")
+    try:
+        host = await build_host(log, [agent])
+        try:
+            yield host
+        finally:
+            await host.close()
+    finally:
+        await log.close()
+
+
 async def try_agent(agent: Agent, model: str | None = None, seconds: float = SECONDS) -> Trial:
     """Everything the agent asks for is allowed, in a folder that is gone afterwards."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="portico-trial-", ignore_cleanup_errors=True) as place:
         work = Path(place) / "work"
         work.mkdir()
-        log = await SqliteLog.open(Path(place) / "log.db")
-        try:
-            host = await build_host(log, [agent])
-            try:
-                turn, problem = await _play(host, agent.id, model, work, seconds)
-            finally:
-                await host.close()
-        finally:
-            await log.close()
+        async with lone_host(Path(place), agent) as host:
+            turn, problem = await _play(host, agent.id, model, work, seconds)
     spent = round(time.monotonic() - began, 1)
     parts = turn.parts if turn is not None else []
     tools = [part.tool for part in parts if isinstance(part, CallPart)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from portico.errors import BadRequest, nearest
-from portico.usage.shapes import KEYS, UsageRow, UsageSum
+from portico.usage.shapes import KEYS, UsageCounts, UsageRow, UsageSum
 
 
 def read_keys(text: str) -> list[str]:
@@ -25,7 +25,7 @@ def roll_up(rows: Iterable[UsageRow], by: Sequence[str]) -> list[UsageSum]:
         found = sums.setdefault(values, UsageSum(dict(zip(by, values, strict=True))))
         sessions.setdefault(values, set()).add(row.session)
         found.sessions = len(sessions[values])
-        for name in ("turns", "input", "output", "cached", "cost", "estimated", "unpriced"):
+        for name in UsageCounts.__struct_fields__:
             setattr(found, name, getattr(found, name) + getattr(row, name))
     ordered = sorted(sums.values(), key=lambda each: (-(each.cost + each.estimated), -(each.input + each.output)))
     return sorted(ordered, key=lambda each: each.key["day"], reverse=True) if "day" in by else ordered

@@ -5,7 +5,20 @@ from msgspec import Struct
 KEYS = ("day", "session", "agent", "model", "by", "job", "automation", "person")
 
 
-class UsageRow(Struct, omit_defaults=True):
+class UsageCounts(Struct, omit_defaults=True, kw_only=True):
+    turns: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    """Dollars, as the agents told them."""
+    estimated: float = 0.0
+    """Dollars by list prices, of turns whose cost no agent told."""
+    unpriced: int = 0
+    """Turns that told no cost and have no list price: what they cost is unknown, not nothing."""
+
+
+class UsageRow(UsageCounts, omit_defaults=True):
     """One session on one day."""
 
     day: str
@@ -22,29 +35,12 @@ class UsageRow(Struct, omit_defaults=True):
     """The name of the automation that began it, or its job."""
     person: str = ""
     """Whose it counts as: a person, or `token:NAME` where the token is nobody's."""
-    turns: int = 0
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    cost: float = 0.0
-    """Dollars, as the agents told them."""
-    estimated: float = 0.0
-    """Dollars by list prices, of turns whose cost no agent told."""
-    unpriced: int = 0
-    """Turns that told no cost and have no list price: what they cost is unknown, not nothing."""
 
 
-class UsageSum(Struct, omit_defaults=True):
+class UsageSum(UsageCounts, omit_defaults=True):
     key: dict[str, str]
     """What it is the sum of, for example `{"agent": "loop", "day": "2026-11-16"}`."""
     sessions: int = 0
-    turns: int = 0
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    cost: float = 0.0
-    estimated: float = 0.0
-    unpriced: int = 0
 
 
 class UsageAnswer(Struct, omit_defaults=True):

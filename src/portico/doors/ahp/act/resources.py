@@ -4,6 +4,7 @@ A resource of another scheme belongs to the client that named it; `Connection.as
 """
 
 import base64
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,17 +144,10 @@ async def list_folder(connection: "Connection", params: Json) -> Json:
     return {"entries": entries}
 
 
-async def copy(connection: "Connection", params: Json) -> Json:
+async def _transfer(kind: type[c.CopyFile | c.MoveFile], connection: "Connection", params: Json) -> Json:
     source, destination = names.path_of(text(params, "source")), names.path_of(text(params, "destination"))
     fail = optional(params, "failIfExists", bool) or False
-    await connection.do(c.CopyFile(source=source, destination=destination, fail_if_exists=fail))
-    return {}
-
-
-async def move(connection: "Connection", params: Json) -> Json:
-    source, destination = names.path_of(text(params, "source")), names.path_of(text(params, "destination"))
-    fail = optional(params, "failIfExists", bool) or False
-    await connection.do(c.MoveFile(source=source, destination=destination, fail_if_exists=fail))
+    await connection.do(kind(source=source, destination=destination, fail_if_exists=fail))
     return {}
 
 
@@ -196,8 +190,8 @@ COMMANDS = {
     "resourceRead": Method(read, "files", beside=True),
     "resourceWrite": Method(write, c.WriteFile, beside=True),
     "resourceList": Method(list_folder, "files", beside=True),
-    "resourceCopy": Method(copy, c.CopyFile, beside=True),
-    "resourceMove": Method(move, c.MoveFile, beside=True),
+    "resourceCopy": Method(partial(_transfer, c.CopyFile), c.CopyFile, beside=True),
+    "resourceMove": Method(partial(_transfer, c.MoveFile), c.MoveFile, beside=True),
     "resourceDelete": Method(delete, c.DeleteFile, beside=True),
     "resourceResolve": Method(resolve, "files", beside=True, seed=False),
     "resourceMkdir": Method(mkdir, c.MakeFolder, beside=True, seed=False),
