@@ -97,6 +97,13 @@ FILES: dict[str, tuple[str, Any, dict[str, Any], Action]] = {
         Action("read", files=("a",), unclear="fields that are not known: content"),
     ),
     "a read that shows a change": ("read", {"path": "a.py"}, {"content": [DIFF]}, Action("write", files=("a.py",))),
+    "two names for one file": (
+        "read",
+        {"path": "a", "file_path": "b"},
+        {},
+        Action("read", files=("a",), unclear="it names further files"),
+    ),
+    "words about a search": ("search", {"path": "s", "description": "/etc"}, {}, Action("read", files=("s",))),
     "a search": ("search", {"pattern": "x", "path": "src"}, {}, Action("read", files=("src",))),
     "a search that leads out": ("search", {"pattern": "/etc/*"}, {}, Action("read", files=("/etc/*",))),
     "a search that climbs": (

@@ -164,18 +164,12 @@ class _Check:
         match _chosen(value, kind, path), value:
             case shape.StructType() as struct, Mapping():
                 self.struct(value, struct, path)
-            case shape.DictType() as table, Mapping():
+            case shape.DictType(value_type=inner) | (shape.AnyType() as inner), Mapping():
                 for key, item in _string_keys(value, path):
-                    self.value(item, table.value_type, f'{path}["{key}"]')
-            case shape.ListType() as row, list() | tuple():
+                    self.value(item, inner, f'{path}["{key}"]')
+            case shape.ListType(item_type=inner) | (shape.AnyType() as inner), list() | tuple():
                 for index, item in enumerate(value):
-                    self.value(item, row.item_type, f"{path}[{index}]")
-            case shape.AnyType() as anything, Mapping():
-                for key, item in _string_keys(value, path):
-                    self.value(item, anything, f'{path}["{key}"]')
-            case shape.AnyType() as anything, list() | tuple():
-                for index, item in enumerate(value):
-                    self.value(item, anything, f"{path}[{index}]")
+                    self.value(item, inner, f"{path}[{index}]")
             case shape.TupleType() as pair, list() | tuple():
                 if len(value) != len(pair.item_types):
                     raise EntryError(path, f"Should have {len(pair.item_types)} elements but has {len(value)}.")
