@@ -39,8 +39,8 @@ _GRACE_SECONDS = 5.0
 """In which an agent that asks us before each call ends by itself."""
 
 
-_GUARDED = (c.StartSession, c.ConfigureSession, c.AnswerQuestion)
-_HEARD = (e.UsageReported, e.ToolStarted, e.TurnStarted, e.TurnResumed, e.TurnEnded)
+_GUARDED = frozenset({c.StartSession, c.ConfigureSession, c.AnswerQuestion})
+_HEARD = frozenset({e.UsageReported, e.ToolStarted, e.TurnStarted, e.TurnResumed, e.TurnEnded})
 
 
 class Budgets(Component):

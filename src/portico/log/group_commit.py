@@ -108,10 +108,11 @@ class GroupCommit(ABC):
         if not events:
             raise BadRequest("append needs at least one event.")
         self.check_open()
-        group = [Pending(channel, event) for channel, event in events]  # refuses before anything is taken in
+        # Whatever is refused is refused before anything is taken in.
+        group = [Pending(channel, event, more=True) for channel, event in events]
         waiter = group[-1].waiter = Waiter(loop=self._loop)
+        group[-1].more = False
         for pending in group:
-            pending.more = pending is not group[-1]
             self._add(pending)
         faults.reach("before-append")
         self._urgent = True

@@ -137,10 +137,14 @@ class Database(Reader):
         self._db.executemany(
             "UPDATE channels SET pos = ?, sum = ? WHERE id = ?", [*lines, (last, channel_sum(0, "", last), 0)]
         )
-        for _, name, _, _, delta, data in rows:
-            if delta is None and b'"blob":"' in data:
-                users = [(digest, ids[name]) for digest in schema.blobs_in(data)]
-                self._db.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", users)
+        users = [
+            (digest, ids[name])
+            for _, name, _, _, delta, data in rows
+            if delta is None and b'"blob":"' in data
+            for digest in schema.blobs_in(data)
+        ]
+        if users:
+            self._db.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", users)
 
     def check(self) -> None:
         """Is the file that we write to still the one that the next start will find?"""

@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from portico.commands import ArchiveSession, Command, RenameSession, ShareData
 from portico.doors.ahp.act.client_action import ClientAction
 from portico.errors import PorticoError
@@ -68,8 +70,8 @@ class ActionBatch:
             task.add_done_callback(self._appending.discard)
 
     async def _write(self, session: Session, waiting: list[tuple[ClientAction, Command]]) -> None:
-        asked = [(command, client_action.caller) for client_action, command in waiting]
-        said = iter(waiting)
+        caller, said = self._connection.as_client, iter(waiting)
+        asked = [(command, replace(caller, label=client_action.by)) for client_action, command in waiting]
         async for answer in self._connection.host.do_all(session, asked):
             client_action, _ = next(said)
             if isinstance(answer, PorticoError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from portico import commands as c
 from portico.doors.ahp.act import automations, changes, terminal_commands
-from portico.doors.ahp.act.action_batch import BATCHED
+from portico.doors.ahp.act.action_batch import BATCHED, ActionBatch
 from portico.doors.ahp.act.client_action import ClientAction
 from portico.doors.ahp.act.handlers import HANDLERS, annotate
 from portico.doors.ahp.view import targets
@@ -39,26 +39,26 @@ def note(connection: "Connection", params: Json) -> bool:
         return False
     try:
         _check(client_action)
-        session = _subject(client_action)
+        batch = connection.action_batch
+        session = _subject(client_action, batch)
         if session is None or not session.loaded:
             return False
     except PorticoError:
         return False
-    connection.action_batch.add(client_action, session, say(client_action, session))
+    batch.add(client_action, session, say(client_action, session))
     return True
 
 
-def _subject(client_action: ClientAction) -> Session | None:
+def _subject(client_action: ClientAction, batch: ActionBatch) -> Session | None:
     """Whose fact it is. One after the other is about the same session, so its name is resolved once."""
-    action_batch = client_action.connection.action_batch
-    session = action_batch.subject(client_action)
+    session = batch.subject(client_action)
     if session is None:
         target = _target(client_action)
         if _is_rename(client_action, target):
             return None  # its echo does not come from the log
         session = client_action.connection.view.find(target.ident)
         if session is not None:
-            action_batch.remember(client_action, session)
+            batch.remember(client_action, session)
     return session
 
 

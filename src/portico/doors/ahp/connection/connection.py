@@ -359,8 +359,10 @@ class Connection:
         """Actions of a record, in order; what the client's version does not know is left out."""
         if not self.view.whole and not self._hears(target):
             return
-        for act in self.named(target, self.wanted(heard)):
+        wanted = self.wanted(heard)
+        if wanted:
             self._seq, self._own = max(self._seq, seq), 0
+        for act in self.named(target, wanted) if self._aliases else wanted:
             self.push(act.frame)
 
     def _hears(self, target: Target) -> bool:

@@ -41,7 +41,8 @@ class ReplayBuffer:
         """Returns by how many bytes it has grown; the older half goes when there are too many."""
         before = self.size
         self.acts += acts
-        self.size += sum([len(act.frame) for act in acts])
+        for act in acts:  # nearly always one
+            self.size += len(act.frame)
         if self.size > limits.REPLAY_BUFFER_BYTES:
             self._shrink()
         return self.size - before
