@@ -13,7 +13,7 @@ LIVE := tests/live/node_modules/.installed
 
 # What `make test` does, the longest first, and with PORTICO_TEST_ALL=1 (as .ci/run sets it) what needs root, too.
 PARTS := unit browser-test $(if $(PORTICO_TEST_ALL),image) check web-test $(if $(PORTICO_TEST_ALL),docs)
-NEEDS := $(VENV)/.dev $(VENV)/.compiled $(WEB) $(LIVE) $(if $(PORTICO_TEST_ALL),$(VENV)/.docs)
+NEEDS := $(VENV)/.dev $(VENV)/.compiled $(VENV)/.collected $(WEB) $(LIVE) $(if $(PORTICO_TEST_ALL),$(VENV)/.docs)
 JOBS ?= 4
 PART := @bash .ci/part
 
@@ -45,7 +45,7 @@ needs: $(NEEDS)
 check: $(VENV)/.dev
 	$(PART) $@ sh -c '$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy'
 
-unit: $(VENV)/.dev $(VENV)/.compiled $(WEB) $(LIVE)
+unit: $(VENV)/.dev $(VENV)/.compiled $(VENV)/.collected $(WEB) $(LIVE)
 	$(PART) $@ $(BIN)/python .ci/unit.py $(ARGS)
 
 web-test: $(WEB)
@@ -105,6 +105,12 @@ $(VENV)/.dev: pyproject.toml $(VENV)/bin/pip
 # Python does not write its bytecode everywhere; without it every start compiles everything again, half a second each.
 $(VENV)/.compiled: $(SOURCES) | $(VENV)/bin/pip
 	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+# pytest rewrites what it imports and may not write it down either: each of its processes would do that again, for ten
+# seconds. Once is enough, those that change later are few.
+$(VENV)/.collected: | $(VENV)/.dev $(VENV)/.compiled
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -q >/dev/null || true # the run itself says why
 	@touch $@
 
 $(LIVE): tests/live/package.json tests/live/package-lock.json

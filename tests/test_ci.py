@@ -111,7 +111,7 @@ def checkout(tmp_path: Path) -> Path:
     stub(tmp_path / "programs" / "npm", SAYS + FAILS)
     for name in (*PROGRAMS, "pip"):
         stub(tmp_path / ".venv" / "bin" / name, SAYS + FAILS)
-    for name in (*MADE, *(f".venv/{each}" for each in (".dev", ".core", ".docs", ".compiled"))):
+    for name in (*MADE, *(f".venv/{each}" for each in (".dev", ".core", ".docs", ".compiled", ".collected"))):
         stub(tmp_path / name, "")
     return tmp_path
 
