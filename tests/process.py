@@ -1,6 +1,7 @@
 """The real programs, as users start them: a host in its own process, and the command line against it."""
 
 import contextlib
+import ctypes
 import io
 import logging
 import os
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from portico.cli import main
+from portico.workspace import adoption
 
 PORTICO = str(Path(sys.executable).parent / "portico")
 
@@ -157,5 +159,13 @@ def inside(home: Path, *args: str, text: str = "", **env: str) -> "subprocess.Co
         sys.argv, sys.stdin = before[:2]
         os.environ.clear()
         os.environ.update(before[2])
+        adopt_nobody()
     assert isinstance(code, int)
     return subprocess.CompletedProcess(["portico", *args], code, out.getvalue(), err.getvalue())
+
+
+def adopt_nobody() -> None:
+    """`serve` makes its process the parent of orphans. The tests' own must not be: nobody would reap them there."""
+    if adoption._become is not None:
+        ctypes.CDLL(None).prctl(adoption._SUBREAPER, 0, 0, 0, 0)
+        adoption._become = None

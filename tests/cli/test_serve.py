@@ -1,9 +1,11 @@
 """`portico serve`: its flags, what it prints, how it refuses."""
 
+import ctypes
 import json
 import logging
 import signal
 import socket
+import sys
 from pathlib import Path
 
 import httpx
@@ -30,6 +32,16 @@ def test_wrong_flags_are_a_line_and_exit_code_64(tmp_path: Path, args: list[str]
     assert done.returncode == 64
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+    assert adopts_orphans() is False
+
+
+def adopts_orphans() -> bool:
+    """One command in the tests' own process made it the parent of every later test's orphans: dead ones stayed."""
+    if sys.platform != "linux":
+        return False
+    answer = ctypes.c_int()
+    ctypes.CDLL(None).prctl(37, ctypes.byref(answer), 0, 0, 0)  # PR_GET_CHILD_SUBREAPER, linux/prctl.h
+    return answer.value != 0
 
 
 def test_an_unknown_agent_and_a_taken_port(tmp_path: Path) -> None:
