@@ -22,6 +22,14 @@ async function sound(person: Person, state: string, page: Page = person.page): P
   expect([state, Math.max(0, wide)]).toEqual([state, 0]);
 }
 
+/** What fingers and pointers have to hit is 32 pixels high, on a phone 44. Bars of a timeline are a second way to the tree's rows. */
+const low = (page: Page, least: number) =>
+  page.$$eval(
+    "main :is(button, summary, select, textarea, label:has(> input), input:not([type=checkbox], [type=radio])):not(.bar-run), .side :is(.brand, .find, .filter, .icon, .navitem)",
+    (all, least) => all.filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < least - 0.5).map((each) => `${each.tagName} ${each.className} ${each.textContent}`),
+    least,
+  );
+
 const LOOKS: [string, Look][] = [
   ["a desktop", {}],
   ["a phone", { phone: true }],
@@ -89,6 +97,7 @@ test.each(LOOKS)("the workbench on %s", async (_, look) => {
     await page.goto(host.url + path);
     await page.waitForSelector(sign);
     await sound(person, path);
+    if (path.startsWith("/app")) expect([path, await low(page, look.phone ? 44 : 32)]).toEqual([path, []]);
   }
   expect(person.trouble).toEqual([]);
 });
@@ -116,6 +125,7 @@ test("every other place of the workbench, also with more contrast, without a mod
     await page.goto(`${host.url}/app/${path}`);
     await page.waitForSelector(sign, { state: "attached" });
     expect([path, await person.barriers(page, "moderate")]).toEqual([path, []]);
+    if (/^(j|new|usage|settings)/.test(path)) expect([path, await low(page, 32)]).toEqual([path, []]);
   }
   expect(person.trouble).toEqual([]);
 });

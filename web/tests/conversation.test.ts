@@ -305,8 +305,10 @@ describe("the transcript", () => {
       part.text += `Paragraph **${n}** ${"of many words ".repeat(60)}\n\n`;
       row.update();
     }
+    expect(element.querySelectorAll(".growing")).toHaveLength(1); // where the caret is
     Object.assign(part, { done: true });
     row.update();
+    expect(element.querySelectorAll(".growing")).toHaveLength(0);
     expect(element.querySelectorAll(".markdown-piece").length).toBeGreaterThan(2);
     expect([element.querySelectorAll("p").length, element.querySelectorAll("strong").length, element.textContent!.includes("59")]).toEqual([60, 60, true]);
   });

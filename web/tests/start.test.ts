@@ -64,7 +64,7 @@ test("the first message takes files along; mode and own copy go with the session
   const files = [Object.assign(new File([bytes], "a.txt", { type: "text/plain" }), { arrayBuffer: async () => bytes.buffer })]; // jsdom's has none
   Object.defineProperty(find(".composer-box input[type=file]"), "files", { value: files });
   find(".composer-box input[type=file]").dispatchEvent(new Event("change"));
-  await vi.waitFor(() => expect(find(".attached-item").textContent).toBe("a.txt"));
+  await vi.waitFor(() => expect(find(".attached-item").textContent).toBe("a.txt · 5 bytes"));
   find<HTMLTextAreaElement>(".composer-box textarea").value = "Read it";
   find(".composer-box #own-copy").checked = true;
   find<HTMLSelectElement>(".composer-box #mode").value = "deny";

@@ -52,7 +52,7 @@ const START: FieldSpec[] = [
   { path: "prompt.model", label: "Model (optional)", list: "models", at: ["prompt"] },
   { path: "prompt.cwd", label: "Folder", hint: "An absolute path; empty: the first folder of the host", list: "folders", at: ["prompt"] },
   { path: "prompt.config", label: "What it may do", options: MODES, at: ["prompt"] },
-  { path: "prompt.worktree", label: "Work in its own copy (a git worktree, on its own branch)", kind: "box", at: ["prompt"] },
+  { path: "prompt.worktree", label: "Work in its own copy of the folder, on its own branch", kind: "box", at: ["prompt"] },
   { path: "prompt.place", label: "Place", options: [["", "Where its folder is"]], at: ["prompt"] },
   { path: "prompt.label", label: "Only at a host with the label", options: [["", "Any host"]], at: ["prompt"] },
   { path: "job.job", label: "Job", options: [], at: ["job"] },

@@ -90,7 +90,7 @@ class StartBox extends MessageBox {
     this.copy.type = "checkbox";
     this.copy.id = "own-copy";
     const label = make("label", "own-copy");
-    label.title = "The agent works in its own copy of the folder: a git worktree beside it, on its own branch";
+    label.title = "The agent works in its own copy of the folder, on its own branch";
     label.append(this.copy, make("span", "", "own copy"));
     return label;
   }

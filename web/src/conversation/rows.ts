@@ -173,6 +173,7 @@ export class TextRow implements Row {
     if (text.length === this.shown && this.finished === Boolean(this.part.done)) return;
     this.shown = text.length;
     this.finished = this.part.done === true;
+    this.body.classList.toggle("growing", !this.finished);
     if (this.details && !this.part.done) {
       this.body.textContent = plain(text.slice(-4_000)).trimEnd().split("\n").slice(-THOUGHT_LINES).join("\n").slice(-600);
       this.settled = 0;
