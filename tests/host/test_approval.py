@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from portico import events as e
@@ -10,7 +11,7 @@ from portico import limits
 from portico.agents.agent import Message, Turn
 from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.errors import AlreadyAnswered, BadRequest, NotFound, PorticoError, RateLimited
-from portico.events import Event, Option
+from portico.events import HOST, Event, Grant, Option
 from portico.host.approval import Request, Ruling
 from portico.host.host import Host
 from portico.host.session import Session
@@ -455,3 +456,18 @@ async def test_an_answer_and_its_audit_record_are_written_together(open_host: Ho
     session, approval = await ask(host)
     await session.approvals.answer(approval.id, allow=True, by="token:ada")
     assert [e.Audited in batch for batch in batches if e.ApprovalAnswered in batch] == [True]
+
+
+async def test_grants_of_the_version_before_are_kept_and_can_be_revoked(open_host: HostOpener) -> None:
+    """Up to 0.1 all of them were in one note."""
+    host = await open_host()
+    old = {ident: Grant(ident, "scripted", "*", True, 10**14, project="/") for ident in ("grant-3", "grant-7")}
+    host.log.put_kv(HOST, "grants", msgspec.json.encode(old))
+    await host.log.flush()
+    host = await open_host()
+    assert dict(host.grants) == old
+    await host.grants.revoke("grant-3", by="ada")
+    new = await host.grants.add(agent="scripted", tool="*", allow=True, by="ada", project="/")
+    host = await open_host()
+    assert set(host.grants) == {"grant-7", new.id}
+    assert await host.log.get_kv(HOST, "grants") is None
