@@ -15,6 +15,9 @@ _LARGE = 256 * 1024
 """Blocks from here on go back to the system when they are freed. glibc begins at half of it, and raises it to 32 MB
 when it sees some: what was read once for slow readers then stayed, 5 MB for 400 of them. Half of it is about what a
 client has missed when it comes back, and each copy on fresh pages was a third of that answer's cost."""
+_SPARE = 4 * _LARGE
+"""What stays free at the end of the heap. With less the copies of such an answer went back together, and each time 35
+pages of 4 KB came anew: a third of its cost."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
@@ -30,5 +33,5 @@ def settle() -> None:
     import ctypes  # late: only a host needs it
 
     with contextlib.suppress(AttributeError, OSError):  # another C library has no such options
-        for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
-            ctypes.CDLL(None).mallopt(option, _LARGE)
+        for option, size in ((_TRIM_THRESHOLD, _SPARE), (_MMAP_THRESHOLD, _LARGE)):
+            ctypes.CDLL(None).mallopt(option, size)
