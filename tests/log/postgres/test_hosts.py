@@ -87,6 +87,38 @@ async def test_a_host_that_writes_without_a_pause_hears_of_the_others(hosts: Hos
         await asyncio.gather(*writing)
 
 
+async def test_many_who_ask_what_others_have_done_share_one_question(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not one that was asked before them."""
+    a, b = await hosts("a"), await hosts("b")
+    last, asked, began, go = a._rows.last, 0, asyncio.Event(), asyncio.Event()
+
+    async def slow() -> int:
+        nonlocal asked
+        asked += 1
+        found = await last()
+        began.set()
+        await go.wait()
+        return found
+
+    monkeypatch.setattr(a._rows, "last", slow)
+    monkeypatch.setattr(a, "_look", lambda: asyncio.sleep(0))
+    early = asyncio.create_task(a.catch_up())
+    await began.wait()
+    seq = await b.append("told", fact(1))
+    many = [asyncio.create_task(a.catch_up()) for _ in range(20)]
+    many.pop().cancel()
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(early, *many)
+    assert (asked, a.seq >= seq, a.head("told")) == (2, True, 1)
+    monkeypatch.setattr(a._rows, "last", last)
+    seq = await b.append("told", fact(2))
+    await a.catch_up()
+    assert a.seq >= seq
+
+
 async def test_a_lost_bell_costs_a_look(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     a, b = await hosts("a"), await hosts("b")

@@ -102,6 +102,8 @@ class PostgresLog(StoredLog):
         """Held by the tasks below while they ask the database: they are ended between two questions."""
         self._heard = 0
         self._reading: asyncio.Task[None] | None = None
+        self._asked: asyncio.Task[int] | None = None
+        self._asked_next: asyncio.Task[int] | None = None
         self.lost_lease = False
         """Another host has taken over, and what is still our own has yet to be asked for."""
         self._used, self._measured = 0, -_DISK_SECONDS
@@ -440,11 +442,26 @@ class PostgresLog(StoredLog):
 
     async def catch_up(self) -> None:
         """Returns when everything that is committed by now is known here."""
-        last = await self._rows.last()
+        last = await self._last_committed()
         await self.seen(last)
         if self._seq < last:
             self.check_open()
             raise LogUnavailable(f"The database {self._address!r} does not answer; {GOES_ON}.")
+
+    async def _last_committed(self) -> int:
+        """Whoever asks while a question is on its way shares the next one: the answer to that may lack what has been
+        committed since. Each request asks, and there are few connections."""
+        if self._asked is None or self._asked.done():
+            self._asked = self._loop.create_task(self._rows.last(), name="log last")
+            return await asyncio.shield(self._asked)
+        if self._asked_next is None:
+            self._asked_next = self._loop.create_task(self._ask_behind(self._asked), name="log last, next")
+        return await asyncio.shield(self._asked_next)
+
+    async def _ask_behind(self, before: "asyncio.Task[int]") -> int:
+        await asyncio.wait({before})
+        self._asked, self._asked_next = self._asked_next, None
+        return await self._rows.last()
 
     async def seen(self, seq: int) -> None:
         """Returns when this number is known here: what another host says it has done can then be read."""
