@@ -221,6 +221,19 @@ async def test_a_host_that_was_only_paused_finds_its_sessions_gone(nodes: Nodes)
     assert [type(event).__name__ for event in events].count("TurnEnded") == 2
 
 
+async def test_a_host_asks_who_owns_a_session_as_soon_as_its_lease_is_lost(nodes: Nodes) -> None:
+    """Between a refused write and the new lease it still listed the session as its own, and answered `not_owner`."""
+    a, b = await nodes("a", lease=1.0), await nodes("b")
+    session = await a.host.start(by="test", agent="play")
+    await found(b, session.id)
+    await a.pause()
+    await owner_is(b, session.id)
+    a.log.lost_lease = True  # what its first refused write says
+    turn = await say(a, session.id, "and now")
+    state = await until(b, session.id, lambda state: len(state.turns) == 1 and state.active is None)
+    assert [(each.id, each.outcome) for each in state.turns] == [(turn, "completed")]
+
+
 async def test_a_place_that_is_away_can_be_read_and_given_up(nodes: Nodes) -> None:
     a, b = await nodes("a", place="attic", lease=1.0), await nodes("b", place="cellar")
     session = await a.host.start(by="test", agent="play")

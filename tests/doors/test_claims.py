@@ -14,19 +14,24 @@ from portico.settings import OidcSettings
 ISSUER = "https://id.example"
 
 
+class FromNow(float):
+    """Seconds from the time of the test: the tables are made when the tests are collected, which is long before."""
+
+
 def claims(**fields: Any) -> dict[str, Any]:
     now = time.time()
     right = {"iss": ISSUER, "aud": "portico", "exp": now + 300, "iat": now, "nonce": "n", "sub": "42"}
-    return {key: value for key, value in {**right, **fields}.items() if value is not None}
+    given = {key: value for key, value in {**right, **fields}.items() if value is not None}
+    return {key: now + value if isinstance(value, FromNow) else value for key, value in given.items()}
 
 
 RIGHT: dict[str, dict[str, Any]] = {
     "plain": {},
     "a list of one": {"aud": ["portico"]},
     "several, and it says for whom": {"aud": ["portico", "other"], "azp": "portico"},
-    "just expired": {"exp": time.time() - LEEWAY + 30},
-    "a clock that is ahead": {"iat": time.time() + LEEWAY - 30},
-    "valid since a while": {"nbf": time.time() - 10},
+    "just expired": {"exp": FromNow(-LEEWAY + 30)},
+    "a clock that is ahead": {"iat": FromNow(LEEWAY - 30)},
+    "valid since a while": {"nbf": FromNow(-10)},
 }
 
 
@@ -46,13 +51,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an audience that is none": ({"aud": {"portico": 1}}, "for another client"),
     "for several, without a word": ({"aud": ["portico", "other"]}, "does not say for which"),
     "made for another": ({"azp": "other"}, "made for another client"),
-    "expired": ({"exp": time.time() - LEEWAY - 10}, "has expired"),
+    "expired": ({"exp": FromNow(-LEEWAY - 10)}, "has expired"),
     "no end": ({"exp": None}, "has expired"),
     "an end that is a yes": ({"exp": True}, "has expired"),
     "an end that is a text": ({"exp": "9999999999"}, "has expired"),
-    "from the future": ({"iat": time.time() + LEEWAY + 10}, "issued in the future"),
+    "from the future": ({"iat": FromNow(LEEWAY + 10)}, "issued in the future"),
     "from nobody knows when": ({"iat": None}, "nobody knows when"),
-    "not valid yet": ({"nbf": time.time() + LEEWAY + 10}, "not valid yet"),
+    "not valid yet": ({"nbf": FromNow(LEEWAY + 10)}, "not valid yet"),
     "of another login": ({"nonce": "m"}, "of another login"),
     "of no login": ({"nonce": None}, "of another login"),
     "a nonce that is a number": ({"nonce": 7}, "of another login"),

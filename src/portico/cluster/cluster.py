@@ -163,7 +163,8 @@ class Cluster(Component, Members):
 
     async def owner(self, channel: Channel, *, fresh: bool = False) -> tuple[int, str]:
         """The host that owns it, and its place."""
-        if channel in self._mine or (channel == SCHEDULER and self.held()):
+        known = channel in self._mine and not self.log.lost_lease
+        if known or (channel == SCHEDULER and self.held()):
             return self.log.lease.host, self.place
         if not fresh and channel in self._owners:
             return self._owners[channel]
@@ -253,7 +254,7 @@ class Cluster(Component, Members):
             channel = self._subject(command)
         if channel is None:
             return await self._placed(command, caller) if isinstance(command, Placed) else None
-        if channel in self._mine or (await self.owner(channel))[0] == self.log.lease.host:
+        if (await self.owner(channel))[0] == self.log.lease.host:
             return None
         return Forwarding(self, command, caller, channel).send
 
