@@ -263,6 +263,9 @@ class Dispatcher:
     async def do_together(self, commands: Sequence[c.Command], caller: c.Caller) -> None:
         """Commands about one session that do not depend on each other: all of them are done, or none. (Where another
         host does them: one after the other, when all of them are found right here.)"""
+        if len(commands) == 1:  # and once, if it has an id
+            await self.do(commands[0], caller)
+            return
         session = await self._host.get(commands[0].subject)
         for command in commands:
             self._admit(command, caller)

@@ -241,3 +241,26 @@ async def test_commands_on_one_session_at_once_all_get_an_answer(shared: Standin
     async with asyncio.timeout(30):
         state = await session.wait_until(lambda state: not state.queue and state.active is None)
     assert [turn.outcome for turn in state.turns] == ["completed"] * 10
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("title", "First", "Second"),
+        ("model", "gpt-4.1", "gpt-5-mini"),
+        ("archived", True, False),
+        ("read", False, True),
+        ("config", {"a": 1}, {"a": 2}),
+    ],
+)
+async def test_a_change_with_an_id_is_done_once(shared: Standing, name: str, first: object, second: object) -> None:
+    """A rename that was asked again after a restart was done again, over what had been said since."""
+    ident = (await shared.http.post("/v1/sessions", json={"agent": "scripted"})).json()["id"]
+    one = f"/v1/sessions/{ident}"
+    headers = {"Idempotency-Key": f"{ident}-{name}"}
+    for value, keyed in ((first, headers), (second, {}), (first, headers)):
+        assert (await shared.http.patch(one, json={name: value}, headers=keyed)).is_success
+    state = (await shared.http.get(one)).json()
+    assert state.get(name, second) == second  # the usual value is left out
+    other = await shared.http.patch(one, json={name: second}, headers=headers)
+    assert "another command" in problem(other, 409, "conflict", "id")

@@ -13,7 +13,6 @@ from portico.command_shapes import arguments, private_field
 from portico.commands import (
     COMMANDS,
     AutomationCommand,
-    Caller,
     Command,
     Deleted,
     Done,
@@ -23,6 +22,7 @@ from portico.commands import (
 )
 from portico.doors.app import App
 from portico.doors.body import EmptyBody, JsonResponse, field_path, read_as
+from portico.doors.rest.query import identified_caller
 from portico.doors.rest.sessions import QueueShown
 from portico.doors.rest.shell import TerminalInfo, info
 from portico.doors.route import Doc, Endpoint, LaterShape, Route, Table, caller
@@ -78,20 +78,10 @@ def _names(path: str) -> list[str]:
 
 
 async def _do(app: App, request: Request, command: Command, status: int) -> Response:
-    answer = await app.host.do(command, _caller(request))
+    answer = await app.host.do(command, identified_caller(request))
     if status == 204 or answer == Deleted(""):
         return Response(status_code=204)
     return JsonResponse(await _shown(app, command, answer), status)
-
-
-def _caller(request: Request) -> Caller:
-    """With the id that the caller gave this command, if any: sent again it is not done again."""
-    key = request.headers.get("idempotency-key")
-    if key is None:
-        return caller(request)
-    if not key:
-        raise BadRequest("An Idempotency-Key is not empty.", field="Idempotency-Key")
-    return caller(request).asking(key)
 
 
 async def _shown(app: App, command: Command, answer: Any) -> Any:
@@ -115,7 +105,7 @@ class AnyCommandBody(Struct, forbid_unknown_fields=True):
 def _any(app: App) -> Route:
     async def endpoint(request: Request) -> Response:
         command = _read(await read_as(request, AnyCommandBody))
-        answer = await app.host.do(command, _caller(request))
+        answer = await app.host.do(command, identified_caller(request))
         return JsonResponse(await _shown(app, command, Done() if answer is None else answer))
 
     doc: Doc = {

@@ -1,11 +1,12 @@
-"""Query parameters, read strictly: a wrong one is an error that names it, never a silent default."""
+"""Query parameters and the ids of commands, read strictly: a wrong one is an error that names it, never a default."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 
-from portico.doors.route import Param
+from portico.commands import Caller
+from portico.doors.route import Param, caller
 from portico.errors import BadRequest
 
 _LARGEST = 10**18 - 1
@@ -34,3 +35,13 @@ def number(request: HTTPConnection, name: str, default: int, lowest: int = 0, hi
     if not text.isdecimal() or len(text) > 18 or not lowest <= int(text) <= highest:
         raise BadRequest(f"{name!r} is a number from {lowest} to {highest}, not {text!r}.", field=name)
     return int(text)
+
+
+def identified_caller(request: Request) -> Caller:
+    """With the id that the caller gave this command, if any: sent again it is not done again."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return caller(request)
+    if not key:
+        raise BadRequest("An Idempotency-Key is not empty.", field="Idempotency-Key")
+    return caller(request).asking(key)

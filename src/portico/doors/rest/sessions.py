@@ -13,7 +13,7 @@ from portico import commands as c
 from portico.doors.app import App, DoorInfo
 from portico.doors.body import EmptyBody, read_as
 from portico.doors.rest.export import FORMATS, export
-from portico.doors.rest.query import Flag, flag, number, numbered
+from portico.doors.rest.query import Flag, flag, identified_caller, number, numbered
 from portico.doors.route import Param, Table, caller
 from portico.doors.routes import Routes
 from portico.errors import BadRequest
@@ -127,7 +127,7 @@ def table(app: App) -> Table:
         session = await read.session(request)
         commands = _changes(session.id, await read_as(request, ChangeBody))
         if commands:
-            await host.commands.do_together(commands, caller(request))
+            await host.commands.do_together(commands, identified_caller(request))
         return session.summary
 
     media = tuple(media.partition(";")[0] for media, _ in FORMATS.values())
