@@ -14,7 +14,7 @@ LIVE := tests/live/node_modules/.installed
 # What `make test` does, the longest first, and with PORTICO_TEST_ALL=1 (as .ci/run sets it) what needs root, too.
 PARTS := unit browser-test $(if $(PORTICO_TEST_ALL),image) check web-test $(if $(PORTICO_TEST_ALL),docs)
 NEEDS := $(VENV)/.dev $(VENV)/.compiled $(VENV)/.collected $(WEB) $(LIVE) $(if $(PORTICO_TEST_ALL),$(VENV)/.docs)
-JOBS ?= 4
+JOBS ?= 3 # the two longest, and the others one after the other
 PART := @bash .ci/part
 
 .PHONY: docs image run test needs check unit web-test browser-test bench cluster soak dist outdated screenshots pictures clean
