@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -48,6 +49,21 @@ def test_the_longest_files_come_first_and_each_stays_whole() -> None:
     longest_first(items)  # type: ignore[arg-type]
     assert [each.nodeid for each in items] == ["tests/live/y.py::1", *found[1:], found[0]]
     assert [name for name in LONGEST if not (CI.parent / name).exists()] == []
+
+
+def test_a_worker_that_dies_fails_one_test_and_hinders_no_other(tmp_path: Path) -> None:
+    """xdist gave the finished files of a dead worker to the others, and all waited for ever."""
+    for number in range(12):
+        (tmp_path / f"test_{number:02}.py").write_text("import os\ndef test_first(): pass\ndef test_second(): pass\n")
+    dies = tmp_path / "test_10.py"
+    dies.write_text(
+        f"{dies.read_text()}def test_dies(): os._exit(1) if 'PYTEST_XDIST_WORKER' in os.environ else None\n"
+    )
+    command = [sys.executable, str(CI / "unit.py"), "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert "1 failed, 24 passed" in done.stdout, done.stdout + done.stderr
+    assert (done.returncode, done.stdout.count("test_10.py::test_dies") > 1) == (0, True), done.stdout
+    assert "UNSTABLE" in done.stdout
 
 
 @pytest.mark.parametrize(("everything", "code"), [("", 0), ("1", 1)])
