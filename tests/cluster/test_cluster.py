@@ -10,7 +10,7 @@ import pytest
 from portico import commands as c
 from portico.cluster.host_tables import SCHEDULER
 from portico.errors import Conflict, Forbidden, NotFound, PlaceAway, PorticoError, Unreachable
-from portico.events import Channel, Event, Message, SessionRenamed
+from portico.events import Channel, Event, Message, SessionRenamed, tag
 from portico.host.session import Session
 from portico.host.state import SessionState
 from portico.log.postgres.log import OWNED
@@ -97,14 +97,25 @@ async def test_an_error_is_the_same_from_another_host(
     assert messages[0] == messages[1]
 
 
-async def test_a_command_with_an_id_is_done_once_wherever_it_arrives(nodes: Nodes) -> None:
+@pytest.mark.parametrize(
+    ("kind", "said", "event"),
+    [
+        (c.SendMessage, {"text": "once"}, "turn.started"),
+        (c.ChangeSession, {"title": "once", "archived": True}, "session.archived"),
+    ],
+)
+async def test_a_command_with_an_id_is_done_once_wherever_it_arrives(
+    nodes: Nodes, kind: type[c.Command], said: dict[str, Any], event: str
+) -> None:
+    """A change of several fields was refused at the second one, when it came by another host."""
     a, b = await nodes("a"), await nodes("b")
     session = await a.host.start(by="test", agent="play")
     await found(b, session.id)
-    command = c.SendMessage(session=session.id, text="once")
+    command = kind(session=session.id, **said)
     answers = [await node.host.do(command, ADA.asking("one")) for node in (b, a, b)]
     assert answers[0] == answers[1] == answers[2]
-    assert len((await a.host.get(session.id)).state.turns) == 1
+    records = await a.host.log.read(session.channel)
+    assert [tag(record.event) for record in records].count(event) == 1
 
 
 async def test_a_person_answers_at_another_host(nodes: Nodes) -> None:

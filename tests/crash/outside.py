@@ -169,7 +169,8 @@ class Rest(Outside):
 
     async def _rename(self) -> None:
         title = self.fresh()
-        await self.ask("PATCH", f"/v1/sessions/{self.session}", title, json={"title": title})
+        more: Json = self.rng.choice([{}, {"archived": False}, {"config": {"named": title}, "archived": False}])
+        await self.ask("PATCH", f"/v1/sessions/{self.session}", title, json={"title": title, **more})
         self.titles.add(title)
 
     async def _idle(self) -> None:

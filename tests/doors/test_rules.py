@@ -27,7 +27,7 @@ READING = {
     *("part(Notices).deliveries.values", "part(Notices).viewing", "get(session)).state.turn"),
 }
 """What a door asks the host besides sending commands: none of it changes anything."""
-SENDING = {"do", "do_all", "commands.do_together", "commands.check_subject"}
+SENDING = {"do", "do_all", "commands.check_subject"}
 PROCESS = {
     "server.py": {
         *("audit", "close", "parts.append", "part(Notices).configure", "part(Notices).start"),
@@ -44,7 +44,6 @@ OWN = {"own", "lower", "encode"}
 
 NOT_COMMANDS = {
     ("POST", "/v1/commands"): "takes all of them",
-    ("PATCH", "/v1/sessions/{id}"): "several commands together",
     ("POST", "/v1/sessions/import"): "session.import, with a larger body",
     ("POST", "/v1/agents/{id}/check"): "leaves nothing: an agent is started and ended again",
     ("POST", "/v1/automations/check"): "reads",

@@ -10,7 +10,16 @@ import pytest
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import BadRequest, Conflict, Forbidden, LogUnavailable, NotFound, RateLimited, Unauthenticated
+from portico.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    LogUnavailable,
+    NotFound,
+    PorticoError,
+    RateLimited,
+    Unauthenticated,
+)
 from portico.host.decide import DECISIONS, HOST_DECISIONS
 from portico.host.do import RECEIPTS
 from portico.host.host import Host
@@ -59,7 +68,7 @@ async def test_no_command_passes_without_its_scope(host: Host, name: str) -> Non
     assert host.log.seq == seq
 
 
-@pytest.mark.parametrize("way", ["do", "do_together", "do_all"])
+@pytest.mark.parametrize("way", ["do", "do_all"])
 async def test_a_guard_stands_before_every_command_on_every_way(host: Host, tmp_path: Path, way: str) -> None:
     session = await host.start(by="t", cwd=str(tmp_path))
     seq, seen = host.log.seq, []
@@ -75,7 +84,7 @@ async def test_a_guard_stands_before_every_command_on_every_way(host: Host, tmp_
     async def send() -> None:
         if way == "do_all":
             raise await anext(host.do_all(loaded, [(command, ADA)]))
-        await (host.commands.do_together([command], ADA) if way == "do_together" else host.do(command, ADA))
+        await host.do(command, ADA)
 
     with pytest.raises(Forbidden, match="Not yours"):
         await send()
@@ -318,9 +327,34 @@ async def test_a_turn_begins_whatever_becomes_of_who_asked_for_it(open_host: Hos
         assert all(turn.outcome == "completed" for turn in session.state.turns)
 
 
-async def test_commands_together_are_done_all_or_none(
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"config": {"approvals": "allow"}}, Forbidden),
+        ({"model": "nosuch"}, NotFound),
+        ({"title": "x" * (limits.TITLE_CHARS + 1)}, BadRequest),
+    ],
+    ids=["forbidden", "unknown model", "long title"],
+)
+async def test_a_change_is_done_as_a_whole_or_not_at_all(
+    host: Host, tmp_path: Path, wrong: dict[str, Any], error: type[PorticoError]
+) -> None:
+    session = await host.start(by="test", cwd=str(tmp_path))
+    driver = c.Caller("token-3", "driver", frozenset({"read", "drive"}))
+    right: dict[str, Any] = {"title": "new", "model": "gpt-4.1", "archived": True, "read": False, "config": {"a": 1}}
+    before = host.log.head(session.channel)
+    with pytest.raises(error):
+        await host.do(c.ChangeSession(session=session.id, **(right | wrong)), driver.asking("k"))
+    assert host.log.head(session.channel) == before
+    await host.do(c.ChangeSession(session=session.id, **right), driver.asking("k"))
+    state = session.state
+    assert (state.title, state.model, state.archived, state.read, state.config) == tuple(right.values())
+
+
+async def test_a_change_is_one_append_with_its_receipt(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A kill between two appends would leave the one and not the other."""
     session = await host.start(by="test", cwd=str(tmp_path))
     append, appended = host.log.append_all, list[Any]()
 
@@ -329,21 +363,38 @@ async def test_commands_together_are_done_all_or_none(
         return await append(*events)
 
     monkeypatch.setattr(host.log, "append_all", counted)
-    driver = c.Caller("token-3", "driver", frozenset({"read", "drive"}))
-    rename = c.RenameSession(session=session.id, title="new")
-    with pytest.raises(Forbidden):
-        await host.commands.do_together(
-            [rename, c.ConfigureSession(session=session.id, values={"approvals": "allow"})], driver
-        )
-    with pytest.raises(NotFound):
-        await host.commands.do_together([rename, c.SetModel(session=session.id, model="nosuch")], driver)
-    assert (session.state.title, session.state.config) == ("", {})
-    before = host.log.head(session.channel)
-    await host.commands.do_together([rename, c.ArchiveSession(session=session.id, archived=True)], driver)
-    assert (session.state.title, session.state.archived) == ("new", True)
-    records = await host.log.read(session.channel, before)
-    assert [record.seq for record in records] == [records[0].seq, records[0].seq + 1]
-    assert len(appended) == 1  # a kill between two appends would leave the one and not the other
+    await host.do(c.ChangeSession(session=session.id, title="new", archived=True), ADA.asking("k"))
+    [events] = appended
+    assert [type(event) for _, event in events] == [e.SessionRenamed, e.SessionArchived]
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        ({"title": "one", "archived": True}, {"title": "one"}),
+        ({"title": "one", "archived": True}, {"title": "one", "archived": False}),
+        ({"title": "one", "config": {"a": 1}}, {"title": "one", "config": {"a": 2}}),
+        ({"model": "gpt-4.1", "read": False}, {"model": "gpt-4.1", "read": False, "title": ""}),
+        ({}, {"title": "one"}),
+    ],
+)
+async def test_a_change_with_an_id_is_done_once_over_a_restart(
+    open_host: HostOpener, tmp_path: Path, first: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """Several fields had no receipt: asked again, they were done over what had been said since."""
+    host = await open_host()
+    ident = (await host.start(by="test", cwd=str(tmp_path))).id
+    change = c.ChangeSession(session=ident, **first)
+    since = c.ChangeSession(session=ident, title="since", model="gpt-5-mini", archived=False, config={"a": 3})
+    for restarted in (False, True):
+        host = await open_host() if restarted else host
+        await host.do(change, ADA.asking("k"))
+        await host.do(since, ADA.asking("l"))
+        found = await host.do(change, ADA.asking("k"))
+        assert (found.id, found.title, found.model, found.archived) == (ident, "since", "gpt-5-mini", False)
+        with pytest.raises(Conflict, match="another command"):
+            await host.do(c.ChangeSession(session=ident, **other), ADA.asking("k"))
+        assert (await host.get(ident)).state.config["a"] == 3
 
 
 async def test_many_plain_commands_share_an_append_and_no_refusal(host: Host, tmp_path: Path) -> None:

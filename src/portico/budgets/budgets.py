@@ -39,7 +39,7 @@ _GRACE_SECONDS = 5.0
 """In which an agent that asks us before each call ends by itself."""
 
 
-_GUARDED = frozenset({c.StartSession, c.ConfigureSession, c.AnswerQuestion})
+_GUARDED = frozenset({c.StartSession, c.ChangeSession, c.ConfigureSession, c.AnswerQuestion})
 _HEARD = frozenset({e.UsageReported, e.ToolStarted, e.TurnStarted, e.TurnResumed, e.TurnEnded})
 
 
@@ -255,7 +255,7 @@ class Budgets(Component):
         if type(command) not in _GUARDED:
             return
         match command:
-            case c.StartSession(config=values) | c.ConfigureSession(values=values):
+            case c.StartSession(config=values) | c.ChangeSession(config=values) | c.ConfigureSession(values=values):
                 read_budget((values or {}).get(BUDGET), "config.budget")
             case c.AnswerQuestion(response="accept") if caller.person:
                 self._guard_raise(command, caller)

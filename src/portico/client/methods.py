@@ -39,6 +39,19 @@ class Methods:
     async def rename_session(self, session: str, title: str, *, request: str = "") -> Summary:
         """Give a session another title."""
 
+    async def change_session(
+        self,
+        session: str,
+        *,
+        title: str | None = None,
+        model: str | None = None,
+        archived: bool | None = None,
+        read: bool | None = None,
+        config: e.Json | None = None,
+        request: str = "",
+    ) -> Summary:
+        """Rename, change the model, archive, mark as read, configure: all that is named, or nothing."""
+
     async def set_model(self, session: str, model: str, *, config: e.Json = {}, request: str = "") -> Summary:
         """Change the model, from the next turn on."""
 

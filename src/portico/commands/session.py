@@ -75,6 +75,19 @@ class RenameSession(AboutSession, frozen=True, tag="session.rename"):
     title: str
 
 
+class ChangeSession(AboutSession, frozen=True, tag="session.change"):
+    """Rename, change the model, archive, mark as read, configure: all that is named, or nothing."""
+
+    scope = "drive"
+    http = Http("PATCH", _ONE)
+
+    title: str | None = None
+    model: str | None = None
+    archived: bool | None = None
+    read: bool | None = None
+    config: Json | None = None
+
+
 class SetModel(AboutSession, frozen=True, tag="session.model"):
     """Change the model, from the next turn on."""
 

@@ -260,26 +260,6 @@ class Dispatcher:
         if wait > 0:
             raise RateLimited("Too many requests with this token.", retry_after=wait)
 
-    async def do_together(self, commands: Sequence[c.Command], caller: c.Caller) -> None:
-        """Commands about one session that do not depend on each other: all of them are done, or none. (Where another
-        host does them: one after the other, when all of them are found right here.)"""
-        if len(commands) == 1:  # and once, if it has an id
-            await self.do(commands[0], caller)
-            return
-        session = await self._host.get(commands[0].subject)
-        for command in commands:
-            self._admit(command, caller)
-        found = [await ask(session, command) for command in commands]
-        async with session.lock:
-            decisions = [
-                decide(session.state, command, self.context(session, caller, answer))
-                for command, answer in zip(commands, found, strict=True)
-            ]
-            if here := self._host.members.owns(session.channel):
-                await self._append(session, *decisions)
-        for command in () if here else commands:
-            await self.do(command, caller)
-
     # -- many at once ------------------------------------------------------------------------------------------
 
     async def do_all(self, session: "Session", commands: Sequence[tuple[c.Command, c.Caller]]) -> AsyncIterator[Any]:

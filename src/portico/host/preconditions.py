@@ -16,11 +16,7 @@ async def ask(session: "Session", command: c.Command) -> Any:
     return await asking(session, command) if asking is not None else None
 
 
-async def _model(session: "Session", command: c.SetModel) -> None:
-    (await session.host.described(session.state.agent)).check_model(command.model)
-
-
-async def _message_model(session: "Session", command: c.SendMessage) -> Mapping[str, object]:
+async def _model(session: "Session", command: c.SetModel | c.ChangeSession | c.SendMessage) -> Mapping[str, object]:
     if command.model is not None:
         (await session.host.described(session.state.agent)).check_model(command.model)
     return session.host.agents
@@ -58,7 +54,8 @@ _ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {
     c.SetModel: _model,
     c.AnswerApproval: _covers,
     c.ConfigureSession: _agents,
-    c.SendMessage: _message_model,
+    c.ChangeSession: _model,
+    c.SendMessage: _model,
     c.QueueMessage: _agents,
     c.EditQueued: _agents,
     c.AddFolder: _folder,

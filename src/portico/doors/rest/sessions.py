@@ -1,10 +1,9 @@
 """Sessions and turns, what waits in their queues, and those that leave for another host or come from one."""
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,22 +12,13 @@ from portico import commands as c
 from portico.doors.app import App, DoorInfo
 from portico.doors.body import EmptyBody, read_as
 from portico.doors.rest.export import FORMATS, export
-from portico.doors.rest.query import Flag, flag, identified_caller, number, numbered
+from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Table, caller
 from portico.doors.routes import Routes
 from portico.errors import BadRequest
-from portico.events import Json
 from portico.host.agent import AgentInfo, Check
 from portico.host.state import PendingState, SessionState, Summary
 from portico.transcripts.archive import Archive, export_archive
-
-
-class ChangeBody(Struct, forbid_unknown_fields=True):
-    title: str | UnsetType = UNSET
-    model: str | UnsetType = UNSET
-    archived: bool | UnsetType = UNSET
-    read: bool | UnsetType = UNSET
-    config: Json | UnsetType = UNSET
 
 
 class LogHealth(Struct):
@@ -120,16 +110,6 @@ def table(app: App) -> Table:
     async def show(request: Request) -> SessionState:
         return (await read.session(request)).state
 
-    summary = "Rename, change the model, archive, mark as read, configure."
-
-    @read(one, "drive", summary, methods=("PATCH",), body=ChangeBody, codes=["conflict"])
-    async def change(request: Request) -> Summary:
-        session = await read.session(request)
-        commands = _changes(session.id, await read_as(request, ChangeBody))
-        if commands:
-            await host.commands.do_together(commands, identified_caller(request))
-        return session.summary
-
     media = tuple(media.partition(";")[0] for media, _ in FORMATS.values())
     form = Param("`markdown` when nothing is said", Literal["markdown", "html", "jsonl"])
 
@@ -163,17 +143,3 @@ def table(app: App) -> Table:
         return taken
 
     return read.table
-
-
-_CHANGES: dict[str, Callable[[str, Any], c.Command]] = {
-    "title": lambda session, title: c.RenameSession(session=session, title=title),
-    "model": lambda session, model: c.SetModel(session=session, model=model),
-    "archived": lambda session, archived: c.ArchiveSession(session=session, archived=archived),
-    "read": lambda session, read: c.MarkRead(session=session, read=read),
-    "config": lambda session, values: c.ConfigureSession(session=session, values=values),
-}
-
-
-def _changes(session: str, body: ChangeBody) -> list[c.Command]:
-    said = {name: getattr(body, name) for name in body.__struct_fields__}
-    return [_CHANGES[name](session, value) for name, value in said.items() if value is not UNSET]

@@ -15,6 +15,7 @@ from portico.host.state import SessionState
 Decide = Callable[[SessionState, Any, Context], Outcome]
 
 DECISIONS: dict[type[c.Command], Decide] = {
+    c.ChangeSession: session.change,
     c.RenameSession: session.rename,
     c.SetModel: session.set_model,
     c.ConfigureSession: session.configure,

@@ -52,6 +52,23 @@ def configure(state: SessionState, command: c.ConfigureSession, context: Context
     return Outcome([event], host_events=autonomy.audited(state.id, found, context.by))
 
 
+def change(state: SessionState, command: c.ChangeSession, context: Context) -> Outcome:
+    """By the rules of the single commands, each from the state before."""
+    found: list[Outcome] = []
+    if command.title is not None:
+        found.append(rename(state, c.RenameSession(session=state.id, title=command.title), context))
+    if command.model is not None:
+        found.append(set_model(state, c.SetModel(session=state.id, model=command.model), context))
+    if command.archived is not None:
+        found.append(archive(state, c.ArchiveSession(session=state.id, archived=command.archived), context))
+    if command.read is not None:
+        found.append(mark_read(state, c.MarkRead(session=state.id, read=command.read), context))
+    if command.config is not None:
+        found.append(configure(state, c.ConfigureSession(session=state.id, values=command.config), context))
+    events = [event for each in found for event in each.events]
+    return Outcome(events, host_events=[event for each in found for event in each.host_events])
+
+
 def check_announced(before: Mapping[str, Any], after: Mapping[str, Any], caller: c.Caller) -> None:
     """An agent announces its own commands: which messages are some, and loosen approval, is told by that."""
     if caller.outside and after.get(COMMANDS) != before.get(COMMANDS):
