@@ -35,6 +35,14 @@ describe("without a job to follow", () => {
     await page.waitForFunction(() => document.body.textContent!.includes('Job "nope" not found.'));
   });
 
+  test.each<[string, string | undefined, string]>([["an id of nothing", "job-999", "UNKNOWN"], ["no id", undefined, "PREVIEW"]])("with %s an unknown name is told so on a phone, too, and nothing is said to run", async (_, jobId, label) => {
+    const { page } = await somebody({ phone: true });
+    await page.goto(address("nope", jobId));
+    await page.getByText('Job "nope" not found.').and(page.locator(":visible")).waitFor();
+    expect(await page.textContent("#job-status-label")).toBe(`JOB: ${label}`);
+    expect(await page.locator("#stop-job-button:enabled").count()).toBe(0);
+  });
+
   test("a preview shows the chart and the job, asks for nothing else, and clicks do nothing", async () => {
     const person = await somebody();
     const { page } = person;

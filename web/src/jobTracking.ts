@@ -44,11 +44,11 @@ class TrackingView {
     try {
       ({ job, chart } = (await this.stored()) ?? (await this.listed()));
     } catch (error) {
-      this.right.replaceChildren(make("p", "page-trouble", explain(error)));
+      this.giveUp(explain(error));
       return;
     }
     if (!job || !chart) {
-      this.right.replaceChildren(make("p", "page-trouble", `Job "${this.jobName}" not found.`));
+      this.giveUp(`Job "${this.jobName}" not found.`);
       return;
     }
     this.overview.textContent = JSON.stringify({ job, chart }, null, 4);
@@ -58,6 +58,12 @@ class TrackingView {
     new Zoom(byId("chart-container"), this.chart, this.jobId === undefined ? "" : "Choose a task to read what its agents say.");
     printable(byId("chart-container"), this.chart);
     if (this.jobId !== undefined) await this.track(this.jobId);
+  }
+
+  /** Nothing to show. A phone has no right part here, so the bar says it, too; and what is not known is not said to run. */
+  private giveUp(trouble: string): void {
+    this.right.replaceChildren(make("p", "page-trouble", trouble));
+    this.setStatus(this.jobId === undefined ? "PREVIEW" : "UNKNOWN", trouble);
   }
 
   /** A job that runs or ran has its own entry stored with it: the host's may be another one by now. */

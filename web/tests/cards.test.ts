@@ -1,5 +1,7 @@
 /** Cards: the steps of a question, what a remembered answer is about, marks over colours, decisions of a job. */
 
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { stepsOf, taskDecisions, treeOf, type WorkTree } from "../src/app/jobModel";
 import { markRange } from "../src/conversation/diffColours";
@@ -125,6 +127,39 @@ test.each([
   expect(coverWords(covers, "bash", "/w")).toBe(words);
   const grant = { id: "1", agent: "a", tool: "bash", allow: true, expires: 0, covers };
   expect(grantWords(grant, "/w")).toBe(covers.length ? `Allowed: bash, ${words}` : `Allowed: ${words}`);
+});
+
+/** The page of one session shows the same cards with style sheets of its own. A change to approve read "1+added, line 1, x" there, a choice "Redas it was". */
+describe("on the page of one session", () => {
+  const read = (name: string) => readFileSync(resolve(import.meta.dirname, "..", name), "utf8");
+  const sheets = [...read("index.html").matchAll(/href="\.\/([\w-]+\.css)"/g)].map(([, name]) => read(`public/${name}`));
+  const styled = (text: string) => new Set([...text.matchAll(/\.([a-z][\w-]*)/g)].map(([, name]) => name));
+  const [there, here] = [styled(read("public/app.css") + read("public/app-conversation.css")), styled(sheets.join("\n"))];
+  /** These two only say how a card stands beside the workbench's own field and answers. */
+  const ELSEWHERE = ["reason", "question"];
+  const missing = () => [...new Set([...document.querySelectorAll("body *")].flatMap((element) => [...element.classList]))].filter((name) => there.has(name) && !here.has(name) && !ELSEWHERE.includes(name));
+
+  test.each<[string, () => unknown]>([
+    ["a command", () => approving({ command: "make" })],
+    ["a command that can be changed", () => approving({ command: "make", editable: true })],
+    ["a danger", () => approving({ command: "rm -r old", why: "It always asks." })],
+    ["a danger, at its second step", () => (approving({ command: "rm -r old" }), document.querySelector<HTMLElement>(".danger")?.click())],
+    ["a change", () => approving({ kind: "write", path: "/w/a.py", diff: "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n same\n-old one\n+new one\n" })],
+    ["a question", () => asked([])],
+    ["a choice", () => asked([COLOUR])],
+    ["a choice of several", () => asked([PAGES, WORDS])],
+    ["an answered question", () => asked([COLOUR], { response: "accept", answers: { c: "r" }, by: "token:owner" })],
+    ["what an answer is remembered for", () => {
+      vi.spyOn(v1, "covers").mockResolvedValue([{ breadth: "all", covers: [] }]);
+      Element.prototype.scrollIntoView ??= () => undefined;
+      approving({ command: "make", options: [{ id: "s", label: "Allow in this session", allow: true, grant: "session" }] });
+      document.querySelector<HTMLElement>(".answers button")?.click();
+    }],
+  ])("%s has every style that it has in the workbench", async (_, show) => {
+    show();
+    await new Promise((done) => setTimeout(done));
+    expect(missing()).toEqual([]);
+  });
 });
 
 test("marks go over colours", () => {
