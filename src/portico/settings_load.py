@@ -233,8 +233,7 @@ def _build(sources: Mapping[str, SettingSource]) -> Settings:
             msgspec.convert(source.value, kind)
         except msgspec.ValidationError as error:
             words = str(error) if key in TABLES else _wanted(kind)
-            value = "(hidden)" if is_secret(key) else repr(shown(source.value))
-            raise BadRequest(f"{source.origin}: {key} = {value}: {words}.", field=key) from None
+            raise _wrong(key, sources, words) from None
     settings = msgspec.convert(tree, Settings)
     _check_values(settings, sources)
     return settings
@@ -272,7 +271,16 @@ def _check_values(settings: Settings, sources: Mapping[str, SettingSource]) -> N
             rules.append((f"approvals.{name}", all(map(_is_rule, patterns)), _RULE))
     for key, ok, rule in rules:
         if not ok:
-            raise BadRequest(f"{sources[key].origin}: {key} = {sources[key].value!r}: {rule}.", field=key)
+            raise _wrong(key, sources, rule)
+
+
+def _wrong(key: str, sources: Mapping[str, SettingSource], words: str) -> BadRequest:
+    """What is missing was left out where the rest of its table was written."""
+    table = key.rpartition(".")[0] + "."
+    near = [each.origin for name, each in sources.items() if name.startswith(table) and each.origin != "default"]
+    origin = sources[key].origin if sources[key].origin != "default" or not near else near[0]
+    value = "(hidden)" if is_secret(key) else repr(shown(sources[key].value))
+    return BadRequest(f"{origin}: {key} = {value}: {words}.", field=key)
 
 
 def _rules_of_retention(settings: RetentionSettings) -> list[tuple[str, bool, str]]:

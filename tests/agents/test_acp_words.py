@@ -159,36 +159,6 @@ def test_how_a_choice_is_told(answer: dict[str, Any], params: dict[str, str]) ->
 A, L, N, U = Autonomy.ASKS, Autonomy.ASKS_LESS, Autonomy.ASKS_NOBODY, Autonomy.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("agent", "option", "value", "expected"),
-    [
-        ("claude", "mode", "default", A),
-        ("claude", "mode", "acceptEdits", L),
-        ("claude", "mode", "bypassPermissions", N),
-        ("claude", "mode", "new-mode", U),
-        ("claude", "mode", None, A),
-        ("claude", "mode", "", A),
-        ("claude", "effort", "high", A),
-        ("claude", "color", "red", U),
-        ("claude", "color", None, A),
-        ("codex", "mode", None, A),
-        ("codex", "mode", "auto", N),
-        ("copilot", "allow_all", "on", N),
-        ("copilot", "allow_all", "off", A),
-        ("gemini", "mode", "yolo", N),
-        ("goose", "mode", "smart_approve", L),
-        ("goose", "provider", "x", U),
-        ("opencode", "mode", "build", A),
-        ("opencode", "mode", "mine", U),
-        ("qwen", "mode", "auto-edit", L),
-        ("qwen", "/help", None, A),
-        ("qwen", "/yolo", None, U),
-    ],
-)
-def test_what_a_value_does_to_approvals(agent: str, option: str, value: object, expected: Autonomy) -> None:
-    assert classify(PRESETS[agent], option, value) is expected
-
-
 def test_the_settings_say_what_asks() -> None:
     program = Program(command=["mine"], asks={"mode": ["calm"], "color": ["*"], "/go": ["*"], "/stop": ["x"]})
     said = [("mode", "calm"), ("mode", "wild"), ("color", "any"), ("/go", None), ("/stop", None), ("model", "m")]

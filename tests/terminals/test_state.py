@@ -13,8 +13,8 @@ CLIENT: Json = {"kind": "client", "clientId": "c1"}
 SESSION: Json = {"kind": "session", "session": "x:/1"}
 
 
-def terminal(*events: Event, claim: Json = CLIENT, session: str | None = None) -> TerminalState:
-    started = e.TerminalStarted(terminal="t1", title="zsh", cwd="/w", claim=claim, by="me", session=session)
+def terminal(*events: Event, claim: Json = CLIENT, cwd: str = "/w", **more: Any) -> TerminalState:
+    started = e.TerminalStarted(terminal="t1", title="zsh", cwd=cwd, claim=claim, by="me", **more)
     known = TerminalState(started)
     for pos, event in enumerate((started, *events), 1):
         known.apply(Record(pos, known.channel, pos, pos * 1000, b"", event))

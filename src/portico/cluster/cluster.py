@@ -314,7 +314,7 @@ class Cluster(Component, Members):
             return Told(code=NOT_OWNER)
         except PorticoError as error:
             return refusal(error)
-        except Exception:
+        except Exception:  # a bug here is an answer there, not a lost connection
             logger.exception("a command of another host failed")
             return Told(code="internal", message="The host that owns this failed; its log says why.")
         if not isinstance(answer, msgspec.Struct | bool | None):
@@ -387,7 +387,7 @@ class Cluster(Component, Members):
                 await self.look()
             except LogUnavailable as error:
                 logger.debug("watching the other hosts: %s", error.message)
-            except Exception:
+            except Exception:  # without the look no dead host's sessions are taken over
                 logger.exception("watching the other hosts failed; the next look comes in a second")
 
     async def look(self) -> None:

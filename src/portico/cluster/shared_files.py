@@ -78,7 +78,7 @@ class SharedFiles:
                 await self.look()
             except LogUnavailable as error:
                 logger.debug("the files of all hosts: %s", error.message)
-            except Exception:
+            except Exception:  # changes that come later are still to be shared
                 logger.exception("the files of all hosts failed; the next look comes soon")
 
     async def share(self) -> None:

@@ -329,7 +329,7 @@ async def _run(app: ASGIApp, scope: Scope, receive: Receive, send: Send, answer:
         await error_response(error)(scope, receive, send)
     except ClientDisconnect:
         return  # it left in the middle of its body, or was cut off: nobody is there to be told
-    except Exception:
+    except Exception:  # a bug of any door is answered too, without its traceback
         logger.exception("%s %s failed", scope.get("method"), scope["path"])
         if answer.started:
             raise

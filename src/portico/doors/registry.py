@@ -118,7 +118,7 @@ class Doors:
             try:
                 async with asyncio.timeout(limits.DOOR_SECONDS):
                     await door.close()
-            except Exception:
+            except Exception:  # the other doors are closed too
                 logger.exception("the door %r could not be closed", name)
 
 

@@ -367,7 +367,7 @@ class Server:
                     await look()
                 except LogUnavailable as error:
                     logger.warning("watching settings and tokens: %s", error.message)
-                except Exception:
+                except Exception:  # tokens that are revoked later must still end their sockets
                     logger.exception("watching settings and tokens failed; the next look comes in a second")
 
     async def _look_at_settings(self) -> None:

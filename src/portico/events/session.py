@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from portico.events.shapes import ErrorInfo, Event, Json, Message, Origin, PendingKind, ToolSpec
+from portico.events.shapes import Event, Json, Message, Origin, PendingKind, ToolSpec
 
 
 class SessionStarted(Event, frozen=True, tag="session.started"):
@@ -101,12 +101,6 @@ class SessionVendor(Event, frozen=True, tag="session.vendor"):
     """The agent's own id of this conversation, written as soon as it is known."""
 
     id: str
-
-
-class SessionCrashed(Event, frozen=True, tag="session.crashed"):
-    """Between turns the agent's process ended; the next turn starts it again."""
-
-    error: ErrorInfo
 
 
 class SessionClosed(Event, frozen=True, tag="session.closed"):

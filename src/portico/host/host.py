@@ -248,7 +248,7 @@ class Host:
                 await self.sweep()
             except LogUnavailable as error:
                 self.logger.warning("sweep: %s", error.message)
-            except Exception:
+            except Exception:  # a bug of one part must not end the sweep for good
                 self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
 
     async def sweep(self) -> int:

@@ -94,7 +94,7 @@ async def _lanes(
     lanes = [asyncio.create_task(lane(path, child), name=path) for path, child in bodies]
     try:
         return all(await asyncio.gather(*lanes))
-    except (Exception, asyncio.CancelledError):
+    except (Exception, asyncio.CancelledError):  # whatever ends one lane ends them all
         for each in lanes:
             each.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)

@@ -23,6 +23,6 @@ class Listeners(Generic[P]):
         for function in tuple(self._functions):
             try:
                 function(*args, **kwargs)
-            except Exception:
+            except Exception:  # one listener's bug must not keep the record from the others
                 name = getattr(function, "__qualname__", repr(function))
                 logger.exception("the %s listener %s failed", self._what, name)

@@ -29,7 +29,7 @@ class PostgresSide:
         address = check_url(url)
         try:
             db = await connect(url, "log copy")
-        except Exception as error:
+        except Exception as error:  # asyncpg's, the socket's and TLS's have no common base
             raise translate(error, address, "then try again") from error
         try:
             if not new and await db.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.events") is None:

@@ -1,5 +1,6 @@
 """Terminals on the wire: what their list says, their whole state, and the action of each of their events."""
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,22 +9,10 @@ import pytest
 from portico import events as e
 from portico.doors.ahp.view import terminals
 from portico.events import Event, Json, Record
-from portico.terminals.state import TerminalState
+from tests.terminals.test_state import CLIENT, data, terminal
 
-CLAIM = {"kind": "client", "clientId": "c1"}
 HOST: Any = SimpleNamespace(find=lambda ident: None)
-
-
-def opened(*events: Event, **fields: Any) -> TerminalState:
-    started = e.TerminalStarted(terminal="t1", title="zsh", cwd="/w x", claim=CLAIM, by="me", **fields)
-    terminal = TerminalState(started)
-    for pos, event in enumerate((started, *events), 1):
-        terminal.apply(Record(pos, terminal.channel, pos, pos * 1000, b"", event))
-    return terminal
-
-
-def data(text: str) -> Event:
-    return e.TerminalData(turn="", part="t1", text=text)
+opened = partial(terminal, cwd="/w x")
 
 
 def test_a_new_terminal() -> None:
@@ -33,7 +22,7 @@ def test_a_new_terminal() -> None:
         "cols": 80,
         "rows": 24,
         "content": [],
-        "claim": CLAIM,
+        "claim": CLIENT,
         "isPty": True,
         "lifecycle": {"status": "running"},
     }
@@ -51,7 +40,7 @@ def test_a_new_terminal() -> None:
 )
 def test_the_end_in_its_old_and_new_form(events: list[Event], life: Json) -> None:
     shown = terminals.info(HOST, opened(*events))
-    assert shown == {"resource": "ahp-terminal:/t1", "title": "zsh", "claim": CLAIM, **life}
+    assert shown == {"resource": "ahp-terminal:/t1", "title": "zsh", "claim": CLIENT, **life}
 
 
 @pytest.mark.parametrize(("uri", "name"), [(None, "ahp-terminal:/t1"), ("editor:/7", "editor:/7")])
@@ -109,7 +98,7 @@ ACTIONS: dict[str, tuple[Event, str | None, Json]] = {
     ),
     "commands are known": (e.TerminalDetects(), "commandDetectionAvailable", {}),
     "another size": (e.TerminalResized(cols=100, rows=30, by="me"), "resized", {"cols": 100, "rows": 30}),
-    "another owner": (e.TerminalClaimed(claim=CLAIM, by="me"), "claimed", {"claim": CLAIM}),
+    "another owner": (e.TerminalClaimed(claim=CLIENT, by="me"), "claimed", {"claim": CLIENT}),
     "another title": (e.TerminalTitled(title="make", by="me"), "titleChanged", {"title": "make"}),
     "another folder": (e.TerminalMoved(cwd="/x y"), "cwdChanged", {"cwd": "file:///x%20y"}),
     "cleared": (e.TerminalCleared(by="me"), "cleared", {}),

@@ -44,7 +44,7 @@ def install(source: AgentSource, folder: Path) -> list[str]:
     folder.mkdir(parents=True, mode=0o700)
     try:
         program = _npm(source, folder) if source.kind == "npm" else _pypi(source, folder)
-    except BaseException:
+    except BaseException:  # also Ctrl-C: the version from before comes back
         shutil.rmtree(folder, ignore_errors=True)
         if before.exists():
             before.rename(folder)

@@ -141,7 +141,7 @@ class AgentLink(Connected):
             return
         try:
             await listener.update(update)
-        except Exception:
+        except Exception:  # whatever an agent sends, and whatever we make of it
             logger.exception("%s: an update was not understood", self.process.name)
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Json | None:

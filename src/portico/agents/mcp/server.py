@@ -76,7 +76,7 @@ class RunningServer:
             try:
                 async with asyncio.timeout(START_SECONDS):
                     await client.initialize()
-            except BaseException:
+            except BaseException:  # also a cancel: nobody else closes it
                 await wire.close()
                 raise
             self._http = client
@@ -87,7 +87,7 @@ class RunningServer:
         client = McpClient(self.name, wire, self._cwd)
         try:
             await client.initialize()
-        except BaseException:
+        except BaseException:  # as above
             await wire.close()
             raise
         return StdioConnection(process, client)

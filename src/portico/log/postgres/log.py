@@ -245,7 +245,7 @@ class PostgresLog(StoredLog):
                 answer = await self._writer.fetchrow(_APPEND, *arguments)
             except asyncpg.UniqueViolationError:
                 raise
-            except Exception as error:
+            except Exception as error:  # asyncpg's, the socket's and TLS's have no common base
                 if not is_lost(error):
                     raise self._refusal(error) from error
                 answer = await self._find_out(taken, arguments, error, sent)
@@ -308,7 +308,7 @@ class PostgresLog(StoredLog):
                 return await reconnect(self._writer, self.lease)
             except LogUnavailable:
                 raise
-            except Exception as error:
+            except Exception as error:  # as above
                 raise translate(error, self._address) from error
 
     def _after_commit(self, records: Page) -> None:
@@ -354,7 +354,7 @@ class PostgresLog(StoredLog):
             self.lease = await self._claim(self._writer, self.opening)
         except PorticoError:
             raise
-        except Exception as error:
+        except Exception as error:  # as above
             raise translate(error, self._address) from error
 
     async def _renew(self) -> None:
@@ -512,8 +512,10 @@ class PostgresLog(StoredLog):
         for task in (*self._tasks, *([self._reading] if self._reading is not None else [])):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        with contextlib.suppress(Exception):
+        try:
             await asyncio.wait_for(release(self._writer, self.lease), 2)
+        except Exception as error:  # noqa: BLE001 - as above; the lease ends by itself
+            logger.warning("the lease was not given back: %s", error)
         self._writer.terminate()
         self._mark.close()
         await self._rows.close()

@@ -312,7 +312,7 @@ class PostgresStore:
                     return await work(connection)
             except LogUnavailable:
                 raise
-            except Exception as error:
+            except Exception as error:  # asyncpg's, the socket's and TLS's have no common base
                 if getattr(error, "sqlstate", "") == READ_ONLY:
                     await self._pool.expire_connections()  # they would stay so when the database is writable again
                 if not (again and is_lost(error)) or loop.time() > until or self._pool.is_closing():

@@ -82,7 +82,7 @@ async def dispatch(connection: "Connection", params: Json) -> None:
 def _check(client_action: ClientAction) -> None:
     """It is an action, whole, and one that a client may say."""
     dialect = client_action.connection.dialect
-    if not actions.is_dispatchable(dialect, client_action.type):
+    if client_action.type not in actions.dispatchable(dialect):
         raise Forbidden(f"{client_action.type!r} is not for clients to say.")
     client_action.action = check_action(dialect, client_action.action)
 

@@ -138,13 +138,8 @@ def known(dialect: Dialect) -> frozenset[str]:
     return _known(dialect.version)
 
 
-def is_dispatchable(dialect: Dialect, action_type: str) -> bool:
-    """Whether a client may dispatch the action; everything else is the host's to say."""
-    return action_type in _says(dialect.version)
-
-
 def dispatchable(dialect: Dialect) -> frozenset[str]:
-    """All action types for which `is_dispatchable` holds."""
+    """What a client may dispatch; everything else is the host's to say."""
     return _says(dialect.version)
 
 
