@@ -14,7 +14,9 @@ import pytest
 
 from portico import commands as c
 from portico import events as e
-from portico.errors import PorticoError
+from portico.cluster import cluster as module
+from portico.cluster.forward import Forwarding
+from portico.errors import PorticoError, Unreachable
 from portico.jobs import Jobs
 from portico.jobs import temporal_messages as messages
 from portico.jobs.temporal import TemporalJobs
@@ -182,6 +184,128 @@ async def test_a_waiting_job_is_not_resumed_where_its_label_is_missing(nodes: No
     await made.jobs["a"].close()
 
 
+class Waiting(JobNodes):
+    """Host `a` has a job that waits for a label. No host looks at the others but when it is told to."""
+
+    @classmethod
+    async def begin(cls, nodes: Nodes, folder: Path, monkeypatch: pytest.MonkeyPatch, *labels: str) -> "Waiting":
+        monkeypatch.setattr(module, "WATCH_SECONDS", 3600.0)
+        made = cls(nodes, None)
+        made.a, b = await made("a"), await made("b", "here", *labels)
+        tasks: dict[str, Data] = {each: {"label": each} for each in labels}
+        command = c.StartJob(job="main", cwd=str(folder), entry=entry({**tasks, "wait": {}}))
+        made.job = (await made.a.host.do(command, ADA)).job
+        await asyncio.wait_for(b.agent.began.wait(), 30)
+        await made.a.cluster.look()
+        await made.jobs.pop("b").close()
+        await b.close()
+        nodes.nodes.remove(b)
+        return made
+
+    a: Node
+    job: str
+
+    async def goes_on_at(self, name: str) -> None:
+        node = next(node for node in self.nodes.nodes if node.cluster.name == name)
+        node.agent.go.set()
+        async with asyncio.timeout(30):
+            while not self.jobs[name].job(self.job).done:
+                await node.cluster.look()
+        assert self.jobs[name].job(self.job).status == "succeeded"
+        assert await owner(self.nodes.url, f"job/{self.job}") == name
+        for jobs in self.jobs.values():
+            await jobs.close()
+
+
+async def test_a_job_is_handed_to_a_host_whose_jobs_are_not_open(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bug: a host says its labels before it can run jobs; it refused the job, owned it, and never looked again."""
+    made = await Waiting.begin(nodes, tmp_path, monkeypatch, "gpu")
+    await made.a.cluster.look()
+    back = await nodes("c", labels=["gpu"])
+    await made.a.cluster.look()
+    await eventually(lambda: back.host.members.owns(f"job/{made.job}"))
+    await back.cluster.look()
+    made.jobs["c"] = await Jobs.open(back.host)
+    back.host.members.listening("http://127.0.0.1:1", made.jobs["c"].recover)
+    await made.goes_on_at("c")
+
+
+async def test_a_job_goes_on_where_nobody_says_that_it_was_handed_over(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host that handed it over ends before it can tell the other."""
+
+    async def lost(self: Forwarding) -> None:
+        raise Unreachable("The host has ended.")
+
+    made = await Waiting.begin(nodes, tmp_path, monkeypatch, "gpu")
+    await made.a.cluster.look()
+    back = await made("c", "here", "gpu")
+    await back.cluster.look()
+    monkeypatch.setattr(Forwarding, "send", lost)
+    await made.a.cluster.look()
+    assert await owner(nodes.url, f"job/{made.job}") == "c"
+    await made.goes_on_at("c")
+
+
+async def test_a_label_comes_back_between_two_looks(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host is gone for whoever asks for its label, and there again when somebody looks which labels are new."""
+    made = await Waiting.begin(nodes, tmp_path, monkeypatch, "gpu")
+
+    async def come_back() -> None:
+        if "c" not in made.jobs:
+            await made("c", "here", "gpu")
+
+    made.a.cluster.taken.append(come_back)
+    await made.a.cluster.look()
+    assert made.jobs["a"].job(made.job).status == "waiting"
+    await made.a.cluster.look()
+    await made.goes_on_at("c")
+
+
+async def test_a_job_waits_for_two_labels_of_one_host(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is there, and no host with both: the one that comes has no label that is new."""
+    made = await Waiting.begin(nodes, tmp_path, monkeypatch, "gpu", "big")
+    for name, label in (("d", "gpu"), ("e", "big")):
+        await made(name, "here", label)
+        await made.a.cluster.look()
+    assert made.jobs["a"].job(made.job).status == "waiting"
+    await made("c", "here", "gpu", "big")
+    await made.a.cluster.look()
+    await made.goes_on_at("c")
+
+
+async def test_jobs_that_others_start_and_end_while_a_host_opens_its_own(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = JobNodes(nodes, None)
+    a, b = await made("a"), await nodes("b")
+    command = c.StartJob(job="main", cwd=str(tmp_path), entry=entry({"wait": {}}))
+    started = [(await a.host.do(command, ADA)).job]
+    await b.log.catch_up()
+    read = b.log.read
+
+    async def meanwhile(channel: str, after: int, limit: int) -> Any:
+        found = await read(channel, after, limit)
+        if len(started) == 1:
+            started.append((await a.host.do(command, ADA)).job)
+            await a.host.do(c.StopJob(job=started[0]), ADA)
+            await b.log.catch_up()
+        return found
+
+    monkeypatch.setattr(b.log, "read", meanwhile)
+    jobs = await Jobs.open(b.host)
+    statuses = {each.id: each.status for each in jobs.history()}
+    assert statuses == dict(zip(started, ("canceled", "running"), strict=True))
+    await made.jobs["a"].close()
+
+
 @pytest.mark.parametrize("engine", ["local", "temporal"])
 async def test_a_host_with_the_label_dies(
     databases: Databases, tmp_path: Path, engine: str, request: pytest.FixtureRequest
@@ -216,7 +340,7 @@ async def test_a_host_with_the_label_dies(
     with host("a") as a, host("b", "gpu") as b, client(a) as http:
         begun = portico(a.home, "run", "main", "--entry", str(plan), "--cwd", str(tmp_path), "--detach")
         job = begun.stdout.strip()
-        works = until(http, job, lambda each: len(each["works"]) == 2)["works"]
+        works = until(http, job, lambda each: len(each.get("works", [])) == 2)["works"]
         assert await owner(url, f"task/{works[1]['task']}") == "b"
         b.kill()
         with host("c", "gpu"):

@@ -206,3 +206,25 @@ async def test_a_host_that_writes_nothing_notices_that_it_was_taken_for_dead(nod
     a.log._busy = False
     await eventually(lambda: a.log.down is None and a.log.lease.epoch > epoch)
     assert (await there.wait(await say(b, session.id, "still there?"))).outcome == "completed"
+
+
+async def test_whoever_takes_up_jobs_is_asked_again(nodes: Nodes) -> None:
+    """The bug: the database went away while jobs of a dead host were taken up, and nobody took them up after that."""
+    a, b = await nodes("a"), await nodes("b", lease=1.0)
+    await stop_watching(a)
+    await b.host.start(by="test", agent="play")
+    asked: list[str] = []
+
+    async def resume() -> None:
+        asked.append("again" if asked else "refused")
+        if asked == ["refused"]:
+            raise LogUnavailable("The database is away.")
+
+    a.cluster.taken.append(resume)
+    await b.kill()
+    await until_away(a, b)
+    with pytest.raises(LogUnavailable):
+        await a.cluster.look()
+    for _ in range(2):
+        await a.cluster.look()
+    assert asked == ["refused", "again"]

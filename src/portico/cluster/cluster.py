@@ -16,9 +16,9 @@ import msgspec
 from portico import __version__
 from portico import commands as c
 from portico.cluster.forward import Forwarding, away
-from portico.cluster.host_tables import SCHEDULER, HostTables, Info, Peer
+from portico.cluster.host_tables import HANDED, SCHEDULER, HostTables, Info, Peer
 from portico.cluster.link import NOT_OWNER, HostLink, Inside, Told, refusal
-from portico.cluster.placement import Needs, choose, has_folder, serves
+from portico.cluster.placement import Needs, choose, has_folder, offers, serves
 from portico.cluster.tls import link_tls
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
 from portico.events import Channel
@@ -67,8 +67,10 @@ class Cluster(Component, Members):
         self.draining = False
         self._peers: list[Peer] = []
         """As they were at the last look."""
-        self._offered: set[str] = set()
-        """The labels of the hosts that were there then."""
+        self._offered: set[tuple[int, str]] = set()
+        """The hosts that were there then, each with each of its labels; less, if something found none meanwhile."""
+        self._untold = False
+        """Something is ours since `taken` was called, or it failed."""
         self.forwarded = self._takeovers = 0
         self._holds = False
         self._on_held: list[Callable[[], None]] = []
@@ -189,6 +191,7 @@ class Cluster(Component, Members):
             if epoch != self.log.lease.epoch:  # what others have taken since is theirs
                 return
             self._mine |= new
+            self._untold = True
             for channel in new:
                 self._owners.pop(channel, None)
             sessions = [session for session in map(self._session, new) if session is not None]
@@ -276,7 +279,11 @@ class Cluster(Component, Members):
         me.info.running, me.info.folders = self._host.running, [str(each) for each in self._host.workspaces]
         if stay and serves(needs, me, peers):
             return None
-        chosen = choose(needs, folder, me, peers)
+        try:
+            chosen = choose(needs, folder, me, peers)
+        except PorticoError:
+            self._offered &= offers(peers)  # what it has not seen is new to whoever waits now
+            raise
         return chosen if chosen is not me else None
 
     async def pass_on(
@@ -289,9 +296,11 @@ class Cluster(Component, Members):
         chosen = await self._choose(needs, folder, stay=True)
         if chosen is None:
             return None
-        if channel and await self.roster.hand_over(channel, chosen):
-            self._mine.discard(channel)
-            self._owners[channel] = (chosen.id, chosen.place)
+        if channel:
+            handed = await self.roster.hand_over(channel, chosen)
+            self._mine.discard(channel)  # if it was not ours, it is the one's who took it
+            if handed:
+                self._owners[channel] = (chosen.id, chosen.place)
         return Forwarding(self, command, caller, channel, None if channel else chosen).send
 
     async def roomiest(self) -> Peer | None:
@@ -401,28 +410,23 @@ class Cluster(Component, Members):
             left, self._unfinished = self._unfinished & own, set()
             self._mine -= left
             await self._adopt(left, epoch)
-            await self._tell_taken()
         for dead in await self.roster.dead():
             await self._take(dead)
         self._peers = await self.roster.peers()
         self.folders = [folder for peer in self._peers if peer.name != self.name for folder in peer.info.folders]
         me = next((peer for peer in self._peers if peer.id == self.log.lease.host), None)
         self.draining = me is not None and me.state == "draining"
-        before, self._offered = (
-            self._offered,
-            {label for peer in self._peers if peer.alive and peer.state == "up" for label in peer.info.labels},
-        )
-        if self._offered - before:
-            await self._tell_taken()
         if self.draining:
             await self._hand_over_idle()
         elif me is not None:
-            handed = me.sessions > sum(channel.startswith("session/") for channel in self._mine)
+            handed = me.owned > sum(channel.startswith(HANDED) for channel in self._mine)
             if handed or self._doubtful:
                 epoch = self.log.lease.epoch
                 await self._adopt(await self.roster.own(), epoch)
                 self._doubtful = False
-                await self._tell_taken()
+        before, self._offered = self._offered, offers(self._peers)
+        if self._untold or self._offered - before:
+            await self._tell_taken()
 
     async def _take(self, dead: int) -> list[Channel]:
         taken: list[Channel] = []
@@ -435,12 +439,17 @@ class Cluster(Component, Members):
         if taken:
             self._takeovers += len(taken)
             logger.warning("took over %d channels of host %d", len(taken), dead)
-            await self._tell_taken()
         return taken
 
     async def _tell_taken(self) -> None:
-        for listener in self.taken:
-            await listener()
+        """Again at the next look when it fails in the middle, or there is nobody yet to be told."""
+        self._untold = not self.taken
+        try:
+            for listener in self.taken:
+                await listener()
+        except BaseException:
+            self._untold = True
+            raise
 
     async def _hand_over_idle(self) -> None:
         for channel in tuple(self._mine):

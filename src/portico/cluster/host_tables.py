@@ -12,6 +12,8 @@ from portico.log.postgres.log import PostgresLog
 LEASES = "lease/"
 SCHEDULER = f"{LEASES}scheduler"
 """The lease of the one host that starts what is due: commands about automations are done there."""
+HANDED = ("session/", "job/")
+"""What one host hands to another while both are there."""
 CHUNK = 100
 """Sessions taken over at once: hosts of one place share them out."""
 
@@ -41,6 +43,8 @@ class Peer(Struct):
     info: Info
     away: int = 0
     """Seconds since its last sign of life, by the database's clock."""
+    owned: int = 0
+    """Of what is handed over without a takeover."""
 
     def member(self, me: int) -> Member:
         state = self.state if self.alive else "stopped" if self.state == "stopped" else "away"
@@ -68,16 +72,15 @@ class HostTables:
         return str(await self._value("SELECT value FROM meta WHERE key = 'key'"))
 
     async def peers(self) -> list[Peer]:
-        count = "(SELECT count(*) FROM owners o WHERE o.host = h.id AND o.channel LIKE 'session/%')"
-        rows = await self._fetch(
-            "SELECT id, name, place, state, expires > clock_timestamp(),"
-            f" (extract(epoch FROM seen) * 1000)::bigint, {count}, info,"
-            " extract(epoch FROM clock_timestamp() - seen)::int FROM hosts h ORDER BY id"
+        sessions, jobs = (
+            f"(SELECT count(*) FROM owners o WHERE o.host = h.id AND o.channel LIKE '{kind}%')" for kind in HANDED
         )
-        return [
-            Peer(ident, name, place, state, alive, seen, sessions, msgspec.json.decode(info, type=Info), away)
-            for ident, name, place, state, alive, seen, sessions, info, away in rows
-        ]
+        rows = await self._fetch(
+            "SELECT id, name, place, state, expires > clock_timestamp() AS alive, info,"
+            f" (extract(epoch FROM seen) * 1000)::bigint AS seen, {sessions} AS sessions, {sessions} + {jobs} AS owned,"
+            " extract(epoch FROM clock_timestamp() - seen)::int AS away FROM hosts h ORDER BY id"
+        )
+        return [Peer(**{**row, "info": msgspec.json.decode(row["info"], type=Info)}) for row in rows]
 
     async def own(self) -> set[str]:
         rows = await self._fetch(

@@ -43,6 +43,12 @@ def serves(needs: Needs, peer: Peer, peers: Sequence[Peer]) -> bool:
     return offered.issuperset(filter(None, needs.labels))
 
 
+def offers(peers: Sequence[Peer]) -> set[tuple[int, str]]:
+    """Of the hosts that something new may go to."""
+    there = (peer for peer in peers if peer.alive and peer.state == "up" and peer.info.link)
+    return {(peer.id, label) for peer in there for label in peer.info.labels}
+
+
 def listed(peers: Sequence[Peer]) -> str:
     """For those who look for one that can do something."""
     hosts = [peer.member(0) for peer in peers]

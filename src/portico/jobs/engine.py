@@ -51,6 +51,7 @@ class LocalEngine:
     @classmethod
     async def open(cls, log: Log) -> "LocalEngine":
         engine = cls(log)
+        log.on_commit(engine._apply)  # first: other hosts go on meanwhile
         notes = await log.list_kv(SUMMARY)
         decoder = msgspec.json.Decoder(JobSummary)
         for channel in sorted(log.channels("job/"), key=number_of):
@@ -60,7 +61,6 @@ class LocalEngine:
             if summary is None or summary.pos != log.head(channel) or not summary.done:
                 summary = (await engine.load(job)).summary
             engine._list(summary)
-        log.on_commit(engine._apply)
         return engine
 
     @property

@@ -14,7 +14,7 @@ import msgspec
 from portico import commands as c
 from portico import events as e
 from portico import faults, limits
-from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, PlaceAway, PorticoError
+from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, PlaceAway
 from portico.events import Event, number_of
 from portico.host.decide.decision import check_open
 from portico.host.do import note_answer
@@ -458,7 +458,7 @@ class Jobs:
             await self._engine.put(job, e.JobWaiting(reason=_PASSED_ON))
         try:
             forward = await self.elsewhere(entry, name, c.ResumeJob(job=job), _caller(by), place, f"job/{job}")
-        except PorticoError as away:
+        except (NotFound, PlaceAway) as away:
             reason = f"{away.message} {_FOR_LABEL}"
             if state.summary.reason != reason:
                 await self._engine.put(job, e.JobWaiting(reason=reason))
