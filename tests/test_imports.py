@@ -19,6 +19,7 @@ WORDS = {
     "portico.limits",
     "portico.markdown",
     "portico.redaction",
+    "portico.surrogates",
 }
 """What everybody may use. `portico` itself holds the version only."""
 
@@ -159,7 +160,7 @@ def test_every_room_has_its_row() -> None:
 
 
 def test_the_words_that_everybody_uses_use_nobody() -> None:
-    for name in ("errors", "limits", "faults", "redaction", "correlation", "cache"):
+    for name in ("errors", "limits", "faults", "redaction", "surrogates", "correlation", "cache"):
         assert imported(ROOT / f"{name}.py") <= WORDS
     for path in (ROOT / "events").glob("*.py"):
         found = {name for name in imported(path) if not name.startswith("portico.events.")}

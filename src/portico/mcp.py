@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from portico import __version__
+from portico import __version__, surrogates
 from portico.errors import PorticoError
 from portico.events import Json, ToolSpec
 from portico.host.tool import ToolResult
@@ -41,7 +41,7 @@ async def answer(body: bytes, toolbox: Toolbox, name: str = "portico", meta: Jso
     """The reply to the body of a POST; None when it held only notifications (HTTP says 202 then). `meta` goes into the
     description of each tool."""
     try:
-        message = msgspec.json.decode(body)
+        message = surrogates.decode(body, msgspec.json.decode)
     except (ValueError, RecursionError) as error:
         return msgspec.json.encode(_failure(None, PARSE_ERROR, f"This is not JSON: {error}"))
     if isinstance(message, list):

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from portico import limits
 from portico.errors import BadRequest, PorticoError, RateLimited, TooLarge, WrongMethod, kind
+from portico.surrogates import repair
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
@@ -62,6 +63,8 @@ def decode_as(data: bytes, shape: type[T]) -> T:
         words = f"The body is not as expected: {error}{_choices(shape, field, str(error))}"
         raise BadRequest(words, field=field) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if repair(data) != data:
+            raise BadRequest("The body has half of a surrogate pair, which is no character.", field="body") from None
         raise BadRequest(f"The body is not JSON: {error}", field="body") from None
 
 

@@ -13,6 +13,7 @@ from portico import limits
 from portico.events import ApprovalAsked
 from portico.host.agent import QUEUED, STARTED
 from portico.host.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
+from portico.surrogates import repair
 
 _RUNNING = {
     "execute": "Running",
@@ -128,7 +129,7 @@ def argument(call: CallPart) -> str:
     if not call.ready:
         return ""
     try:
-        given = json.loads(call.input)
+        given = json.loads(repair(call.input))
     except ValueError:
         return ""
     if not isinstance(given, dict):

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from portico import surrogates
 from portico.agents.supervisor import LINE_BYTES, Process
 from portico.events import Json
 
@@ -180,7 +181,7 @@ class Frames:
 
     def _object(self, line: bytes) -> Json | None:
         try:
-            message = _decode(line)
+            message = surrogates.decode(line, _decode)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the last one: nested without end
             message = None
         if isinstance(message, dict):

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-import msgspec
 from copilot import CopilotSession, Tool, ToolInvocation, ToolResult
 from copilot.rpc import PermissionDecisionApproveOnce, PermissionDecisionReject, PermissionDecisionUserNotAvailable
 from copilot.session_events import SessionErrorData, SessionEvent
 
+from portico import surrogates
 from portico.agents import attachment
 from portico.agents.agent import Call, Decision, Json, Message, Opening, Turn
 from portico.agents.copilot.event import Events
@@ -227,7 +227,7 @@ class CopilotConversation:
         """One of the session's own tools."""
         if self._turn is None:
             return ToolResult("Nothing runs in this session.", "failure")
-        arguments = msgspec.json.encode(invocation.arguments or {}).decode()
+        arguments = surrogates.encode(invocation.arguments or {}).decode()
         try:
             call = self._turn.session_tool(invocation.tool_name, arguments, id=invocation.tool_call_id)
             result = await self._turn.perform(call)

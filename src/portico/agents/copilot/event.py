@@ -1,8 +1,8 @@
 """What Copilot reports, into a turn. Sub-agents report into child turns of their own."""
 
-import msgspec
 from copilot import session_events as s
 
+from portico import surrogates
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.copilot.message import CopilotMessages
 from portico.agents.copilot.notice import notice_of
@@ -167,4 +167,4 @@ def _title(name: str, arguments: object) -> str:
 
 
 def _json(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value if value is not None else {}).decode()
+    return value if isinstance(value, str) else surrogates.encode(value if value is not None else {}).decode()

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from portico import surrogates
 from portico.agents.loop.protocol import NativeCall
 from portico.errors import AgentError
 
@@ -111,6 +112,7 @@ class _Whole(Struct):
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
+_decode_whole = msgspec.json.Decoder(_Whole).decode
 
 Report = Callable[[str, str], None]
 """Called with the new text and the new reasoning."""
@@ -152,7 +154,7 @@ class StreamedAnswer:
     def take_whole(self, body: bytes) -> Reply:
         """From a server that does not stream, whatever it was asked: the message counts as one delta."""
         try:
-            whole = msgspec.json.decode(body, type=_Whole)
+            whole = surrogates.decode(body, _decode_whole)
         except (ValueError, RecursionError) as error:
             raise ModelError(f"{self._name} sent an answer that is not JSON.", again=True) from error
         for choice in whole.choices[:1]:
@@ -169,7 +171,7 @@ class StreamedAnswer:
 
     def _read(self, data: bytes) -> _Chunk:
         try:
-            return _decode(data)
+            return surrogates.decode(data, _decode)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ModelError(f"{self._name} sent a frame that is not JSON.", again=True) from error
 

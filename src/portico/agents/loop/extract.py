@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from portico.surrogates import repair
+
 TEXT_MAX = 512 * 1024
 """Characters that are looked at: the end of a longer text, where the decision is."""
 CANDIDATES_MAX = 50
@@ -98,7 +100,7 @@ def _decode(candidate: str) -> dict[str, Any] | list[Any] | None:
         return None
     try:
         # Not strict: models put raw newlines and tabs into their strings.
-        value = json.loads(candidate, strict=False)
+        value = json.loads(repair(candidate), strict=False)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict | list) else None

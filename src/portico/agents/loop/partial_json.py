@@ -29,10 +29,11 @@ class PartialJson:
         said: list[str] = []
         for sign in text:
             if self._in_string:
+                aloud, reading_key = self._aloud, self._reading_key
                 piece = self._inside(sign)
-                if piece and self._aloud:
+                if piece and aloud:
                     said.append(piece)
-                elif piece and self._reading_key:
+                elif piece and reading_key:
                     self._key += piece
             else:
                 self._outside(sign)
@@ -65,12 +66,12 @@ class PartialJson:
             return ""
         if sign == '"':
             self._in_string = self._aloud = self._reading_key = False
-            return ""
-        return sign
+            return self._half()
+        return self._half() + sign
 
     def _unescape(self) -> str:
         if self._escape[1] != "u":
-            sign = _SHORT.get(self._escape[1], self._escape[1])
+            sign = self._half() + _SHORT.get(self._escape[1], self._escape[1])
         elif len(self._escape) < 6:
             return ""
         else:
@@ -78,13 +79,17 @@ class PartialJson:
         self._escape = ""
         return sign
 
+    def _half(self) -> str:
+        """What stands for a first half that no second one has followed."""
+        half, self._high = self._high, ""
+        return "\ufffd" if half else ""
+
     def _code(self) -> str:
         try:
-            sign = json.loads(f'"{self._high}{self._escape}"')
+            sign = str(json.loads(f'"{self._high}{self._escape}"'))
         except ValueError:
-            sign = "\ufffd"
-        if "\ud800" <= sign <= "\udbff":
-            self._high = self._escape
-            return ""
-        self._high = ""
-        return "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in str(sign))
+            return self._half() + "\ufffd"
+        self._high = self._escape if "\ud800" <= sign[-1] <= "\udbff" else ""
+        return "".join(
+            "\ufffd" if "\ud800" <= each <= "\udfff" else each for each in sign[: -1 if self._high else None]
+        )

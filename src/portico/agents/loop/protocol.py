@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from portico.agents.loop.extract import documents
 from portico.events import Json, ToolSpec
+from portico.surrogates import repair
 
 QUOTE = 400
 """Characters of an offending answer that the diagnosis shows."""
@@ -97,7 +98,7 @@ def _whole(text: str) -> Iterator[Any]:
         text = f"[{','.join(wrapped)}]"
     fenced = _FENCED.fullmatch(text.strip())
     try:
-        yield json.loads(fenced[1] if fenced else text, strict=False)
+        yield json.loads(repair(fenced[1] if fenced else text), strict=False)
     except (ValueError, RecursionError):
         return
 
@@ -121,7 +122,7 @@ def _of_actions(actions: list[ModelAction], said: str) -> ModelStep:
 
 def _arguments(call: NativeCall) -> Json:
     try:
-        value = json.loads(call.arguments or "{}", strict=False)
+        value = json.loads(repair(call.arguments or "{}"), strict=False)
     except (ValueError, RecursionError) as error:
         raise Invalid(f"The arguments of {call.name!r} are not JSON: {error}.") from error
     if not isinstance(value, dict):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from portico import surrogates
 from portico.agents.mcp.client import Listener, ServerError, SessionLost
 from portico.agents.mcp.sign_in import Bearer, SignInNeeded, challenge, same_origin
 from portico.events import Json, SignInReason
@@ -172,7 +173,7 @@ class HttpWire:
 
     def _object(self, data: bytes) -> Json:
         try:
-            message = msgspec.json.decode(data)
+            message = surrogates.decode(data, msgspec.json.decode)
         except (ValueError, RecursionError) as error:
             raise ServerError(f"MCP server {self._name!r} sent something that is not JSON.") from error
         if not isinstance(message, dict):

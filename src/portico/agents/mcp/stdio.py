@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from portico import surrogates
 from portico.agents.mcp.client import Listener, McpClient, ServerError
 from portico.agents.supervisor import LINE_BYTES, Connected, Process
 from portico.errors import AgentDied
@@ -67,7 +68,7 @@ class StdioWire:
 
     def _take(self, line: bytes) -> None:
         try:
-            message = msgspec.json.decode(line)
+            message = surrogates.decode(line, msgspec.json.decode)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             message = None
         if not isinstance(message, dict):

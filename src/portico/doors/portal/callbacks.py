@@ -11,6 +11,7 @@ from typing import Any
 
 from portico import events as e
 from portico.host import draft
+from portico.surrogates import repair
 from portico.transcripts.history_events import retold
 
 Element = dict[str, Any]
@@ -128,7 +129,7 @@ def _tool_shown(call: str, input: str, open: Open) -> list[Element]:
 
 def _indented(text: str) -> str:
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False) if text else ""
+        return json.dumps(json.loads(repair(text)), indent=2, ensure_ascii=False) if text else ""
     except (ValueError, RecursionError):
         return text
 

@@ -9,6 +9,7 @@ from portico import limits
 from portico.doors.ahp.wire.record import Json
 from portico.doors.body import check_depth
 from portico.errors import AlreadyExists, BadRequest, NotFound, PorticoError, kind
+from portico.surrogates import repair
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -66,14 +67,16 @@ def parse(data: bytes) -> Incoming:
     except msgspec.ValidationError:
         incoming = _parse_slowly(data)
     except _BROKEN as error:
-        raise WireError(PARSE_ERROR, "Parse error") from error
+        if (whole := repair(data)) == data:
+            raise WireError(PARSE_ERROR, "Parse error") from error
+        return parse(whole)
     incoming.size = len(data)
     return incoming
 
 
 def _parse_slowly(data: bytes) -> Incoming:
     try:
-        message = _decoder.decode(data)
+        message = _decoder.decode(repair(data))
     except _BROKEN as error:
         raise WireError(PARSE_ERROR, "Parse error") from error
     if not isinstance(message, dict):
