@@ -11,7 +11,6 @@ import inspect
 import itertools
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -159,10 +158,13 @@ def load(path: Path, environ: Mapping[str, str] | None = None, flags: Mapping[st
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        import tomllib  # late: many hosts have no such file
+
+        document = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):  # whoever needs the folder says what is wrong with it
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # also what is no UTF-8, or no TOML
         raise BadRequest(f"The settings {str(path)!r} cannot be read: {error}") from error
     try:
         flat = _flat(document)

@@ -5,6 +5,7 @@ import json
 import logging
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -112,3 +113,25 @@ def test_foreign_text_forges_no_line_of_the_log() -> None:
     record = logging.LogRecord("portico", logging.INFO, "x", 1, "%s left", (name,), None)
     line = PlainLines("%(levelname)s %(name)s: %(message)s").format(record)
     assert line == "INFO portico: evil\\nERROR portico: all lost\\x1b[2J\\u202e left"
+
+
+_START = """
+import sys
+from portico.cli.serve import _import_uvicorn
+
+_import_uvicorn()
+import portico.doors.server, uvicorn
+from portico.doors.registry import load_doors
+
+load_doors()
+early = {"click", "cronsim", "html", "multiprocessing", "tomllib", "watchfiles", "webbrowser", "zoneinfo"}
+print(sorted(early & set(sys.modules)))
+server = uvicorn.Server
+print(callable(uvicorn.run), uvicorn.Server is server, uvicorn.__version__ > "", "click" in sys.modules)
+"""
+
+
+def test_a_start_imports_no_more_than_it_needs() -> None:
+    """The rest of uvicorn is there for whoever asks for it."""
+    ran = subprocess.run([sys.executable, "-c", _START], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == ["[]", "True True True True"]

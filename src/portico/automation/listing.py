@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cronsim import CronSim
 from msgspec import Struct
 
 from portico.automation.decide import stop_time
-from portico.automation.schedule import cron_of, next_due
+from portico.automation.schedule import cron_of, cron_times, next_due
 from portico.automation.state import AutomationState, RunSummary
 from portico.events import AutomationPlan, Json, like
 
@@ -80,7 +79,7 @@ def _times(state: AutomationState, first: int | None, count: int) -> list[int]:
 
 @lru_cache(maxsize=1000)
 def _explained(cron: str) -> str:
-    return CronSim(cron, datetime(2026, 1, 1, tzinfo=UTC)).explain()
+    return cron_times(cron, datetime(2026, 1, 1, tzinfo=UTC)).explain()
 
 
 def words(plan: AutomationPlan, name: str) -> str:

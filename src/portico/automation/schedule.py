@@ -11,15 +11,16 @@ A claim is keyed by the UTC instant, so an hour that a clock change repeats cann
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo, available_timezones
-
-from cronsim import CronSim, CronSimError
+from typing import TYPE_CHECKING
 
 from portico import limits
 from portico.errors import BadRequest, nearest
 from portico.events import Schedule
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
 
 _NAMES = {
     "@hourly": "0 * * * *",
@@ -62,25 +63,31 @@ def _check_cron(text: str, field: str) -> None:
         more = " Seconds are not taken." if count == _FIELDS + 1 else ""
         words = f"{text!r} has {count} fields; cron has five: minute, hour, day, month, weekday.{more}"
         raise BadRequest(words, field=field)
+    from cronsim import CronSimError
+
     try:
-        CronSim(text, datetime(2026, 1, 1, tzinfo=UTC))
+        cron_times(text, datetime(2026, 1, 1, tzinfo=UTC))
     except (CronSimError, ValueError, OverflowError) as error:
         raise BadRequest(f"{text!r} is no cron expression: {error}.", field=field) from None
 
 
-def zone_of(name: str, field: str = "zone") -> ZoneInfo:
+def zone_of(name: str, field: str = "zone") -> tzinfo:
     try:
         return _zone(name)
     except (ValueError, OSError, KeyError):
+        from zoneinfo import available_timezones
+
         near = nearest(name[:100].title(), sorted(available_timezones()), 0.8)
         hint = f"Did you mean {near!r}?" if near else "Use an IANA name such as 'Europe/Berlin' or 'UTC'."
         raise BadRequest(f"{name!r} is no time zone. {hint}", field=field) from None
 
 
 @lru_cache(maxsize=600)
-def _zone(name: str) -> ZoneInfo:
+def _zone(name: str) -> tzinfo:
     if not name or len(name) > 100:
         raise ValueError(name)
+    from zoneinfo import ZoneInfo  # late: most hosts have no schedules
+
     return ZoneInfo(name)
 
 
@@ -118,12 +125,19 @@ def cron_of(schedule: Schedule) -> str:
     return _NAMES.get(schedule.cron, schedule.cron)
 
 
+def cron_times(cron: str, start: datetime) -> "CronSim":
+    """The times behind the start."""
+    from cronsim import CronSim  # late: most hosts have no schedules
+
+    return CronSim(cron, start)
+
+
 def _cron_times(schedule: Schedule, after: int) -> Iterator[int]:
     zone = zone_of(schedule.zone)
     start = _local(after, zone)
     try:
         while True:
-            for found in CronSim(cron_of(schedule), start):
+            for found in cron_times(cron_of(schedule), start):
                 instant = int(found.timestamp() * 1000)
                 if instant <= after:  # asked in the second of the doubled hours, it begins in the first
                     continue
@@ -153,11 +167,11 @@ def _behind_change(schedule: Schedule, after: int, until: int) -> list[int]:
         low, high = (middle, high) if same else (low, middle)
     change = high // 1000 * 1000
     hour = change + (60 - _local(change, zone).minute) % 60 * 60_000
-    found = [next(CronSim(cron_of(schedule), _local(each - 1000, zone))) for each in (change, hour)]
+    found = [next(cron_times(cron_of(schedule), _local(each - 1000, zone))) for each in (change, hour)]
     return [instant for each in found if (instant := int(each.timestamp() * 1000)) > after]
 
 
-def _local(instant: int, zone: ZoneInfo) -> datetime:
+def _local(instant: int, zone: tzinfo) -> datetime:
     return datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone)
 
 

@@ -4,7 +4,6 @@ One table for each automation, named after it. A broken edit changes nothing, an
 """
 
 import asyncio
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,10 +25,13 @@ CALLER = c.Caller.inside(FILE)
 def read(path: Path) -> dict[str, AutomationPlan]:
     """By their names. Raises for the first mistake, which it names with its place."""
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        import tomllib  # late: most hosts have no such file
+
+        document = tomllib.loads(text)
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # also what is no UTF-8, or no TOML
         raise BadRequest(f"{str(path)!r} cannot be read: {error}") from None
     return {check_name(name): _plan(name, table) for name, table in document.items()}
 

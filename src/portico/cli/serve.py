@@ -9,9 +9,9 @@ import os
 import signal
 import sys
 import time
-import webbrowser
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,6 +69,7 @@ def serve(
     """
     gc.disable()  # what is imported never becomes garbage, and looking for it is a tenth of the start
     try:
+        _import_uvicorn()
         from portico.doors.serve_options import ServeOptions
         from portico.doors.server import Server, run
     finally:
@@ -114,6 +115,8 @@ def serve(
             print_json({"url": server.url, "port": server.port, "pid": os.getpid(), "login": server.login_url})
         say_hello(server, without_token, say)
         if open_page:
+            import webbrowser  # late: few ask for it
+
             webbrowser.open(server.opening_url)
 
     async def main() -> None:
@@ -125,6 +128,27 @@ def serve(
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
     say("Stopped.")
+
+
+def _import_uvicorn() -> None:
+    """Its server without its command line: click, the reloaders and multiprocessing are a twentieth of the start. So
+    the package is there before its `__init__` has run; that runs when somebody asks for more."""
+    spec = find_spec("uvicorn")
+    if "uvicorn" in sys.modules or spec is None or spec.loader is None:
+        return
+    package = sys.modules["uvicorn"] = module_from_spec(spec)
+    loader = spec.loader
+
+    def import_rest(name: str) -> Any:
+        del package.__getattr__
+        loader.exec_module(package)
+        return getattr(package, name)
+
+    package.__getattr__ = import_rest  # type: ignore[method-assign]
+    from uvicorn.config import Config
+    from uvicorn.server import Server
+
+    vars(package).update(Config=Config, Server=Server)
 
 
 def say_hello(server: Any, without_token: bool, say: Say) -> None:

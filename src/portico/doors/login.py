@@ -10,7 +10,6 @@ import base64
 import contextlib
 import hashlib
 import hmac
-import html
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -232,6 +231,8 @@ def _hash(text: str) -> str:
 
 
 def _onward(address: str) -> str:
+    import html  # late: few log in this way
+
     escaped = html.escape(address, quote=True)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Portico</title>'
@@ -240,6 +241,8 @@ def _onward(address: str) -> str:
 
 
 def _refusal(words: str, back: str) -> str:
+    import html  # late: few log in this way
+
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Not logged in</title>'
         f"<h1>Not logged in</h1><p>{html.escape(words)}</p>"

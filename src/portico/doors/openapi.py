@@ -16,7 +16,6 @@ from portico import __version__
 from portico.doors.app import App
 from portico.doors.body import ErrorBody
 from portico.doors.door import Door
-from portico.doors.openapi_page import CSP, page
 from portico.doors.route import LaterShape, Param, Route, Table
 from portico.doors.routes import Routes
 from portico.errors import KINDS
@@ -55,6 +54,8 @@ def _routes(app: App) -> Table:
 
     @route("/openapi", "read", "This API as a page.", media="text/html")
     async def as_page(request: Request) -> Response:
+        from portico.doors.openapi_page import CSP, page  # late: only people need it
+
         shown = page(document(app.gate.table))
         return Response(shown, media_type="text/html", headers={"Content-Security-Policy": CSP})
 

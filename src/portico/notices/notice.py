@@ -4,7 +4,6 @@ import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -118,6 +117,8 @@ def after_quiet(target: NoticeTarget, now: int) -> int:
     found = _QUIET.fullmatch(target.quiet)
     if found is None:
         return now
+    from zoneinfo import ZoneInfo  # late: few have quiet hours
+
     here = datetime.fromtimestamp(now / 1000, ZoneInfo(target.zone) if target.zone else None)
     begin, end = (here.replace(hour=int(h), minute=int(m), second=0, microsecond=0)
                   for h, m in (found.group(1, 2), found.group(3, 4)))  # fmt: skip

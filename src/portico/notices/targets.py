@@ -1,7 +1,6 @@
 """The targets of the settings, checked."""
 
 import re
-from zoneinfo import ZoneInfo
 
 from portico.errors import BadRequest
 from portico.notices.address import NotSent
@@ -30,6 +29,8 @@ def target_problem(target: Target, settings: NoticeSettings) -> str:
         return "a name has lower case letters, digits and hyphens, at most 40"
     if not is_quiet_form(target.quiet):
         return f"quiet = {target.quiet!r} is not of the form '22:00-07:00'"
+    from zoneinfo import ZoneInfo  # late: most hosts have no targets
+
     try:
         ZoneInfo(target.zone or "UTC")
     except (KeyError, OSError, ValueError):

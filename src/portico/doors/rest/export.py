@@ -1,6 +1,5 @@
 """A session as a document: Markdown to read, HTML to print, JSON Lines to process."""
 
-import html
 from datetime import UTC, datetime
 
 from portico import limits
@@ -75,6 +74,8 @@ def _when(milliseconds: int) -> str:
 
 def _page(title: str, text: str) -> str:
     """The Markdown as it is, escaped: an export must be as harmless as plain text."""
+    import html  # late: few export
+
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
         f"<body><pre>{html.escape(text)}</pre></body></html>"
