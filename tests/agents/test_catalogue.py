@@ -14,7 +14,7 @@ from portico.agents.copilot.conversation import action_of, attachments
 from portico.agents.copilot.option import read as read_copilot
 from portico.agents.copilot.option import thinking
 from portico.agents.elicitation import elicit
-from portico.agents.loop.roots import Roots
+from portico.agents.loop.roots import Roots, nowhere
 from portico.agents.loop.settings import EndpointSettings, SettingsFile
 from portico.agents.servers import customizations, mcp_servers
 from portico.errors import BadRequest, Forbidden
@@ -428,6 +428,22 @@ def test_a_path_that_may_be_touched(project: Path, allowed: list[str], path: str
 def test_where_nothing_is_allowed_nothing_is_open(project: Path, allowed: list[str]) -> None:
     with pytest.raises(Forbidden, match=r"agent\.allowed_roots allows"):
         Roots(str(project), allowed)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "absent"),
+    [
+        (["*"], ""),
+        (["src", "docs"], ""),
+        (["src", "srcc"], "'srcc'"),
+        (["*", "srcc"], "'srcc'"),
+        (["none", "../other", "out", "/etc"], "'none', '../other', 'out', '/etc'"),
+    ],
+)
+def test_what_is_allowed_and_nowhere_is_told(project: Path, allowed: list[str], absent: str) -> None:
+    told = nowhere(allowed, [project, project / "docs"])
+    assert told.startswith(f"agent.allowed_roots: no folder {absent} in {project}, ") if absent else told == ""
+    assert nowhere(allowed, []) == ""
 
 
 def test_folders_of_the_session_are_open_by_their_whole_paths(project: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from portico import limits
 from portico.changes import captures
-from portico.changes.captures import OwnChanges, in_work_tree
+from portico.changes.captures import OwnChanges
 from portico.changes.component import FolderChanges, captures_of
 from portico.errors import NotFound
 from portico.events import Message
@@ -20,7 +20,7 @@ from portico.host.turn import Turn
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from portico.workspace.git import git
+from portico.workspace.git import git, in_work_tree
 from portico.workspace.process import environment, run
 from tests.host.plays import hang
 

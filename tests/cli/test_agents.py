@@ -43,6 +43,13 @@ def listed(home: Path, *args: str) -> Any:
     return json.loads(done.stdout)
 
 
+def test_without_a_verb_it_lists(home: Path) -> None:
+    """It printed its help and failed."""
+    alone, asked = inside(home, "agents"), inside(home, "agents", "list")
+    assert (alone.returncode, alone.stdout) == (0, asked.stdout)
+    assert "loop" in alone.stdout
+
+
 def test_a_program_of_the_users_is_started_once_and_written_down(home: Path) -> None:
     done = inside(home, "agents", "add", "mine", "--env", "A=1", "--pass-env", "KEY", "--", *COMMAND)
     assert done.returncode == 0, done.stderr

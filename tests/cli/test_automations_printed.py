@@ -147,9 +147,9 @@ def test_a_plan_from_options(fake: FakeHost, args: list[str], plan: Any) -> None
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--zone", "Europe/Berlin"], "zone belongs to a schedule trigger"),
-        (["--glob", "*"], "globs belongs to a files trigger"),
-        (["--outcome", "failed"], "outcomes belongs to a after trigger"),
+        (["--zone", "Europe/Berlin"], "'zone' is for the trigger 'schedule'"),
+        (["--glob", "*"], "'globs' is for the trigger 'files'"),
+        (["--outcome", "failed"], "'outcomes' is for the trigger 'after'"),
         (["--set", "overlap"], "a rule is KEY=VALUE"),
         (["--set", "overlap=queue", "--set", "overlap.x=1"], "'overlap' has no keys of its own"),
         (["--plan", "/nonexistent.json"], "No such file"),

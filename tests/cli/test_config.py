@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from portico.agents.agent import AgentInfo, Model, Resource
-from portico.cli.doctor import agent_finding
+from portico.cli.doctor import agent_finding, settings_finding
 from portico.cli.finding import Finding
+from portico.home import Home
 from portico.host.readiness import described
 from portico.log.sqlite.database import Batch, Database
 from tests.agents.acp_agent import FAKE
@@ -80,6 +81,15 @@ def test_doctor_asks_the_database_of_several_hosts(tmp_path: Path) -> None:
         True,
         False,
     )
+
+
+def test_doctor_names_a_setting_that_leads_nowhere(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.settings_path.write_text(f'workspaces = ["{tmp_path}"]\n[agent]\nallowed_roots = ["srcc"]\n')
+    words = f"agent.allowed_roots: no folder 'srcc' in {tmp_path}: correct it, or make the folder."
+    assert settings_finding(home) == Finding("settings", False, words)
+    (tmp_path / "srcc").mkdir()
+    assert settings_finding(home) == Finding("settings", True, str(home.settings_path))
 
 
 def test_doctor_says_who_is_signed_in() -> None:

@@ -30,7 +30,8 @@ def test_without_a_terminal_it_prints_the_command(home: Path) -> None:
     assert "a toy that only chats: smollm2-135m" in said.stderr
     assert "For real work add an agent" in said.stderr
     assert "98 MB" in said.stderr
-    assert "portico model offer --yes" in said.stderr
+    assert said.stderr.count("\n") == 1
+    assert said.stderr.endswith("portico model offer --yes\n")
     assert models(home) == []
 
 

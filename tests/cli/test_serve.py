@@ -60,8 +60,11 @@ def test_it_prints_its_address_and_a_login_link_that_works(tmp_path: Path) -> No
         assert (answer.status_code, answer.headers["location"].partition("#key=")[0]) == (303, "/app")
 
 
-def test_without_token_warns(tmp_path: Path) -> None:
+def test_it_warns_of_what_is_open_and_of_what_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home/settings.toml").write_text('[agent]\nallowed_roots = ["srcc"]\n')
     with HostProcess(tmp_path / "home", "--without-token") as host:
+        assert "no folder 'srcc' in " in host.wait_for_log("WARNING: agent.allowed_roots")
         assert host.wait_for_log("WARNING: no token is needed")
         assert httpx.get(f"{host.url}/v1", trust_env=False).json()["you"] == "owner"
         assert inside(tmp_path / "home", "sessions", "list").returncode == 0

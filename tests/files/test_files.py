@@ -134,19 +134,23 @@ async def test_a_link_into_it_is_seen_through(host: Host, folder: Path) -> None:
 
 
 async def test_what_people_do_to_files_is_on_record(host: Host, folder: Path) -> None:
-    a, b, d = (str(folder / name) for name in ("a", "b", "d"))
+    a, b, d, sub = (str(folder / name) for name in ("a", "b", "d", "sub"))
     for command in (
         c.WriteFile(path=a, data="x"),
         c.CopyFile(source=a, destination=b),
         c.MoveFile(source=b, destination=d),
         c.DeleteFile(path=d),
+        c.MakeFolder(path=sub),
     ):
         await host.do(command, ADA)
     events = [record.event for record in await host.log.read("host", 0)]
     found = [
-        (each.action, each.detail["path"]) for each in events if isinstance(each, Audited) and "file." in each.action
+        (each.action, each.detail["path"])
+        for each in events
+        if isinstance(each, Audited) and each.action.startswith(("file.", "folder."))
     ]
-    assert found == [("file.written", a), ("file.copied", b), ("file.moved", d), ("file.deleted", d)]
+    done = [("file.written", a), ("file.copied", b), ("file.moved", d), ("file.deleted", d), ("folder.made", sub)]
+    assert found == done
 
 
 @pytest.mark.parametrize("fail", [False, True])

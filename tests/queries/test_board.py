@@ -1,14 +1,16 @@
 """The board: who waits for a place and after whom, since when things wait, and who sees what of it."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from portico.commands import Caller
-from portico.events import Message
+from portico.events import Json, Message
 from portico.host.agent import QUEUED, STARTED, Opening
 from portico.host.host import Host
 from portico.host.session import Session
+from portico.host.state import CHANGES
 from portico.host.turn import Turn
 from portico.people.view import View
 from portico.queries.board import Board, BoardRow
@@ -78,3 +80,16 @@ async def test_a_queue_names_whom_each_starts_after(open_host: HostOpener, agent
     assert not rows(board, host)["third"].queued
     for each in agent.ends.values():
         each.set()
+
+
+@pytest.mark.parametrize(("git", "counts"), [(False, {}), (True, {}), (False, {"files": 2}), (True, {"files": 2})])
+async def test_a_row_says_where_nobody_counts_files(host: Host, tmp_path: Path, git: bool, counts: Json) -> None:
+    """The list said that no files were changed, of a folder in which nobody looks."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    if git:
+        (folder / ".git").mkdir()
+    session = await host.start(by="test", cwd=str(folder))
+    if counts:
+        await session.keep(CHANGES, counts, by="host")
+    assert rows(Board(host), host)[""].uncounted is (not git and not counts)

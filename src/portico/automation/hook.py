@@ -142,6 +142,8 @@ def _matches(expression: str, text: str) -> bool:
 _MATCH_SECONDS = 0.05
 """A sensible expression takes microseconds."""
 _ABSENT = object()
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+"""Of an array, as RFC 6901 has it; no payload has more elements."""
 
 
 def at(payload: Any, pointer: str) -> Any:
@@ -151,7 +153,7 @@ def at(payload: Any, pointer: str) -> Any:
         if isinstance(payload, dict):
             payload = payload.get(name, _ABSENT)
         elif isinstance(payload, list):
-            payload = payload[int(name)] if name.isdecimal() and int(name) < len(payload) else _ABSENT
+            payload = payload[int(name)] if _INDEX.fullmatch(name) and int(name) < len(payload) else _ABSENT
         else:
             return _ABSENT
     return payload

@@ -9,7 +9,6 @@ The refs are named after the session and its birth: another home folder numbers 
 
 import asyncio
 import hashlib
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from portico.errors import NotFound, PorticoError
 from portico.events import Json
 from portico.host.state import CHANGES, ChangeList, FileChange, Summary
 from portico.workspace.changes import Change, Changes, Differences
+from portico.workspace.git import in_work_tree
 
 if TYPE_CHECKING:
     from portico.host.session import Session
@@ -266,16 +266,6 @@ class Captures:
 
 def _overlap(one: Path, other: Path) -> bool:
     return one.is_relative_to(other) or other.is_relative_to(one)
-
-
-def in_work_tree(folder: Path) -> bool:
-    """A cheap look, without starting git: it has the last word later."""
-    path = str(folder)
-    while not os.path.exists(os.path.join(path, ".git")):
-        path, below = os.path.dirname(path), path
-        if path == below:
-            return False
-    return True
 
 
 def change_of(of: Change) -> FileChange:

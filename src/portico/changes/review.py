@@ -10,12 +10,12 @@ from typing import Literal
 from msgspec import Struct
 
 from portico import limits
-from portico.changes.captures import change_of, in_work_tree
+from portico.changes.captures import change_of
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.host.session import Session
 from portico.host.state import FileChange
 from portico.workspace.changes import Changes, Differences
-from portico.workspace.git import git
+from portico.workspace.git import git, in_work_tree
 
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 """A file may be called `*`: names are names here, never patterns."""

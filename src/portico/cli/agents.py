@@ -25,7 +25,15 @@ from portico.host.readiness import check_agent, likely
 from portico.settings_edit import add_table, set_key
 from portico.settings_load import load
 
-app = typer.Typer(help="List, check, test and add agents, and choose the default one.", no_args_is_help=True)
+app = typer.Typer(help="List, check, test and add agents, and choose the default one.", invoke_without_command=True)
+
+
+@app.callback()
+def _group(context: typer.Context) -> None:
+    """Without a verb: the list."""
+    if context.invoked_subcommand is None:
+        list_agents()
+
 
 _RESTART = "A running host offers it from its next start on."
 

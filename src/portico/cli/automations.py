@@ -307,7 +307,7 @@ def _trigger(plan: Json, said: PlanOptions) -> None:
     for part, key, value in more:
         if value:
             if part not in plan:
-                raise BadRequest(f"{key} belongs to a {part} trigger, which this has not.", field=key)
+                raise BadRequest(f"{key!r} is for the trigger {part!r}, which this has not.", field=key)
             plan[part][key] = value
 
 

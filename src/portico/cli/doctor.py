@@ -6,12 +6,14 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from portico import __version__
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
+from portico.agents.loop.roots import nowhere
 from portico.agents.registry import discover
 from portico.cli.finding import Finding
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
@@ -98,11 +100,16 @@ async def _look(home: Home) -> list[Finding]:
         agents = discover(AgentContext(home.path, load(home.settings_path).settings.agents))
     except PorticoError as error:
         return [*findings, Finding("settings", False, error.message)]
-    there = "" if home.settings_path.exists() else " (none yet: every value is the default)"
-    findings += _doors(home)
-    findings += [Finding("settings", True, f"{home.settings_path}{there}"), await _log(home), await _host(home)]
+    findings += [*_doors(home), settings_finding(home), await _log(home), await _host(home)]
     findings += await _temporal(home)
     return findings + await _agents(home, agents)
+
+
+def settings_finding(home: Home) -> Finding:
+    settings = load(home.settings_path).settings
+    absent = nowhere(settings.agent.allowed_roots, [Path(each).expanduser() for each in settings.workspaces])
+    there = "" if home.settings_path.exists() else " (none yet: every value is the default)"
+    return Finding("settings", not absent, absent or f"{home.settings_path}{there}")
 
 
 def _doors(home: Home) -> list[Finding]:

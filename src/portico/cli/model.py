@@ -97,13 +97,14 @@ def offer(
         _say(f"The only model here is a toy: it chats and does no work. {advice}")
     if found != "nothing" or (asked.exists() and not yes):
         return
-    _say(f"No coding agent and no model was found. {advice}")
-    _say(f"To look around there is a toy that only chats: {toy.name}, {_facts(toy)}.")
-    if not yes and not sys.stdin.isatty():
-        _say(f"To get it: {program()} model offer --yes")
+    asks = not yes and sys.stdin.isatty()
+    way = "" if yes or asks else f" To get it: {program()} model offer --yes"
+    chats = f"To look around there is a toy that only chats: {toy.name}, {_facts(toy)}.{way}"
+    _say(f"No coding agent and no model was found. {advice} {chats}")
+    if way:
         _answer(as_json, offered=toy.name)
         return
-    if not yes and not typer.confirm("Get it?", default=False):
+    if asks and not typer.confirm("Get it?", default=False):
         store.make()
         asked.touch()
         _say(f"Not now. You will not be asked again; to get it: {program()} model offer --yes")

@@ -168,7 +168,7 @@ def _responses(route: Route, shapes: _Shapes) -> dict[str, Any]:
     }
     for status, media in route.doc.get("others", {}).items():
         refused = {JSON: {"schema": shapes(ErrorBody)}} if status >= 400 else {}
-        content = {media: _TEXT, **refused} if media is not None else refused
+        content = dict.fromkeys(_several(media), _TEXT) | refused
         found[status] = {"description": HTTPStatus(status).phrase, **({"content": content} if content else {})}
     content = _content(route, shapes)
     if content:

@@ -4,7 +4,7 @@ Doors hand these tables to the gate and cannot reach the server in any other way
 exist. `open` is for what a stranger may see: the login page, the pages' own files, the health check.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypedDict
 
 from msgspec import Struct, field
@@ -34,6 +34,10 @@ class LaterShape(NamedTuple):
     make: Callable[[], Any]
 
 
+Media = str | tuple[str, ...] | None
+"""Content types of an answer; None: it has no body."""
+
+
 class Doc(TypedDict, total=False):
     """What the OpenAPI document says of a route beyond its path: the shapes are msgspec types."""
 
@@ -45,8 +49,8 @@ class Doc(TypedDict, total=False):
     """Content types of an answer that is no JSON."""
     status: int
     """Of the answer: 200 unless said otherwise."""
-    others: dict[int, str | None]
-    """Further answers by status, with their content type; None: without a body."""
+    others: Mapping[int, Media]
+    """Further answers by status."""
     errors: list[str]
     """The codes of the Portal door, which come with the answer's own status."""
     codes: list[str]

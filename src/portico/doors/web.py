@@ -26,7 +26,7 @@ from portico.doors.login import login_routes
 from portico.doors.login_redirect import UNKEPT, WORKBENCH, landing, log_in, root
 from portico.doors.origin import host_name, is_loopback
 from portico.doors.request_head import HEAD, RequestHead
-from portico.doors.route import Caller, Param, Table, caller
+from portico.doors.route import Caller, Media, Param, Table, caller
 from portico.doors.routes import Routes
 from portico.errors import BadRequest, NotFound
 from portico.home import stamp
@@ -49,9 +49,9 @@ _TYPES = {
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
 }
-_NO_SITE: dict[int, str | None] = {303: None, 503: "text/plain"}
+_NO_SITE: dict[int, Media] = {303: None, 503: "text/plain"}
 """To the login, or on from there; or this host was installed without pages."""
-_NO_PAGE: dict[int, str | None] = {**_NO_SITE, 404: "text/plain"}
+_NO_PAGE: dict[int, Media] = {**_NO_SITE, 404: ("text/plain", "text/html")}
 """Or there is nothing of that name."""
 _LOGIN: dict[str, str | Param] = {
     "tkn": "a token: log in with it",
@@ -208,7 +208,7 @@ def _routes(app: App, pages: Pages) -> Table:
         try:
             return send(request, name, root(request) if workbench else None)  # it has addresses at every depth
         except NotFound:
-            return Response(_not_found(request, name), 404, media_type="text/plain")
+            return _not_found(request, name)
 
     def known(request: Request) -> bool:
         return bool(caller(request).scopes) or VISITOR in request.scope
@@ -261,11 +261,16 @@ def _routes(app: App, pages: Pages) -> Table:
     return route.table
 
 
-def _not_found(request: Request, name: str) -> str:
+def _not_found(request: Request, name: str) -> Response:
     """People get a way on; programs the words they know."""
     if "text/html" not in request.headers.get("accept", ""):
-        return "Not Found"
-    return f"There is no page {'/' + name!r} on this host. The workbench is at {root(request)}{WORKBENCH}\n"
+        return Response("Not Found", 404, media_type="text/plain")
+    import html  # some milliseconds of the start
+
+    words = f"There is no page {'/' + name!r} on this host."
+    link = f'<a href="{html.escape(root(request) + WORKBENCH)}">The workbench</a>'
+    page = f"<!doctype html>\n<title>Not found</title>\n<p>{html.escape(words)}</p>\n<p>{link}</p>\n"
+    return Response(page, 404, media_type="text/html")
 
 
 def _moved(request: Request, name: str) -> str | None:

@@ -65,6 +65,7 @@ class WorkspaceFiles(Component):
     async def _make_folder(self, command: c.MakeFolder, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.path)
         await self.files(caller).mkdir(command.path)
+        await self._host.audit("folder.made", caller.by, path=command.path)
         return c.Done()
 
 

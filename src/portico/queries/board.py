@@ -6,6 +6,7 @@ read from the log.
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from portico.host.host import Host
 from portico.host.state import Approval, CallPart, QuestionPart, Summary
 from portico.people.view import View
 from portico.queries.activity import Waiting, activity, queued, waiting_of
+from portico.workspace.git import in_work_tree
 
 _MOVED = 20_000
 """Changes that are remembered, some 100 bytes each: a reader is at most some seconds behind."""
@@ -32,6 +34,8 @@ class BoardRow(Struct, omit_defaults=True):
     """Its turn waits for a place among the agents' processes; it has not begun."""
     after: str = ""
     """The session that it starts after, where that is certain."""
+    uncounted: bool = False
+    """Nobody knows which files it has changed: its folder is in no git repository."""
 
 
 class PendingRequest(Struct, omit_defaults=True):
@@ -149,7 +153,7 @@ class Board:
     def row(self, summary: Summary, view: View) -> BoardRow:
         session = self._host.catalogue.get(summary.id)
         if session is None or not session.loaded or session.state.active is None:
-            return BoardRow(summary)
+            return BoardRow(summary, uncounted=not summary.changes and not in_work_tree(Path(summary.cwd)))
         doing, since = self._doing.get(summary.id) or (activity(session.state), summary.modified)
         waits = queued(session.state)
         after = self._before(summary.id) if waits and not self._host.members.several else ""

@@ -37,6 +37,16 @@ SAFE = (
 )  # fmt: skip
 
 
+def in_work_tree(folder: Path) -> bool:
+    """A cheap look, without starting git: it has the last word later."""
+    path = str(folder)
+    while not os.path.exists(os.path.join(path, ".git")):
+        path, below = os.path.dirname(path), path
+        if path == below:
+            return False
+    return True
+
+
 async def git(
     folder: Path, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None, fine: Sequence[int] = (0,)
 ) -> str:

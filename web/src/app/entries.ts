@@ -21,6 +21,8 @@ export interface Row {
   queued?: boolean;
   /** The session that it starts after, where that is certain. */
   after?: string;
+  /** Nobody knows which files it has changed: there is no git in its folder. */
+  uncounted?: boolean;
 }
 
 export interface Work {
@@ -121,7 +123,7 @@ export function entryOfSession({ session, ...own }: Row, helper?: Row, titleOf: 
     id: session.id,
     title: session.title || "New session",
     state,
-    line: state === "queued" ? queuedLine({ session, ...own }, titleOf) : moving ? activity : endLine(state, session, files),
+    line: state === "queued" ? queuedLine({ session, ...own }, titleOf) : moving ? activity : endLine(state, session, files, own.uncounted),
     ...(!moving && state === "done" && files ? { changes: { additions, deletions } } : {}),
     folder: lastName(session.cwd),
     cwd: session.cwd,
@@ -143,11 +145,11 @@ function stateOf(session: Row["session"], waiting: Waiting[], queued = false): S
   return session.status === "failed" ? "failed" : "done";
 }
 
-function endLine(state: State, { turns = 0, moved, error }: Row["session"], files: number): string {
+function endLine(state: State, { turns = 0, moved, error }: Row["session"], files: number, uncounted = false): string {
   if (state === "interrupted") return moved ? `Interrupted at ${clock(moved)}: the host stopped` : "Interrupted: the host stopped";
   if (state === "failed") return error ? `Failed: ${plain(error)}` : "Failed";
   if (turns === 0) return "Nothing said yet";
-  return files ? `${files} ${files === 1 ? "file" : "files"}` : "Answered, no files changed";
+  return files ? `${files} ${files === 1 ? "file" : "files"}` : uncounted ? "Answered" : "Answered, no files changed";
 }
 
 /** `sessions` are those of its tasks: what one of them waits for, the job waits for. */

@@ -322,14 +322,15 @@ export class JobView implements View {
 
   /** What came of it, before how it came about. */
   private summary(whole: Whole): HTMLElement {
-    const changed = this.history.runs.flatMap(({ task }) => this.shell.feed.ofTask(task)).map(({ session }) => session.changes ?? {});
+    const rows = this.history.runs.flatMap(({ task }) => this.shell.feed.ofTask(task));
+    const changed = rows.map(({ session }) => session.changes ?? {});
     const sum = (name: "files" | "additions" | "deletions") => changed.reduce((all, each) => all + (each[name] ?? 0), 0);
     const took = span((whole.ended ?? whole.started) - whole.started);
     const ran = new Set(this.history.runs.map(({ work }) => work)).size;
     const text = make("span", "strip-text");
     const files = sum("files");
     const won = whole.status === "succeeded";
-    const facts = [took ? `${won ? "in" : "After"} ${took}` : "", `${ran} ${ran === 1 ? "step" : "steps"} ran`, files ? `${files} ${files === 1 ? "file" : "files"} changed` : "no files changed", this.usage()];
+    const facts = [took ? `${won ? "in" : "After"} ${took}` : "", `${ran} ${ran === 1 ? "step" : "steps"} ran`, files ? `${files} ${files === 1 ? "file" : "files"} changed` : rows.some(({ uncounted }) => uncounted) ? "" : "no files changed", this.usage()];
     text.append(make("b", "", won ? "Succeeded" : whole.status === "failed" ? this.failure(whole) : "Stopped."), ` ${facts.filter(Boolean).join(" · ")}`);
     if (files) text.append(" ", counted(sum("additions"), sum("deletions")));
     return text;

@@ -16,6 +16,28 @@ from portico.workspace.jail import Jail
 EVERYTHING = "*"
 
 
+def nowhere(allowed: Sequence[str], projects: Sequence[Path]) -> str:
+    """What is wrong with the setting: names that are folders of none of the projects. Empty: nothing."""
+    absent = [each for each in allowed if each != EVERYTHING and not any(_has(of, each) for of in projects)]
+    if not absent or not projects:
+        return ""
+    names, where = ", ".join(map(repr, absent)), ", ".join(map(str, projects))
+    return f"agent.allowed_roots: no folder {names} in {where}: correct it, or make the folder."
+
+
+def _has(project: Path, name: str) -> bool:
+    folder = _inside(project, name)
+    return folder is not None and folder.is_dir()
+
+
+def _inside(project: Path, name: str) -> Path | None:
+    """One that leads out of the project is refused, not followed."""
+    try:
+        return Jail([project]).resolve(name)
+    except (NotFound, Forbidden, BadRequest):
+        return None
+
+
 class Roots:
     """The allowed folders of one project, as they are now."""
 
@@ -30,15 +52,7 @@ class Roots:
         self.files = Files(self.jail)
 
     def _folders(self, allowed: Sequence[str]) -> list[Path]:
-        """Folders that exist inside the project; one that leads out of it is refused, not followed."""
-        whole = Jail([self.project])
-        folders: list[Path] = []
-        for each in allowed:
-            try:
-                folder = whole.resolve(each)
-            except (NotFound, Forbidden, BadRequest):
-                continue
-            folders.append(folder)
+        folders = [folder for each in allowed if (folder := _inside(self.project, each)) is not None]
         if not folders:
             names = ", ".join(map(repr, allowed)) or "nothing"
             raise Forbidden(f"agent.allowed_roots allows {names}, and none of it is a folder of this project.")

@@ -18,7 +18,6 @@ from portico import events as e
 from portico import limits
 from portico.automation.automations import Automations
 from portico.cache import Cache
-from portico.changes.captures import in_work_tree
 from portico.chats.move import ordered
 from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
@@ -42,6 +41,7 @@ from portico.host.state import CallPart, SessionState, Summary
 from portico.people.view import View
 from portico.terminals.state import TerminalState
 from portico.terminals.terminals import Terminals
+from portico.workspace.git import in_work_tree
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.watches import Watch
