@@ -60,7 +60,8 @@ def test_it_prints_its_address_and_a_login_link_that_works(tmp_path: Path) -> No
         assert (answer.status_code, answer.headers["location"].partition("#key=")[0]) == (303, "/app")
 
 
-def test_it_warns_of_what_is_open_and_of_what_is_not_there(tmp_path: Path) -> None:
+def test_without_token_warns(tmp_path: Path) -> None:
+    """And of folders that the built-in agent may touch and that are not there."""
     (tmp_path / "home").mkdir(mode=0o700)
     (tmp_path / "home/settings.toml").write_text('[agent]\nallowed_roots = ["srcc"]\n')
     with HostProcess(tmp_path / "home", "--without-token") as host:
