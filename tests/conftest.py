@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays: a million objects that no search for garbage has to look at, now or later."""
+    """What is imported and collected stays: a million objects that no search for garbage has to look at again."""
     gc.disable()
     try:
         return (yield)
