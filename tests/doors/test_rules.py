@@ -98,6 +98,18 @@ def test_a_door_reads_or_sends_a_command() -> None:
     assert found == set()
 
 
+def test_every_command_of_v1_carries_its_callers_id() -> None:
+    """The header `Idempotency-Key` was ignored by a route that sent its command by itself."""
+    found = [
+        f"{path.name}:{node.lineno} {ast.unparse(node)}"
+        for path in DOORS
+        if path.parent.name == "rest"
+        for function, node in calls(path)
+        if function.attr == "do" and "caller(request)" in map(ast.unparse, node.args)
+    ]
+    assert found == []
+
+
 def of_host(function: ast.Attribute) -> str | None:
     """`get` of `self._app.host.get(...)`; nothing where it is called on something else."""
     before, host, name = ast.unparse(function).rpartition("host.")

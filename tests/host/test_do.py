@@ -195,6 +195,25 @@ async def test_a_command_that_the_disk_refused_leaves_its_id_free(
     assert (session.state.title, {each.id for each in host.list()}) == ("one", {session.id, begun.id})
 
 
+async def test_a_command_that_broke_leaves_its_id_free(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its receipt went with the next commit, and said that it was done."""
+    session = await host.start(by="test", cwd=str(tmp_path))
+    rename = c.RenameSession(session=session.id, title="one")
+
+    async def broken(*events: Any) -> int:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(host.log, "append_all", broken)
+        with pytest.raises(RuntimeError):
+            await host.do(rename, ADA.asking("k"))
+    await session.archive(True, by="test")
+    await host.do(rename, ADA.asking("k"))
+    assert session.state.title == "one"
+
+
 async def test_ids_of_the_hosts_own_parts_are_their_own(host: Host, tmp_path: Path) -> None:
     session = await host.start(by="test", cwd=str(tmp_path))
     for who in ("automation:a", "automation:b"):

@@ -78,6 +78,19 @@ async def test_what_is_no_archive_is_refused(tmp_path: Path, change: dict[str, A
         assert (await here.http.get("/v1/sessions")).json()["total"] == 0
 
 
+async def test_an_import_with_an_id_is_done_once(tmp_path: Path) -> None:
+    """Asked again it made a second session."""
+    async with standing(tmp_path) as here:
+        headers = {"Idempotency-Key": "one"}
+        answers = [
+            await here.http.post("/v1/sessions/import", json={"archive": {**GOOD, "title": title}}, headers=headers)
+            for title in ("a", "a", "b")
+        ]
+        assert answers[0].json()["id"] == answers[1].json()["id"]
+        problem(answers[2], 409, "conflict", "id")
+        assert (await here.http.get("/v1/sessions")).json()["total"] == 1
+
+
 async def test_an_archive_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ARCHIVE_BYTES", 1000)
     async with standing(tmp_path) as here:

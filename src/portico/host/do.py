@@ -139,8 +139,8 @@ class Dispatcher:
     async def _perform_once(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
         try:
             return await self._perform(command, caller, receipt)
-        except PorticoError:
-            self._host.log.withdraw_kv(HOST, RECEIPTS + receipt)  # or it would wait there for a disk that is full
+        except Exception:  # also a bug: what waits for a commit would say that it is done
+            self._host.log.withdraw_kv(HOST, RECEIPTS + receipt)
             raise
 
     async def _perform(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:

@@ -68,8 +68,13 @@ def _fits(segment: Segment, name: str) -> bool:
 @lru_cache(maxsize=2048)
 def compile_name(name: str) -> re.Pattern[str]:
     # `[^a]` means `[!a]` and `\x` is a literal x in git's dialect; the standard library knows neither.
-    plain = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "[*?" else found[1], name.replace("[^", "[!"))
-    return re.compile(fnmatch.translate(plain))
+    return re.compile(fnmatch.translate(re.sub(r"\\(.)|\[\^", _plain, name)))
+
+
+def _plain(found: re.Match[str]) -> str:
+    if found[1] is None:
+        return "[!"
+    return f"[{found[1]}]" if found[1] in "[*?" else found[1]
 
 
 def unfold(pattern: str) -> list[str]:

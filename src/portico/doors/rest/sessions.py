@@ -12,7 +12,7 @@ from portico import commands as c
 from portico.doors.app import App, DoorInfo
 from portico.doors.body import EmptyBody, read_as
 from portico.doors.rest.export import FORMATS, export
-from portico.doors.rest.query import Flag, flag, number, numbered
+from portico.doors.rest.query import Flag, flag, identified_caller, number, numbered
 from portico.doors.route import Param, Table, caller
 from portico.doors.routes import Routes
 from portico.errors import BadRequest
@@ -139,7 +139,7 @@ def table(app: App) -> Table:
     async def imported(request: Request) -> Summary:
         body = await read_as(request, ImportBody)
         command = c.ImportSession(archive=msgspec.to_builtins(body.archive), agent=body.agent, cwd=body.cwd)
-        taken: Summary = await host.do(command, caller(request))
+        taken: Summary = await host.do(command, identified_caller(request))
         return taken
 
     return read.table
