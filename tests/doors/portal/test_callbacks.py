@@ -252,3 +252,12 @@ def test_whatever_the_batches_a_reader_ends_up_with_the_same_text(
     for ident in "ab":
         whole = "".join(text for other, text in pieces if other == ident)
         assert "".join(element["delta"] for element in seen if element["messageId"] == ident) == whole
+
+
+def test_answers_that_are_cut_anywhere_say_together_what_one_answer_says() -> None:
+    """Two readers of one turn had different elements: one was told a delta before its message had ended."""
+    start = {"callback": "onStartMessage", "messageId": "a"}
+    idle = {"callback": "onIdle"}
+    turn = [start, message("a", "1"), message("b", "2"), message("a", "3"), end("a", "13"), end("b", "2"), idle]
+    for cut in range(len(turn) + 1):
+        assert coalesce([*coalesce(turn[:cut]), *coalesce(turn[cut:])]) == coalesce(turn), cut
