@@ -71,6 +71,15 @@ def test_tables_of_agents_pass_through(file: Path) -> None:
         ("[log]\nurl = 'mysql://x'", "log.url", "postgresql://"),
         ("[log]\ndisk_share = 0.0", "log.disk_share", "more than 0, at most 1"),
         ("[log]\ndisk_share = 1.1", "log.disk_share", "more than 0, at most 1"),
+        ("[cluster]\nhost = 'a b'", "cluster.host", "without spaces"),
+        ("[cluster]\nhost = 'a/b'", "cluster.host", "slashes"),
+        ("[cluster]\nplace = ' '", "cluster.place", "without spaces"),
+        ("[cluster]\nplace = 'a\\tb'", "cluster.place", "without spaces"),
+        (f"[cluster]\nplace = '{'x' * 101}'", "cluster.place", "1 to 100"),
+        ("[cluster]\nlabels = ['']", "cluster.labels", "1 to 100"),
+        ("[cluster]\nlabels = ['gpu,big']", "cluster.labels", "commas"),
+        ("[cluster]\naddress = '0.0.0.0'", "cluster.address", "not all of its addresses"),
+        ("[cluster]\naddress = ''", "cluster.address", "not all of its addresses"),
         ("[cluster]\ncapacity = 0", "cluster.capacity", "1 to 100000 sessions"),
         ("[cluster]\ncapacity = 100001", "cluster.capacity", "1 to 100000 sessions"),
         ("[cluster]\nlease_seconds = 0.4", "cluster.lease_seconds", "half a second to an hour"),
@@ -116,6 +125,16 @@ def test_a_wrong_value_is_told_without_its_secret(file: Path, text: str, field: 
         load(file, {})
     assert error.value.field == field
     assert "hunter2" not in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "flag"),
+    [("log.url", "log.db", "--log"), ("server.port", -1, "--port"), ("server.public_url", 5, "--public-url")],
+)
+def test_an_error_names_the_flag_as_it_is_written(key: str, value: object, flag: str) -> None:
+    """A wrong `--log` was said to be a wrong `--url`."""
+    with pytest.raises(BadRequest, match=f"flag {flag}: "):
+        load(Path("/nosuch/settings.toml"), {}, {key: value})
 
 
 NUMBERS = {

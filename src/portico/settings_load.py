@@ -23,7 +23,7 @@ from msgspec import Struct
 from portico import settings
 from portico.commands import SCOPES
 from portico.errors import BadRequest, nearest
-from portico.settings import SHARED, RetentionRule, RetentionSettings, Settings
+from portico.settings import SHARED, ClusterSettings, RetentionRule, RetentionSettings, Settings
 
 
 class SettingSource(Struct, frozen=True):
@@ -152,8 +152,13 @@ def load(path: Path, environ: Mapping[str, str] | None = None, flags: Mapping[st
             sources[found] = SettingSource(_from_env(found, text, name), f"env {name}")
     for key, value in (flags or {}).items():
         if value is not None:
-            sources[key] = SettingSource(value, f"flag --{key.rpartition('.')[2].replace('_', '-')}")
+            sources[key] = SettingSource(value, f"flag --{_flag(key)}")
     return Loaded(_build(sources), sources)
+
+
+def _flag(key: str) -> str:
+    named = {"log.url": "log", "workspaces": "workspace"}
+    return named.get(key, key.rpartition(".")[2].replace("_", "-"))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -256,6 +261,8 @@ def _check_values(settings: Settings, sources: Mapping[str, SettingSource]) -> N
     rules: list[tuple[str, bool, str]] = [
         ("server.port", 0 <= settings.server.port <= 65535, "a port is a number from 0 to 65535"),
         ("log.url", not settings.log.url or settings.log.url.startswith(("postgresql://", "postgres://")), _URL),
+        *((f"cluster.{name}", all(map(_is_name, each)), _NAME) for name, each in _names(settings.cluster)),
+        ("cluster.address", settings.cluster.address not in _WILDCARDS, _ADDRESS),
         ("cluster.capacity", 1 <= settings.cluster.capacity <= 100_000, "1 to 100000 sessions"),
         ("cluster.lease_seconds", 0.5 <= settings.cluster.lease_seconds <= 3600, "half a second to an hour"),
         ("cluster.port", 0 <= settings.cluster.port <= 65535, "a port is a number from 0 to 65535"),
@@ -313,7 +320,20 @@ def _rules_of_people(settings: Settings) -> list[tuple[str, bool, str]]:
 
 
 _URL = "an address such as postgresql://USER:PASSWORD@HOST:5432/DATABASE, or empty for a file in the home folder"
+_NAME = "1 to 100 letters, digits, dots, dashes or the like, without spaces, commas and slashes"
+_WILDCARDS = ("", "0.0.0.0", "::")
+_ADDRESS = "one address of this machine at which the other hosts reach it, not all of its addresses"
 _RULE = "each is some text of at most 500 characters, and what stands between slashes is a regular expression"
+
+
+def _names(said: ClusterSettings) -> list[tuple[str, list[str]]]:
+    """Empty stands for the machine's name, but not among labels."""
+    return [("host", [said.host or "-"]), ("place", [said.place or "-"]), ("labels", said.labels)]
+
+
+def _is_name(text: str) -> bool:
+    """They stand in addresses, in the names of task queues and in lists."""
+    return 0 < len(text) <= 100 and text.isprintable() and not set(text) & set(" ,/\\?#")
 
 
 def _is_rule(text: str) -> bool:

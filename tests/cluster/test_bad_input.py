@@ -2,6 +2,7 @@
 schemas are in tests/log/postgres/test_trouble.py, a place that never comes back in test_cluster.py.)"""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import httpx
@@ -9,8 +10,9 @@ import msgspec
 import pytest
 
 from portico import commands as c
+from portico.cluster.link import HostLink, Told
 from portico.cluster.open import open_log
-from portico.errors import LogTooNew, LogUnavailable, PlaceAway
+from portico.errors import BadRequest, LogTooNew, LogUnavailable, PlaceAway
 from portico.log.postgres import schema
 from portico.log.postgres.connect import _BOUNDS, connect
 from portico.settings import ClusterSettings, LogSettings, Settings
@@ -24,6 +26,20 @@ _FULL = "RAISE EXCEPTION 'could not extend file: No space left on device' USING 
 _SLOW = "PERFORM pg_sleep(20)"
 _NO_RIGHTS = "RAISE EXCEPTION 'permission denied for table events' USING ERRCODE = '42501'"
 _READ_ONLY = "RAISE EXCEPTION 'cannot execute INSERT in a read-only transaction' USING ERRCODE = '25006'"
+
+
+@pytest.mark.parametrize(
+    ("address", "taken"), [("127.0.0.1", True), ("nowhere.invalid", False), ("198.51.100.7", False)]
+)
+async def test_an_address_that_cannot_be_listened_on(address: str, taken: bool) -> None:
+    """The home folder was said to be unusable, and that some space should be freed."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1] if taken else 0
+        with pytest.raises(
+            BadRequest, match=rf"cluster.address '{address}', cluster.port {port}: .*free port"
+        ) as refused:
+            HostLink(address, port, "key", lambda *_: asyncio.sleep(0, Told()))
+    assert refused.value.field == "cluster.address"
 
 
 async def _sql(url: str, text: str) -> None:

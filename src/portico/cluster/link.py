@@ -23,7 +23,7 @@ from starlette.routing import Route
 from portico import commands as c
 from portico import errors, limits
 from portico.cluster.tls import LinkTls
-from portico.errors import PorticoError, Unreachable
+from portico.errors import BadRequest, PorticoError, Unreachable
 from portico.host.members import Fetched
 
 SECONDS = 60.0
@@ -92,13 +92,22 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
+def _listening(address: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
+    except OSError as error:
+        raise BadRequest(
+            f"cluster.address {address!r}, cluster.port {port}: {error.strerror}. Give an address of this machine that "
+            "the other hosts reach, and a free port; 0 picks one.",
+            field="cluster.address",
+        ) from None
+
+
 class HostLink:
     def __init__(self, address: str, port: int, key: str, answer: Answer, tls: LinkTls | None = None) -> None:
         self._key = key
         self._answer = answer
-        self._socket = socket.create_server(
-            (address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET
-        )
+        self._socket = _listening(address, port)
         shown = f"[{address}]" if ":" in address else address
         self.url = f"{'https' if tls else 'http'}://{shown}:{self._socket.getsockname()[1]}"
         self.inside: Inside | None = None

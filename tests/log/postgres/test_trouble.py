@@ -1,6 +1,7 @@
 """A database that is not there, refuses, is too new, goes away in the middle of a commit or loses its end."""
 
 import asyncio
+import gc
 import os
 import random
 import signal
@@ -34,8 +35,11 @@ from tests.postgres import Databases
         (lambda url: url.replace(f":{urlsplit(url).port}/", ":banana/"), BadRequest, "log.url"),
         (lambda url: url.replace(f":{urlsplit(url).port}/", ":1/"), LogUnavailable, "cannot be reached"),
         (lambda url: url.replace("127.0.0.1", "nowhere.invalid"), LogUnavailable, "cannot be reached"),
-        (lambda url: url[: url.rindex("/")] + "/nothing", LogUnavailable, "no database of that name"),
+        (lambda url: url[: url.rindex("/")] + "/nothing", LogUnavailable, "/nothing' is not there"),
         (lambda url: url.replace("portico@", "stranger:hush@"), LogUnavailable, "refuses the login"),
+        (lambda url: url.replace("portico@", "portico:hush/hush@"), BadRequest, "written %2F"),
+        (lambda url: url.replace("portico@", "portico:hush@hush@"), BadRequest, "@ %40"),
+        (lambda url: f"{url}?sslmode=require", LogUnavailable, "or correct log.url"),
     ],
 )
 async def test_a_wrong_address(hosts: Hosts, change: "object", error: type[PorticoError], words: str) -> None:
@@ -54,6 +58,24 @@ async def test_no_rights(databases: Databases, hosts: Hosts) -> None:
         await hosts("a", url=empty.replace("portico@", "guest@"))
     log = await hosts("a", url=empty)
     await log.append("session/x", fact(1))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("UPDATE meta SET value = 'x' WHERE key = 'version'", "version 'x' of the database is no number"),
+        ("DELETE FROM meta WHERE key = 'version'", "a part of one"),
+        ("DROP TABLE meta", "a part of one"),
+    ],
+)
+async def test_a_schema_that_is_no_log(databases: Databases, hosts: Hosts, change: str, words: str) -> None:
+    """The first was said not to be reached, the others to refuse, and nobody knew what to do."""
+    url = await databases.new()
+    other = await asyncpg.connect(url, server_settings={"search_path": schema.SCHEMA})
+    await other.execute(change)
+    await other.close()
+    with pytest.raises(LogUnavailable, match=words):
+        await hosts("a", url=url)
 
 
 async def test_what_doctor_finds(databases: Databases, hosts: Hosts) -> None:
@@ -160,6 +182,65 @@ async def test_the_database_goes_away_and_comes_back(hosts: Hosts, away: str) ->
     known = [fact("before"), *([fact("meanwhile")] if isinstance(outcome, int) else []), fact("after")]
     await seen(b, a.seq)
     assert [r.event for r in await a.read("session/x")] == [r.event for r in await b.read("session/x")] == known
+
+
+class Relay:
+    """A network before the database: while it is `down` it swallows everything, and what began by then stays lost."""
+
+    def __init__(self, url: str) -> None:
+        self._to = urlsplit(url).port
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writers: list[asyncio.StreamWriter] = []
+        self.down = False
+
+    async def __aenter__(self) -> "Relay":
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        for writer in self._writers:
+            writer.close()
+        await asyncio.gather(*self._tasks, *(each.wait_closed() for each in self._writers), return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._to)
+        self._writers += [writer, back]
+        for one, other in ((reader, back), (there, writer)):
+            self._tasks.append(asyncio.ensure_future(self._pass(one, other)))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lost = self.down
+        while data := await reader.read(1 << 16):
+            lost = lost or self.down
+            if not lost:
+                writer.write(data)
+        writer.close()
+
+
+async def test_connections_that_a_network_has_forgotten_end_with_the_lease(
+    hosts: Hosts, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Readers waited for half a minute for answers that never came, and the host with them; a question that nobody
+    waited for any more left a traceback in the log."""
+    async with Relay(hosts.url) as relay:
+        log = await hosts("a", lease=1.5, url=hosts.url.replace(f":{urlsplit(hosts.url).port}/", f":{relay.port}/"))
+        await log.append("session/x", fact(1))
+        relay.down = True
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(log.catch_up(), 0.01)
+        failed = asyncio.Event()
+        log.on_failure(lambda _: failed.set())
+        await asyncio.wait_for(failed.wait(), 20)
+        relay.down = False
+        await asyncio.wait_for(log.available(), 15)
+        await log.append("session/x", fact(2))
+        await log.catch_up()
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 async def test_the_outcome_of_a_commit_without_an_answer_is_found_out(

@@ -35,7 +35,7 @@ async def connect(url: str, name: str) -> Any:
 async def pool(url: str, name: str) -> Any:
     return await asyncpg.create_pool(
         url,
-        min_size=1,
+        min_size=0,  # one is there all the time, and for a floor the pool prints a traceback at each try to reach it
         max_size=READERS,
         timeout=CONNECT_SECONDS,
         command_timeout=CALL_SECONDS,

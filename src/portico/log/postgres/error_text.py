@@ -22,8 +22,15 @@ def check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        raise BadRequest(f"log.url: {error}.", field="log.url") from None
+        whole = "@" not in (parts.username or "") + (parts.password or "")
+    except ValueError:
+        whole = False
+    if not whole:  # what exactly is wrong may be a piece of the password
+        raise BadRequest(
+            "log.url is no address that can be read. It looks like postgresql://USER:PASSWORD@HOST:5432/DATABASE; in a "
+            "password / is written %2F, @ %40 and : %3A.",
+            field="log.url",
+        )
     if parts.scheme not in ("postgresql", "postgres"):
         raise BadRequest(
             "log.url has to look like postgresql://USER:PASSWORD@HOST:5432/DATABASE; without it the log is a SQLite "
@@ -42,14 +49,17 @@ def is_lost(error: BaseException) -> bool:
 
 _STATES: dict[str, str] = {
     "28": "refuses the login ({text}). Check user and password in log.url; {then}",
-    "3D000": "has no database of that name. Make it (createdb), or correct log.url; {then}",
-    "42501": "gives no rights ({text}). Grant CREATE on the database, or all on the schema portico; {then}",
+    "3D000": "is not there ({text}). Make it (createdb), or correct log.url; {then}",
+    "42501": "gives no rights ({text}). Grant CREATE on the database, or (for tables that are there) "
+    "ALL on all tables and sequences in the schema portico; {then}",
     "53100": "has a full disk. Free some space; {then}",
     "53300": "has no free connection. Raise max_connections, or run fewer hosts; {then}",
     "53": "has too little of something: {text}. {then}",
     READ_ONLY: "is read-only (a replica?). Point log.url at the primary; {then}",
     "55P03": "is held up: another host or program keeps the log locked. {then}",
     "57014": "is too slow: the statement was ended after its time. {then}",
+    "42P07": "has a schema portico that is no log, or a part of one ({text}). Correct log.url, or restore a whole "
+    "backup; {then}",
     "42P01": "lacks a table of the log ({text}). Restore a backup of the whole schema portico; {then}",
 }
 
@@ -68,7 +78,9 @@ def translate(error: BaseException, address: str, then: str = GOES_ON) -> LogUna
             said = words.format(text=text.rstrip("."), then=then).rstrip(". ")
             return LogUnavailable(f"The database {address!r} {said}.")
     if is_lost(error):
-        return LogUnavailable(f"The database {address!r} cannot be reached ({text.rstrip('.')}). Start it; {then}.")
+        return LogUnavailable(
+            f"The database {address!r} cannot be reached ({text.rstrip('.')}). Start it, or correct log.url; {then}."
+        )
     return LogUnavailable(f"The database {address!r} refuses: {text}.")
 
 

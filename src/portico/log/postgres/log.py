@@ -8,7 +8,7 @@ as one's own, in the order of `seq`: the bell only says how far to read, so a lo
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -368,7 +368,7 @@ class PostgresLog(StoredLog):
                 if (await asyncio.wait({renewing}, timeout=max(lease, self.starting_seconds) - lease / 3))[0]:
                     renewing.result()
                 else:
-                    self._fall_silent()
+                    await self._fall_silent()
             except LogUnavailable as error:
                 if isinstance(error, Fenced):
                     self.lost_lease = True
@@ -378,12 +378,13 @@ class PostgresLog(StoredLog):
             finally:
                 renewing.cancel()
 
-    def _fall_silent(self) -> None:
+    async def _fall_silent(self) -> None:
         """The network has swallowed the question, or the database stands still. The lease ends now, and others may take
         over: what runs here ends, as when the database is away."""
         self._writer.terminate()  # of a commit that is on its way the outcome is found out
         if self._down is None:
             self._fail(LogUnavailable(f"The database {self._address!r} does not answer; {GOES_ON}."), [])
+        self._rows.use(await pool(self.opening.url, self.opening.host))
 
     async def renew_now(self) -> None:
         seconds = max(self.opening.lease_seconds, self.starting_seconds)
@@ -452,11 +453,16 @@ class PostgresLog(StoredLog):
         """Whoever asks while a question is on its way shares the next one: the answer to that may lack what has been
         committed since. Each request asks, and there are few connections."""
         if self._asked is None or self._asked.done():
-            self._asked = self._loop.create_task(self._rows.last(), name="log last")
+            self._asked = self._ask(self._rows.last())
             return await asyncio.shield(self._asked)
         if self._asked_next is None:
-            self._asked_next = self._loop.create_task(self._ask_behind(self._asked), name="log last, next")
+            self._asked_next = self._ask(self._ask_behind(self._asked))
         return await asyncio.shield(self._asked_next)
+
+    def _ask(self, question: Coroutine[Any, Any, int]) -> "asyncio.Task[int]":
+        asking = self._loop.create_task(question, name="log last")
+        asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # perhaps nobody waits
+        return asking
 
     async def _ask_behind(self, before: "asyncio.Task[int]") -> int:
         await asyncio.wait({before})

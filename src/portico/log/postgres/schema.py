@@ -7,7 +7,7 @@ every commit.
 
 from typing import Any
 
-from portico.errors import LogTooNew
+from portico.errors import LogTooNew, LogUnavailable
 
 VERSION = 1
 SCHEMA = "portico"
@@ -149,6 +149,8 @@ async def version_of(connection: Any) -> int:
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.meta") is None:
         return 0
     found = await connection.fetchval(f"SELECT value FROM {SCHEMA}.meta WHERE key = 'version'")
+    if found and not found.isdecimal():
+        raise LogUnavailable(f"The schema version {found!r} of the database is no number. Restore a backup.")
     version = int(found or 0)
     if version > VERSION:
         raise LogTooNew(

@@ -303,6 +303,11 @@ class PostgresStore:
         except TimeoutError:
             self._pool.terminate()
 
+    def use(self, pool: Any) -> None:
+        """Whoever waits for an answer that the network has swallowed asks again over these connections."""
+        self._pool.terminate()
+        self._pool = pool
+
     async def with_connection(self, work: Callable[[Any], Awaitable[T]], *, again: bool = True) -> T:
         loop = asyncio.get_running_loop()
         until = loop.time() + READ_AGAIN_SECONDS
