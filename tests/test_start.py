@@ -82,3 +82,16 @@ def test_a_starting_host_imports_nothing_that_it_does_not_need_yet(tmp_path: Pat
     allowed = {"portico.models", "portico.models.catalogue"}
     wrong = {name for name in found - allowed if any(name == heavy or name.startswith(f"{heavy}.") for heavy in HEAVY)}
     assert wrong == set()
+
+
+LATER = """
+import sys
+import portico.agents.acp.conversation
+print([name for name in ("httpx", "rich") if name in sys.modules])
+"""
+
+
+def test_a_first_turn_of_an_agents_process_imports_no_http() -> None:
+    """Its MCP servers may be on the network; that alone took 50 ms of every first turn, and everybody waited."""
+    done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

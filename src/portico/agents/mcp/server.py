@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.agents.certificates import certificates
 from portico.agents.mcp.client import START_SECONDS, McpClient, ServerError
-from portico.agents.mcp.http import HttpWire
 from portico.agents.mcp.sign_in import Bearer, SignInNeeded
 from portico.agents.mcp.stdio import StdioConnection, StdioWire
 from portico.agents.process_registry import ProcessRegistry
@@ -70,6 +68,10 @@ class RunningServer:
             self._connection = await self._supervisor.get()
             return self._connection.client
         if self._http is None:
+            # Late: httpx takes 50 ms, and most servers are processes.
+            from portico.agents.certificates import certificates
+            from portico.agents.mcp.http import HttpWire
+
             verify = await asyncio.to_thread(certificates) if self._settings.url.startswith("https:") else False
             wire = HttpWire(self.name, self._settings.url, self._settings.headers, verify, self._bearer)
             client = McpClient(self.name, wire, self._cwd)
