@@ -5,6 +5,7 @@ A pure function of the session's state. Lists, the inbox and notices say the sam
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -37,12 +38,12 @@ class Waiting(Struct, omit_defaults=True):
     text: str
 
 
-def activity(state: SessionState) -> str:
-    """Empty when nothing happens."""
+def activity(state: SessionState, waiting: Sequence[Waiting] | None = None) -> str:
+    """Empty when nothing happens. `waiting` is what `waiting_of` has found, where somebody has asked it already."""
     turn = state.active
     if turn is None:
         return ""
-    found = waiting_of(state)
+    found = waiting_of(state) if waiting is None else waiting
     return found[0].text if found else QUEUED if queued(state) else _working(turn)
 
 

@@ -108,18 +108,20 @@ class Board:
 
     def _changed(self, ident: str, summary: Summary | None) -> None:
         session = self._host.catalogue.get(ident)
-        if summary is None or session is None:
+        state = session.state if session is not None and session.loaded else None
+        if summary is None or session is None or (state is not None and state.active is None):
             self._doing.pop(ident, None)
             self._asked.pop(ident, None)
             self._queued(ident, False)
-        elif session.loaded:
-            doing = activity(session.state)
+        elif state is not None:
+            waiting = waiting_of(state)
+            doing = activity(state, waiting)
             if self._doing.get(ident, ("", 0))[0] != doing:
                 self._doing[ident] = (doing, summary.modified)  # the log's time, which all hosts share
             before = self._asked.pop(ident, {})
-            if waiting := {each.id: before.get(each.id, summary.modified) for each in waiting_of(session.state)}:
-                self._asked[ident] = waiting
-            self._queued(ident, queued(session.state))
+            if waiting:
+                self._asked[ident] = {each.id: before.get(each.id, summary.modified) for each in waiting}
+            self._queued(ident, queued(state))
         self._touch(ident)
 
     def _queued(self, ident: str, waits: bool) -> None:
@@ -154,10 +156,10 @@ class Board:
         session = self._host.catalogue.get(summary.id)
         if session is None or not session.loaded or session.state.active is None:
             return BoardRow(summary, uncounted=not summary.changes and not in_work_tree(Path(summary.cwd)))
-        doing, since = self._doing.get(summary.id) or (activity(session.state), summary.modified)
-        waits = queued(session.state)
+        waiting, waits = waiting_of(session.state), queued(session.state)
+        doing, since = self._doing.get(summary.id) or (activity(session.state, waiting), summary.modified)
         after = self._before(summary.id) if waits and not self._host.members.several else ""
-        return BoardRow(summary, doing, since, waiting_of(session.state), waits, after if view.has(after) else "")
+        return BoardRow(summary, doing, since, waiting, waits, after if view.has(after) else "")
 
     def _before(self, ident: str) -> str:
         """Places are given in the order of the queue; its first one gets that of whoever is done first."""
