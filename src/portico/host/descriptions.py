@@ -22,23 +22,25 @@ class Descriptions:
         """Those that did not come in time. They are not asked again before they have answered."""
 
     async def all(self) -> list[AgentInfo]:
-        return list(await asyncio.gather(*(self.of(agent) for agent in self._host.agents.values())))
+        return await self._ask(*self._host.agents.values())
 
     async def of(self, agent: Agent) -> AgentInfo:
-        late = self._late.get(agent.id)
-        if late is not None and not late.done():
-            return self._missing(agent, "It does not answer.")
-        self._late.pop(agent.id, None)
-        asked = self._host.own(_describe(agent), f"agent {agent.id} describes")
+        return (await self._ask(agent))[0]
+
+    async def _ask(self, *agents: Agent) -> list[AgentInfo]:
+        self._late = {ident: late for ident, late in self._late.items() if not late.done()}
+        own = self._host.own
+        asked = [self._late.get(each.id) or own(_describe(each), f"agent {each.id} describes") for each in agents]
+        begun = [each for each in asked if each not in self._late.values()]
         try:
-            done, _ = await asyncio.wait({asked}, timeout=limits.DESCRIBE_SECONDS)
+            await asyncio.sleep(0)  # nearly all of them answer at once
+            if not all(each.done() for each in begun):
+                await asyncio.wait(begun, timeout=limits.DESCRIBE_SECONDS)
         except asyncio.CancelledError:
-            asked.cancel()
+            for each in begun:
+                each.cancel()
             raise
-        if not done:
-            self._late[agent.id] = asked
-            return self._missing(agent, f"It did not answer in {limits.DESCRIBE_SECONDS:g} seconds.")
-        return self._result(agent, asked)
+        return [self._result(agent, each) for agent, each in zip(agents, asked, strict=True)]
 
     async def settle(self, seconds: float) -> bool:
         """Waits for those that are late; False when there is none."""
@@ -48,6 +50,10 @@ class Descriptions:
         return bool(late)
 
     def _result(self, agent: Agent, asked: "asyncio.Task[AgentInfo]") -> AgentInfo:
+        if not asked.done():
+            told, self._late[agent.id] = self._late.get(agent.id) is asked, asked
+            when = "does not answer" if told else f"did not answer in {limits.DESCRIBE_SECONDS:g} seconds"
+            return self._missing(agent, f"It {when}.")
         error = None if asked.cancelled() else asked.exception()
         if asked.cancelled() or error is not None:
             self._host.logger.warning("the agent %r cannot describe itself: %r", agent.id, error)

@@ -155,13 +155,11 @@ class Runner:
         chosen = turn.message.model_config or state.model_config
         return Wanted(state.agent, model, self._tools, client, chosen)
 
-    def _open_already(self, turn: Turn) -> Conversation | None:
-        return self._conversation if self._opened_with == self._wanted(turn) else None
-
     async def _converse(self, message: Message, turn: Turn) -> None:
-        conversation = self._open_already(turn)
+        wanted = self._wanted(turn)
+        conversation = self._conversation if self._opened_with == wanted else None
         if conversation is None:
-            conversation = await self._opened(self._wanted(turn), turn.earlier, turn.waits)
+            conversation = await self._opened(wanted, turn.earlier, turn.waits)
             turn.activity = ""
         await conversation.send(message, turn)
 

@@ -25,10 +25,10 @@ class Silence:
 
     def due(self, now: float) -> float:
         """Seconds until a notice may be due."""
-        steps, silence = limits.SILENCE_SECONDS, now - last_heard(self._turn)
-        if last_heard(self._turn) != self._heard_at:
-            self._heard_at, self._told = last_heard(self._turn), 0
-        return steps[self._told] - silence if self._told < len(steps) else float("inf")
+        steps, heard = limits.SILENCE_SECONDS, last_heard(self._turn)
+        if heard != self._heard_at:
+            self._heard_at, self._told = heard, 0
+        return steps[self._told] - (now - heard) if self._told < len(steps) else float("inf")
 
     def notice(self, now: float) -> str | None:
         if self._turn.waiting or self.due(now) > 0:
@@ -39,7 +39,7 @@ class Silence:
 
 def last_heard(turn: "Turn") -> float:
     """Sub-agents speak for the turn that waits for them."""
-    return max([turn.active_at, *(last_heard(child) for child in turn.children if child.live)])
+    return max([turn.active_at, *[last_heard(child) for child in turn.children if child.live]])
 
 
 def explained(turn: "Turn") -> str:
