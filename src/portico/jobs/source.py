@@ -48,8 +48,8 @@ class EntrySource:
 
     def current(self, *, reload: bool) -> Entry:
         """With `reload` the file is read again if it changed; without, jobs are running on what was read last."""
-        stamp = self._look()
-        if reload and self.path is not None and stamp is not None and stamp != self._stamp:
+        stamp = self._look() if reload else None
+        if self.path is not None and stamp is not None and stamp != self._stamp:
             self._stamp = stamp
             try:
                 self._last = self._read(self.path)
