@@ -1,6 +1,7 @@
 """What the gate reads in the headers of a request: whose token it is, which cookie counts, whether a body comes."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from portico.doors.proxy import ROOT
 from portico.doors.request_head import PAGE_KEY, RawHeaders, RequestHead, RequestHeads
 from portico.home import Home
-from portico.people.identity import Tokens, new_token, revoke_token
+from portico.people.identity import OWNER, Tokens, new_token, revoke_token
+from portico.people.people import add_person
 
 
 @pytest.fixture
@@ -107,6 +109,41 @@ def test_a_token_is_another_one_after_it_was_revoked(tokens: Tokens, home: Home)
     assert found.identify(tokens) is first, "the same headers are looked up once"
     revoke_token(home, "phone", "")
     assert found.identify(tokens).token is None
+
+
+def _new_owner(home: Home) -> None:
+    revoke_token(home, OWNER)
+
+
+def _other_token(home: Home) -> None:
+    new_token(home, "laptop", ["read"])
+
+
+def _other_person(home: Home) -> None:
+    add_person(home, "ada", ["read"])
+
+
+CHANGES: list[tuple[Callable[[Home], None], bool, bool]] = [
+    (_new_owner, True, True),
+    (_other_token, False, True),
+    (_other_person, False, True),
+]
+"""What happens to the files, and for whom it is looked up again: the owner, a named token."""
+
+
+@pytest.mark.parametrize(("change", "owner", "named"), CHANGES)
+def test_who_somebody_is_holds_until_a_file_changes_that_says_so(
+    tokens: Tokens, home: Home, change: Callable[[Home], None], owner: bool, named: bool
+) -> None:
+    cookie = (b"cookie", f"portico={tokens.cookie(tokens.owner())}".encode())
+    bearer = (b"authorization", f"Bearer {home.token()}".encode())
+    phone = (b"authorization", f"Bearer {new_token(home, 'phone', ['read'])}".encode())
+    known = [(found := head(raw), found.identify(tokens), again) for raw, again in
+             ((cookie, owner), (bearer, owner), (phone, named))]  # fmt: skip
+    change(home)
+    assert [found.identify(tokens) is not first for found, first, _ in known] == [again for *_, again in known]
+    now = [(found.identify(tokens).token or found.identify(tokens).cookie) is None for found, *_ in known]
+    assert now == [owner, owner, False], "an owner of before is nobody"
 
 
 def test_a_token_ends_with_its_time(tokens: Tokens, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

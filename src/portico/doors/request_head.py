@@ -29,13 +29,15 @@ _REMEMBERED_BYTES = 4096
 class HeaderIdentity(NamedTuple):
     """Who the headers stand for, by their token and by their cookie."""
 
-    version: object
+    version: tuple[object, ...]
+    """Of the tokens; see `Tokens.version`."""
     until: float
     token: Caller | None = None
     cookie: Caller | None = None
     cookie_text: str = ""
     keyed: bool = False
     """The page key that belongs to the cookie is there, too."""
+    owner: bool = False
 
 
 class RequestHead:
@@ -66,12 +68,15 @@ class RequestHead:
         return name in self._values
 
     def identify(self, tokens: Tokens) -> HeaderIdentity:
-        found, version = self._identity, tokens.version()
-        if found is None or found.version != version or time.time() >= found.until:
-            found = self._identity = self._look_up(tokens, version)
+        found = self._identity
+        if found is None or found.version != tokens.version(found.owner) or time.time() >= found.until:
+            found = self._look_up(tokens, tokens.version())
+            if tokens.owner() in (found.token, found.cookie):
+                found = found._replace(version=found.version[:1], owner=True)
+            self._identity = found
         return found
 
-    def _look_up(self, tokens: Tokens, version: object) -> HeaderIdentity:
+    def _look_up(self, tokens: Tokens, version: tuple[object, ...]) -> HeaderIdentity:
         if self.bearer is not None:
             caller = tokens.by_token(self.bearer)
             return HeaderIdentity(version, tokens.until(caller), caller)

@@ -82,9 +82,11 @@ class Tokens:
         self._codes: dict[str, tuple[str, float]] = {}
         """Whose login each open code is, and until when; by the code's hash."""
 
-    def version(self) -> object:
-        """Another one whenever who somebody is may have changed."""
-        return stamp(self._paths[0]), stamp(self._paths[1]), self.people.version()
+    def version(self, owner: bool = False) -> tuple[object, ...]:
+        """Another one whenever who somebody is may have changed. Of the owner the first of the files tells that alone:
+        a request waits for each look at a file while the log is being written."""
+        own = stamp(self._paths[0])
+        return (own,) if owner else (own, stamp(self._paths[1]), self.people.version())
 
     def until(self, caller: Caller | None) -> float:
         """When this token ends, in seconds since the epoch."""
