@@ -70,6 +70,8 @@ DEEP = b'{"method":"x","params":' + b'{"a":' * 200 + b"1" + b"}" * 201
         (b"{}", rpc.INVALID_REQUEST, None),
         (b'{"id":1}', rpc.INVALID_REQUEST, 1),
         (b'{"id":1,"method":7}', rpc.INVALID_REQUEST, 1),
+        (b'{"id":1,"method":""}', rpc.INVALID_REQUEST, 1),  # it was taken for a reply, and never answered
+        (b'{"id":1,"method":"","result":null}', rpc.INVALID_REQUEST, 1),
         (b'{"id":1,"method":"a","jsonrpc":"1.0"}', rpc.INVALID_REQUEST, 1),
         (b'{"id":true,"method":"a"}', rpc.INVALID_REQUEST, None),
         (b'{"id":[1],"method":"a"}', rpc.INVALID_REQUEST, None),

@@ -1,9 +1,9 @@
 """JSON-RPC over frames: one message per text frame, read with care and written once."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from portico import limits
 from portico.doors.ahp.wire.record import Json
@@ -42,7 +42,7 @@ class WireError(PorticoError):
 class Incoming(Struct, gc=False):
     """A request (with `id`), a notification (without), or a reply to a request of ours (without `method`)."""
 
-    method: str
+    method: Annotated[str, Meta(min_length=1)]
     params: Json = {}
     id: int | float | str | None = None
     jsonrpc: Literal["2.0"] = "2.0"
@@ -88,7 +88,7 @@ def _parse_slowly(data: bytes) -> Incoming:
     method, params = message.get("method"), message.get("params")
     if ident is not None and (isinstance(ident, bool) or not isinstance(ident, int | float | str)):
         raise WireError(INVALID_REQUEST, "The id of a request is a number.")
-    if not isinstance(method, str) or message.get("jsonrpc", "2.0") != "2.0":
+    if not isinstance(method, str) or not method or message.get("jsonrpc", "2.0") != "2.0":
         raise _invalid(ident, "This is not a JSON-RPC 2.0 message.")
     if params is not None and not isinstance(params, dict):
         raise _invalid(ident, "'params' must be an object.", INVALID_PARAMS)
