@@ -4,8 +4,10 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Generator
+from functools import cache
 
 import pytest
+from httpx._transports import default as transports
 from hypothesis import settings
 
 pytest_plugins = ["portico.testing.fixtures", "tests.postgres", "tests.temporal"]
@@ -14,6 +16,9 @@ pytest_plugins = ["portico.testing.fixtures", "tests.postgres", "tests.temporal"
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# A client of httpx reads 140 certificates when it is made, 25 ms each time. Of those that read the same, one is enough.
+transports.create_ssl_context = cache(transports.create_ssl_context)  # type: ignore[attr-defined]
 
 LONGEST = (
     "tests/cluster/test_chaos.py",

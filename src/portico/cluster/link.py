@@ -130,7 +130,7 @@ class HostLink:
             timeout=httpx.Timeout(SECONDS, connect=CONNECT_SECONDS),
             trust_env=False,
             headers={"authorization": f"Bearer {key}"},
-            verify=tls.client if tls else True,
+            verify=tls.client if tls else False,  # over plain HTTP
         )
 
     def _knows(self, request: Request) -> bool:
