@@ -13,14 +13,13 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-import uvicorn
 from starlette.types import ASGIApp
 
 from portico import __version__, limits
@@ -36,9 +35,9 @@ from portico.changes.component import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App
 from portico.doors.gate import Gate
+from portico.doors.listener import Listener
 from portico.doors.notify import Notify
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback
-from portico.doors.protocol import BoundedHttp
 from portico.doors.proxy import BehindProxy, Proxies, check_root_path
 from portico.doors.read_forward import answer_inside
 from portico.doors.registry import Doors
@@ -121,61 +120,17 @@ class Server:
         return self
 
     async def _start(self) -> None:
-        settings, options, stack = self.loaded.settings, self.options, self._stack
-        check_settings(settings, options)
+        settings, stack = self.loaded.settings, self._stack
+        check_settings(settings, self.options)
         self.certificate = Certificate(settings.server) if settings.server.tls_cert else None
-        self.home.make()
-        self.home.lock()
-        stack.callback(self.home.unlock)
-        stack.enter_context(closed(self.home.path))
+        self._take_home()
         await asyncio.to_thread(end_orphans)  # before anything runs a second time
         self._open_sockets()
         log = await self._open_log()
         stack.push_async_callback(log.close)
         log.on_failure(self._log_failed)
-        context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
-        rooms = [self._cluster(log)] if settings.log.url else []
-        self.host = await build_host(log, discover(context, options.agents), before=rooms)
-        self.host.members.labels = settings.cluster.labels
-        stack.push_async_callback(self.host.close)
-        search = Search(self.host, self.home.search_path)
-        stack.push_async_callback(search.close)
-        await seed(self.host, str(self._workspaces()[0]))
-        self.jobs = await self._open_jobs(entry_source(options))
-        stack.push_async_callback(self.jobs.close)
-        self.home.token()
-        self.automations = await Automations.open(self.host, self.jobs, self.home.path, self.host.members)
-        if settings.log.url:
-            self.automations.secrets.make()
-            await self._share_files(log)
-        stack.push_async_callback(self.automations.close)
-        self.tokens = Tokens(self.home, options.with_token)
-        self.host.ownership.team = self._has_people
-        PeopleCommands(self.host, self.home, lambda: self.loaded.settings.people)
-        self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
-        self._token_audit = await TokenAudit.open(self.host, self.tokens)
-        self.gate = Gate(
-            self.tokens,
-            hosts=self._hosts(),
-            origins=frozenset(settings.security.allow_origins),
-            # The same at every host of one log: a page goes on at another one.
-            cookie=f"portico-{log.epoch if settings.log.url else self.port}",
-            audit=self._audit,
-        )
-        if self.host.members.several:
-            self.gate.catch_up, self.gate.share = self.host.members.hear, self._shared
-            self.host.members.answering(partial(answer_inside, self.gate))  # type: ignore[attr-defined]
-        self.app = App(
-            self.host,
-            self.home,
-            self.loaded,
-            self._stop.set,
-            options.test,
-            search,
-            options.api_level,
-            options.test_folder,
-        )
-        self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
+        await self._open_host(log)
+        await self._open_gate(log)
         self._apply_settings()
         self._measure()
         self.doors = await Doors.open(self.app)
@@ -187,12 +142,60 @@ class Server:
         await self._listen()
         self.host.members.listening(self.public_url, self.jobs.recover)
         self.host.members.on_held(self.automations.begin)
-        stack.callback(self.home.retract)
+        self._announce()
+        self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="watch settings")
+        stack.push_async_callback(_cancel, self._watcher)
+
+    def _take_home(self) -> None:
+        self.home.make()
+        self.home.lock()
+        self._stack.callback(self.home.unlock)
+        self._stack.enter_context(closed(self.home.path))
+
+    async def _open_host(self, log: Log) -> None:
+        settings, options, stack = self.loaded.settings, self.options, self._stack
+        context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
+        rooms = [self._cluster(log)] if settings.log.url else []
+        self.host = await build_host(log, discover(context, options.agents), before=rooms)
+        self.host.members.labels = settings.cluster.labels
+        stack.push_async_callback(self.host.close)
+        self.search = Search(self.host, self.home.search_path)
+        stack.push_async_callback(self.search.close)
+        await seed(self.host, str(self._workspaces()[0]))
+        self.jobs = await self._open_jobs(entry_source(options))
+        stack.push_async_callback(self.jobs.close)
+        self.home.token()
+        self.automations = await Automations.open(self.host, self.jobs, self.home.path, self.host.members)
+        if settings.log.url:
+            self.automations.secrets.make()
+            await self._share_files(log)
+        stack.push_async_callback(self.automations.close)
+
+    async def _open_gate(self, log: Log) -> None:
+        settings, options = self.loaded.settings, self.options
+        self.tokens = Tokens(self.home, options.with_token)
+        self.host.ownership.team = self._has_people
+        PeopleCommands(self.host, self.home, lambda: self.loaded.settings.people)
+        self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
+        self._token_audit = await TokenAudit.open(self.host, self.tokens)
+        # The same cookie at every host of one log: a page goes on at another one.
+        cookie = f"portico-{log.epoch if settings.log.url else self.port}"
+        origins = frozenset(settings.security.allow_origins)
+        self.gate = Gate(self.tokens, hosts=self._hosts(), origins=origins, cookie=cookie, audit=self._audit)
+        if self.host.members.several:
+            self.gate.catch_up, self.gate.share = self.host.members.hear, self._shared
+            self.host.members.answering(partial(answer_inside, self.gate))  # type: ignore[attr-defined]
+        level, folder = options.api_level, options.test_folder
+        self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.search, level, folder)
+        self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
+
+    def _announce(self) -> None:
+        self._stack.callback(self.home.retract)
         self.home.announce(
             HostEndpoint(
                 self.url,
                 os.getpid(),
-                str(self.home.token_path) if options.with_token else None,
+                str(self.home.token_path) if self.options.with_token else None,
                 __version__,
                 None if self.port else self.socket_path,
                 str(self.certificate.path) if self.certificate is not None else None,
@@ -200,8 +203,6 @@ class Server:
                 self.host.members.place,
             )
         )
-        self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="watch settings")
-        stack.push_async_callback(_cancel, self._watcher)
 
     async def _open_log(self) -> Log:
         settings = self.loaded.settings
@@ -275,36 +276,15 @@ class Server:
         self._stack.push_async_callback(Telemetry(self.host, settings).close)
 
     async def _listen(self) -> None:
-        config = uvicorn.Config(
-            self._front(),
-            http=BoundedHttp,
-            ws=_websocket,  # type: ignore[arg-type]  # it is only called
-            lifespan="off",
-            log_config=None,
-            log_level="warning",  # below it, uvicorn writes down addresses with the tokens in them
-            access_log=False,
-            proxy_headers=False,  # or any local program could choose its address in the audit record
-            server_header=False,
-            ws_max_size=limits.FRAME_BYTES,
-            ws_per_message_deflate=False,
-            timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=2,
-            backlog=2048,
-        )
-        config.load()
-        config.ssl = self.certificate.context if self.certificate is not None else None
-        self._uvicorn = _Uvicorn(config)
-        serving = asyncio.get_running_loop().create_task(self._uvicorn.serve(self._sockets), name="serve")
-        self._stack.push_async_callback(self._unlisten, serving)
-        while not self._uvicorn.started:
-            if serving.done():
-                serving.result()
-            await asyncio.sleep(0.001)
+        tls = self.certificate.context if self.certificate is not None else None
+        self._listener = Listener(self._front(), self._sockets, tls)
+        self._stack.push_async_callback(self._unlisten)
+        await self._listener.started()
 
-    async def _unlisten(self, serving: "asyncio.Task[None]") -> None:
-        self._uvicorn.should_exit = True
+    async def _unlisten(self) -> None:
+        self._listener.refuse()
         self.gate.close_all()
-        await serving
+        await self._listener.close()
 
     # -- stop --------------------------------------------------------------------------------------------------
 
@@ -457,20 +437,6 @@ def _refused(error: OSError, home: Home) -> PorticoError:
     """A file of the home folder cannot be written: the disk is full, or it belongs to somebody else."""
     where, why = str(error.filename or home.path), error.strerror or error
     return LogUnavailable(f"{where!r} cannot be used: {why}. Free some space, or make it writable; {AGAIN}.")
-
-
-def _websocket(*args: Any, **kwargs: Any) -> asyncio.Protocol:
-    from portico.doors.websocket import WsProtocol  # late: a thirtieth of the start
-
-    return WsProtocol(*args, **kwargs)
-
-
-class _Uvicorn(uvicorn.Server):
-    """Signals are the command line's business."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
 
 
 def allow_files(wanted: int) -> None:
