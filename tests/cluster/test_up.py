@@ -1,6 +1,7 @@
 """`portico cluster up`: real servers, real hosts, a job whose works are spread over them, and one host that dies."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+import pytest
 
 from portico import events as e
 from portico.client import Client
@@ -63,22 +65,33 @@ def _listens(address: str) -> bool:
     return True
 
 
-def test_a_terminal_that_is_closed_leaves_nothing_running() -> None:
-    """SIGHUP, or Ctrl-C before the hosts were up, left PostgreSQL behind."""
+@pytest.mark.parametrize("stage", ["its files are made", "it serves"])
+def test_a_terminal_that_is_closed_leaves_nothing_running(stage: str) -> None:
+    """SIGHUP, or Ctrl-C before the hosts were up, left PostgreSQL behind, or what makes its files."""
     with tempfile.TemporaryDirectory(prefix="portico-up-") as made:
         folder = Path(made)
         folder.chmod(0o755)  # PostgreSQL runs as another user where we are root
         command = [PORTICO, "cluster", "up", "--hosts", "1", "--port", "0", "--folder", made]
         with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE) as process, watchdog(process, 300):
             server, lines = folder / "postgres" / "data" / "postmaster.pid", list[str]()
-            while len(lines) < 6:  # the fourth is its port
+            while len(lines) < (1 if stage == "its files are made" else 8):  # the eighth says that it listens
                 assert process.poll() is None
-                time.sleep(0.05)
+                time.sleep(0.005)
                 lines = server.read_text("utf-8").splitlines() if server.exists() else []
             process.send_signal(signal.SIGHUP)
             assert process.wait() == 0
-        assert not _listens(f"127.0.0.1:{lines[3]}")
+        assert _working_in(folder) == []
         assert not (folder / "host-1" / "endpoint.json").exists()
+
+
+def _working_in(folder: Path) -> list[str]:
+    """The processes that have it, or a folder in it, as their own."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(folder):
+                found.append((process / "cmdline").read_text("utf-8"))
+    return found
 
 
 def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path) -> None:

@@ -93,15 +93,24 @@ class PostgresServer:
         raise BadRequest(f"PostgreSQL did not start:\n{tail}")
 
     def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
+        with subprocess.Popen(
             [self._programs / program, *arguments],
             cwd=self.folder,
-            capture_output=True,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
             **self._identity,  # type: ignore[call-overload]
-        )
-        if done.returncode:
-            raise BadRequest(f"{program} failed: {done.stderr.decode('utf-8', 'replace')}")
+        ) as process:
+            try:
+                output, _ = process.communicate()
+            except (
+                BaseException
+            ):  # Ctrl-C: what it has started ends with it, and has ended when nobody can write any more
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                raise
+        if process.returncode:
+            raise BadRequest(f"{program} failed: {output.decode('utf-8', 'replace')}")
 
     def stop(self, *, at_once: bool = False) -> None:
         """Ends it; `at_once` as a crash does: without a checkpoint."""
