@@ -35,7 +35,6 @@ from portico.changes.component import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.listener import Listener
 from portico.doors.notify import Notify
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback
 from portico.doors.proxy import BehindProxy, Proxies, check_root_path
@@ -49,6 +48,7 @@ from portico.doors.serve_options import (
     retention_rules,
     settings_rules,
 )
+from portico.doors.socket_server import SocketServer
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
 from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
@@ -277,14 +277,14 @@ class Server:
 
     async def _listen(self) -> None:
         tls = self.certificate.context if self.certificate is not None else None
-        self._listener = Listener(self._front(), self._sockets, tls)
+        self._serving = SocketServer(self._front(), self._sockets, tls)
         self._stack.push_async_callback(self._unlisten)
-        await self._listener.started()
+        await self._serving.started()
 
     async def _unlisten(self) -> None:
-        self._listener.refuse()
+        self._serving.refuse()
         self.gate.close_all()
-        await self._listener.close()
+        await self._serving.close()
 
     # -- stop --------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from portico import limits
 from portico.doors.protocol import BoundedHttp
 
 
-class Listener:
-    """Serves from `await listener.started()` until `await listener.close()`, which is due also when the start fails."""
+class SocketServer:
+    """Serves from `await started()` until `await close()`, which is due also when the start fails."""
 
     def __init__(self, app: ASGIApp, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
         config = uvicorn.Config(
