@@ -21,6 +21,7 @@ from portico.errors import (
 from portico.events import HOST, Event, Message
 from portico.host import host as module
 from portico.host.clock import Clock
+from portico.host.component import Component
 from portico.host.host import Host
 from portico.host.state import Summary
 from portico.host.turn import Turn
@@ -334,6 +335,27 @@ async def test_terminals_are_bounded(host: Host, monkeypatch: pytest.MonkeyPatch
     await host.part(Terminals).start(claim={}, cwd="/", by="test")
     with pytest.raises(RateLimited):
         await host.part(Terminals).start(claim={}, cwd="/", by="test")
+
+
+async def test_a_part_that_fails_keeps_no_other_from_its_sweep(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    """Every sweep ended there: nothing behind it was swept, no session was unloaded and nothing compacted."""
+    swept = list[str]()
+
+    class Broken(Component):
+        async def sweep(self) -> None:
+            swept.append("broken")
+            raise RuntimeError
+
+    class Whole(Component):
+        async def sweep(self) -> None:
+            swept.append("whole")
+
+    host.parts += [Broken(), Whole()]
+    session = await host.start(by="test")
+    session.used_at = -1e9
+    await host.sweep()
+    assert (swept, session.loaded) == (["broken", "whole"], False)
+    assert "the sweep of Broken failed" in caplog.text
 
 
 async def test_a_sweep_that_fails_is_not_the_last_one(

@@ -248,14 +248,19 @@ class Host:
                 await self.sweep()
             except LogUnavailable as error:
                 self.logger.warning("sweep: %s", error.message)
-            except Exception:  # a bug of one part must not end the sweep for good
+            except Exception:  # a bug must not end the sweep for good
                 self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
 
     async def sweep(self) -> int:
         """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""
         await self.grants.expire()
         for part in self.parts:
-            await part.sweep()
+            try:
+                await part.sweep()
+            except LogUnavailable:
+                raise
+            except Exception:  # a bug of one part must not keep the others, and the log, from theirs
+                self.logger.exception("the sweep of %s failed", type(part).__name__)
         for session in self.catalogue:
             session.unload()
         before = self.now() - int(self.retention_hours * 3_600_000)
