@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
-import platformdirs
 from msgspec import Struct
 
 from portico.errors import BadRequest, HomeInUse
@@ -48,8 +47,7 @@ class Home:
     def default(cls, given: Path | None = None) -> "Home":
         """`--home`, else PORTICO_HOME, else the user's data folder."""
         try:
-            path = given or os.environ.get("PORTICO_HOME") or platformdirs.user_data_dir("portico", appauthor=False)
-            return cls(Path(path).expanduser().absolute())
+            return cls(Path(given or os.environ.get("PORTICO_HOME") or _usual()).expanduser().absolute())
         except RuntimeError as error:  # a container's user that the system does not know
             words = "This user has no home folder. Set HOME or PORTICO_HOME, or choose a folder with --home."
             raise BadRequest(words, field="home") from error
@@ -157,6 +155,12 @@ class Home:
             write_private(self.token_path, token.encode())
         self.token_path.chmod(0o600)
         return token
+
+
+def _usual() -> str:
+    import platformdirs  # late: services and containers name their folder
+
+    return platformdirs.user_data_dir("portico", appauthor=False)
 
 
 def secret_key(path: Path) -> bytes:

@@ -15,6 +15,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,6 @@ COMMANDS = {
 ACCOUNTS = ("sudo", "doas", "pkexec", "su")
 """Of these, what acts under another account."""
 
-_PROTECTED = tuple(Glob(each) for each in PROTECTED)
 _PATTERN_CHARS = 500
 RULE_SECONDS = 0.1
 """Of computing for all rules about one call: usually it is a millisecond, and the host stands still meanwhile."""
@@ -276,7 +276,12 @@ def _edit(sources: list[Rules], path: str | None) -> Ruling | None:
 
 
 def _protected(path: str) -> bool:
-    return any(glob.matches(path.lower()) for glob in _PROTECTED)
+    return any(glob.matches(path.lower()) for glob in _protected_globs())
+
+
+@cache
+def _protected_globs() -> tuple[Glob, ...]:
+    return tuple(map(Glob, PROTECTED))
 
 
 def _last(rules: Rules, path: str) -> tuple[str, bool] | None:

@@ -1,11 +1,10 @@
 """What a door gets when it is built: the host and what belongs to this process."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.websockets import WebSocket
 
@@ -31,8 +30,7 @@ class DoorInfo(Struct):
     disabled: bool = False
 
 
-@dataclass
-class App:
+class App(Struct, eq=False):
     host: Host
     home: Home
     loaded: Loaded
@@ -45,10 +43,10 @@ class App:
     api_level: str = "latest"
     """`--api-level`, for the Portal door."""
     test_folder: Path = Path("test")
-    gate: "Gate" = field(init=False)
+    gate: "Gate" = field(default=None)  # type: ignore[assignment]
     """These three are there before any door is built."""
-    jobs: Jobs = field(init=False)
-    automations: Automations = field(init=False)
+    jobs: Jobs = field(default=None)  # type: ignore[assignment]
+    automations: Automations = field(default=None)  # type: ignore[assignment]
     doors: list[DoorInfo] = field(default_factory=list)
     """Every door there is, also those that could not be loaded."""
 

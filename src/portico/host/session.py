@@ -66,7 +66,7 @@ class Session:
         """Of its events, as far as they were counted."""
         self._waiters: list[asyncio.Future[None]] = []
         self._resting = 0
-        self._effects: set[asyncio.Task[Any]] = set()
+        self._effects: list[asyncio.Task[Any]] = []
         self.used_at = -math.inf
 
     # -- state -------------------------------------------------------------------------------------------------
@@ -180,8 +180,8 @@ class Session:
     def effect(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any]":
         """Something that a committed event asks for and that takes time; see `react`."""
         task = self.host.own(work, f"{name} {self.id}")
-        self._effects.add(task)
-        task.add_done_callback(self._effects.discard)
+        self._effects.append(task)
+        task.add_done_callback(self._effects.remove)
         return task
 
     async def settle(self) -> None:

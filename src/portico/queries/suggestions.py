@@ -14,7 +14,6 @@ from portico.host.session import Session
 from portico.host.state import CallPart, Summary
 from portico.people.view import View
 from portico.queries.activity import argument
-from portico.workspace import search
 from portico.workspace.jail import Jail
 
 MOST = 50
@@ -44,6 +43,8 @@ class FoundPath(Struct):
 
 async def paths(session: Session, word: str) -> list[FoundPath]:
     """Files and folders that could be meant, in all folders of the session."""
+    from portico.workspace import search  # late: it is for this only
+
     found: list[FoundPath] = []
     for folder in session.folders.reach():
         jail = Jail([folder])

@@ -90,7 +90,7 @@ def plain(text: str) -> str:
     return Plain().feed(text)
 
 
-_UNSEEN = re.compile(
+_UNSEEN = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
@@ -100,4 +100,4 @@ _UNSEEN = re.compile(
 def visible(text: str) -> str:
     """The text with what cannot be seen in it spelled out (`\\u202e`), for places where somebody decides by what they
     read, and for the lines of a log. Ends of lines and tabs stay."""
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return re.sub(_UNSEEN, lambda found: found[0].encode("unicode_escape").decode(), text)

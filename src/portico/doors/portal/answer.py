@@ -102,15 +102,16 @@ async def text_of(request: Request) -> str:
 def working_directory(path: str, test: bool) -> Path:
     """The folder. In tests a Windows path counts as absolute everywhere: elsewhere it is a name in the current one."""
     windows = test and _WINDOWS.match(path) is not None
-    if "\0" in path or not (Path(path).is_absolute() or windows):
+    folder = Path(path)
+    if "\0" in path or not (folder.is_absolute() or windows):
         raise Refused("WorkingDirectoryNotAbsolutePath")
     try:
-        is_folder = Path(path).is_dir()
+        is_folder = folder.is_dir()
     except OSError:  # too long, or not ours to look at
         is_folder = False
     if not is_folder:
         raise Refused("WorkingDirectoryNotExists")
-    return Path(path).absolute()
+    return folder.absolute()
 
 
 def moment(milliseconds: int) -> str:
