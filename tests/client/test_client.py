@@ -1,6 +1,7 @@
 """The Python client: typed calls, and streams that come back from their cursor."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -93,7 +94,7 @@ async def test_texts_with_strange_line_ends_arrive_whole(client: Client) -> None
 
 
 async def test_a_missing_host_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="portico serve"):
+    with pytest.raises(Unreachable, match=f"portico serve --home {re.escape(str(tmp_path))}$"):
         Client.local(tmp_path)
     async with Client("http://127.0.0.1:1") as client:
         with pytest.raises(Unreachable, match="does not answer"):

@@ -215,8 +215,9 @@ async def test_settings_for_everybody_are_an_admins(world: World) -> None:
 _PARAMETERS = {"token": "t", "token:path": "t", "digest": "0" * 64, "name": "x", "rest:path": "x", "name:path": "x"}
 
 
-def reading(world: World) -> list[str]:
-    """Every GET of the whole server, about what is alice's where it is about something."""
+def reading(world: World) -> list[tuple[str, str]]:
+    """Every GET of the whole server, about what is alice's where it is about something; and what it is asked for."""
+    queries = {"/v1/search": f"?q={CANARY}", "/v1/sessions/{id}/suggestions": "?q=/"}
     gate = world.here.server.gate
     found = []
     for route in gate.table:
@@ -231,7 +232,8 @@ def reading(world: World) -> list[str]:
         for part in [part for part in path.split("/") if part.startswith("{")]:
             name = part[1:-1]
             path = path.replace(part, _PARAMETERS.get(name) or world.ids.get(name) or world.ids[kind])
-        found.append(path)
+        limit = "?limit=1000" if "limit" in route.doc.get("query", {}) else ""
+        found.append((path, queries.get(route.path, limit)))
     return found
 
 
@@ -239,9 +241,7 @@ async def test_no_answer_tells_of_what_is_not_ones_own(world: World) -> None:
     """Lists, single things, exports, files, live polls, search, usage: alice's canary is in none of bob's answers, and
     it is in alice's, so the test would see it."""
     seen = {"alice": 0, "bob": 0}
-    queries = {"/v1/search": f"?q={CANARY}", "/v1/sessions/{session}/suggestions": "?q=/"}
-    for path in reading(world):
-        query = queries.get(path.replace(world.ids["session"], "{session}"), "?limit=1000")
+    for path, query in reading(world):
         for who in seen:
             # A stream begins by itself; its head and first bytes are enough here.
             async with asyncio.timeout(20), world.clients[who].stream("GET", path + query) as answer:
@@ -257,10 +257,10 @@ async def test_no_answer_tells_of_what_is_not_ones_own(world: World) -> None:
 
 
 async def test_single_things_are_not_found(world: World) -> None:
-    for path in reading(world):
+    for path, query in reading(world):
         if any(ident in path for ident in world.ids.values()):
             async with asyncio.timeout(20):
-                answer = await world.get("bob", path + "?q=/")
+                answer = await world.get("bob", path + query)
             text = answer.text
             assert answer.status_code == 404 or "NotFound" in text, (path, answer.status_code, text)
 

@@ -172,7 +172,7 @@ async def test_requests_and_failed_turns_are_lines(tmp_path: Path, caplog: pytes
         logger.addHandler(collected)
         try:
             with caplog.at_level(logging.DEBUG, "portico"):
-                await here.http.get("/v1/sessions/none", params={"q": "private"}, headers={"X-Request-ID": "r-1"})
+                await here.http.get("/v1/sessions/none", params={"key": "private"}, headers={"X-Request-ID": "r-1"})
                 await here.say(session, "[[crash]]")
         finally:
             logger.removeHandler(collected)

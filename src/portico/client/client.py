@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shlex
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -105,7 +106,8 @@ class Client(Methods):
         place = Home.default(home)
         endpoint = place.endpoint()
         if endpoint is None:
-            raise Unreachable(f"No host runs on the home folder {str(place.path)!r}. Start one with: portico serve")
+            start = "portico serve" if home is None else f"portico serve --home {shlex.quote(str(home))}"
+            raise Unreachable(f"No host runs on the home folder {str(place.path)!r}. Start one with: {start}")
         token = named_token() or _token(place, endpoint)
         client = cls(endpoint.url, token, socket=endpoint.socket, certificate=endpoint.certificate)
         client._home = place

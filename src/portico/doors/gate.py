@@ -27,7 +27,7 @@ from portico.doors.request_head import HEAD, PAGE_KEY, RawHeaders, RequestHead, 
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.doors.router import Router, RouterEntry
 from portico.doors.stream_end import POLICY_VIOLATION, SERVICE_RESTART, StreamEnd
-from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated
+from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated
 from portico.host.rate import Bucket
 from portico.people.identity import Tokens
 
@@ -47,6 +47,9 @@ SECURITY_HEADERS = [
 VISITOR = "portico.visitor"
 """In the scope of a request with a valid cookie. Alone it is good for the pages' own files: see `identity`."""
 _NOBODY = Caller("", "nobody", frozenset())
+_STRICT = "/v1"
+"""Where a parameter that a route does not have is refused. The doors of the seeds pass over it, as they always did."""
+_CREDENTIALS = ("key", "tkn")
 
 
 class _Answer:
@@ -163,6 +166,8 @@ class Gate:
         if isinstance(route, Socket):
             await self._hold(caller, entry, scope, receive, send)
             return
+        if scope["query_string"] and route.path.startswith(_STRICT):
+            _check_query(route, scope)
         if route.limited:
             self._charge(caller)
         answer = _Answer(send, head.extra, self.requests)
@@ -375,6 +380,15 @@ def _bounded(head: RequestHead, receive: Receive, limit: int) -> Receive:
 def _claims(scope: Scope, head: RequestHead) -> bool:
     """Whether somebody says who they are."""
     return head.bearer is not None or b"cookie" in head or _query(scope, "tkn") is not None
+
+
+def _check_query(route: Route, scope: Scope) -> None:
+    """A misspelt parameter that is passed over answers another question."""
+    known = route.doc.get("query", {})
+    for name in parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True):
+        if name not in known and name not in _CREDENTIALS:
+            there = f"there are: {', '.join(known)}" if known else "there are none"
+            raise BadRequest(f"There is no parameter {name!r} here; {there}.", field=name)
 
 
 def _query(scope: Scope, name: str) -> str | None:

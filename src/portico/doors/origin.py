@@ -31,7 +31,9 @@ def host_name(header: str) -> str:
 
 
 def check_host(header: str | None, allowed: frozenset[str]) -> None:
-    if header is None or host_name(header) not in allowed:
+    if header is None:
+        raise Misdirected("The request has no Host header.")
+    if host_name(header) not in allowed:
         raise Misdirected(
             f"This host does not answer to {header!r}. Add the name to security.allow_hosts if it is yours."
         )

@@ -107,6 +107,30 @@ async def test_a_wrong_method_says_the_right_one(here: Bridge, method: str, path
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
+async def test_a_project_is_as_old_as_it_was(tmp_path: Path) -> None:
+    """Its `created` became that of the first message, of the first one after `/clear`, and of the last start."""
+    other = tmp_path / "other"
+    other.mkdir()
+    async with bridge(tmp_path) as here:
+        added = (await here.http.post("/sessions", json={"path": str(other)})).json()
+        seen = [added["created"]]
+
+        async def look(where: Bridge) -> None:
+            found = {each["path"]: each for each in (await where.http.get("/sessions")).json()}
+            seen.append(found[str(other)]["created"])
+
+        for text in ("hello", "again"):
+            async with here.events() as stream:
+                await here.send(text, sessionId=added["id"])
+                await stream.until("done")
+            await look(here)
+            await here.http.post("/clear", json={"sessionId": added["id"]})
+            await look(here)
+    async with bridge(tmp_path) as back:
+        await look(back)
+    assert seen == [added["created"]] * 6
+
+
 async def test_message_is_another_word_for_text(here: Bridge) -> None:
     answer = await here.http.post("/message", json={"message": "Hi"})
     assert answer.status_code == 202

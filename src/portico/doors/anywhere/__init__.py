@@ -64,7 +64,7 @@ class ProjectShown(Struct, omit_defaults=True):
     path: str
     created: int
     count: int
-    """Turns in its stored conversations."""
+    """Turns in its conversations that were not cleared."""
     worktree: bool = False
 
 
@@ -99,14 +99,14 @@ def _routes(app: App, projects: Projects) -> Table:
 
     def shown(project: Project, who: c.Caller) -> ProjectShown:
         view = app.view(who)
-        ids = set(projects.sessions(project.id, view.has))
+        ids, now = (set(projects.sessions(project.id, view.has, cleared=all)) for all in (True, False))
         stored = [summary for summary in view.list() if summary.id in ids]
         return ProjectShown(
             id=project.id,
             name=project.name,
             path=project.path,
-            created=min((summary.created for summary in stored), default=project.added),
-            count=sum(summary.turns for summary in stored),
+            created=min([project.added, *(summary.created for summary in stored)]),
+            count=sum(summary.turns for summary in stored if summary.id in now),
             worktree=project.worktree,
         )
 
