@@ -29,6 +29,8 @@ LONGEST = (
     "tests/jobs/test_temporal.py",
     "tests/doors/test_fuzz.py",
     "tests/property/",
+    "tests/models/test_toy.py",
+    "tests/doors/ahp/test_story.py",
 )
 """Few tests, and minutes of real agents, kills, leases and builds."""
 

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -32,7 +33,8 @@ class Screen:
 
     def __init__(self, command: list[str], cwd: Path, env: dict[str, str]) -> None:
         self._fd, inner = pty.openpty()
-        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        self._columns = 120
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, self._columns, 0, 0))
         self._program = subprocess.Popen(
             command, stdin=inner, stdout=inner, stderr=inner, cwd=cwd, env=env, start_new_session=True
         )
@@ -47,12 +49,15 @@ class Screen:
     def press(self, keys: str) -> None:
         os.write(self._fd, keys.encode())
 
-    def until(self, condition: Callable[[], Any], seconds: float = START_SECONDS) -> Any:
-        end = time.monotonic() + seconds
+    def until(self, condition: Callable[[], Any], pause: float = 0.2, quiet: Callable[[], None] = lambda: None) -> Any:
+        """Looks again after whatever is drawn, and after a pause in which nothing is."""
+        end = time.monotonic() + START_SECONDS
         while not (found := condition()):
             assert time.monotonic() < end, self.text[-3000:]
-            if select.select([self._fd], [], [], 0.2)[0]:
+            if select.select([self._fd], [], [], pause)[0]:
                 self._take(os.read(self._fd, 1 << 16))
+            else:
+                quiet()
         return found
 
     def _take(self, drawn: bytes) -> None:
@@ -62,7 +67,13 @@ class Screen:
         self.text += _ESCAPES.sub(b"", drawn).decode("utf-8", "replace")
 
     def shows(self, words: str) -> None:
-        self.until(lambda: words in self.text)
+        """Of a text that grew only the end may have been drawn: "lo!" after "Hel"."""
+        self.until(lambda: words in self.text, 2, self._draw_again)
+
+    def _draw_again(self) -> None:
+        self._columns ^= 1
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, self._columns, 0, 0))
+        self._program.send_signal(signal.SIGWINCH)
 
     def type(self, line: str) -> None:
         """A line, and its end by itself: both at once would be taken for something that was pasted."""
