@@ -100,6 +100,33 @@ async def test_a_turn_whose_words_are_lost_has_not_completed(open_host: HostOpen
     assert (ended.outcome, ended.error and ended.error.code, ended.parts) == ("failed", "log_unavailable", [])
 
 
+async def test_words_that_are_lost_while_the_end_waits_for_the_lock(open_host: HostOpener) -> None:
+    """The end goes with the last words, and those are gone: the open part gets its end, and the turn has failed."""
+    talking, ended, lost = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def talk(message: Message, turn: Turn) -> None:
+        turn.text("kept ")
+        await turn.settled()
+        talking.set()
+        await ended.wait()
+
+    host = await open_host(PlayAgent(talk))
+    host.log.on_failure(lambda error: lost.set())
+    session = await host.start(by="test", cwd="/")
+    turn = await session.send(Message("go"), by="test")
+    await talking.wait()
+    async with session.lock:
+        writable(host, False)
+        ended.set()
+        await lost.wait()
+        writable(host, True)
+        await host.log.available()
+    found = await session.wait(turn)
+    (part,) = found.parts
+    assert isinstance(part, TextPart)
+    assert (found.outcome, part.text, part.done) == ("failed", "kept ", True)
+
+
 async def test_a_refused_deletion_does_not_happen_later(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(hang))
     session = await host.start(by="test", cwd="/")

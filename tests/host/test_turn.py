@@ -343,3 +343,50 @@ async def test_the_vendors_id_is_kept_as_soon_as_it_is_known(open_host: HostOpen
     await session.wait_until(lambda state: state.vendor is not None)
     session = await (await open_host()).get("session-1")
     assert session.state.vendor == "script-session-1"
+
+
+async def words(message: Message, turn: Turn) -> None:
+    turn.reasoning("hm")
+    turn.text("Hello")
+
+
+async def failing(message: Message, turn: Turn) -> None:
+    turn.text("Hello")
+    raise AgentError("No more.")
+
+
+async def calling(message: Message, turn: Turn) -> None:
+    turn.text("Hello")
+    turn.tool("bash", "{}")
+
+
+async def asking(message: Message, turn: Turn) -> None:
+    asked = asyncio.ensure_future(turn.ask("Which?"))
+    await turn.session.wait_until(lambda state: state.status == "waiting")
+    turn.text("Never mind")
+    asked.cancel()
+
+
+async def helped(message: Message, turn: Turn) -> None:
+    helper = await turn.spawn("help")
+    helper.text("Helping")
+    turn.text("Hello")
+
+
+@pytest.mark.parametrize(
+    ("play", "together"),
+    [(words, True), (failing, True), (idle, True), (calling, False), (asking, False), (helped, False)],
+)
+async def test_the_last_words_and_the_end_are_one_commit_where_nothing_else_is_open(
+    open_host: HostOpener, play: Play, together: bool
+) -> None:
+    session = await opened(open_host, play)
+    batches: list[list[e.Event]] = []
+    session.host.log.on_commit(
+        lambda records: batches.append([each.event for each in records if each.channel == session.channel])
+    )
+    turn = await session.wait(await session.send(Message("go"), by="ada"))
+    last = next(batch for batch in batches if any(isinstance(event, e.TurnEnded) for event in batch))
+    said = [type(event) for event in last if isinstance(event, e.PartEnded | e.TurnEnded)]
+    assert (said[:-1] != [] or play is idle) is together
+    assert all(part.done for part in turn.parts), "every beginning has its end"

@@ -237,15 +237,15 @@ class Runner:
 
     def fail(self, error: PorticoError) -> None:
         """The log cannot write: the running turn ends as failed, as soon as the end can be written."""
-        if self._session.running is not None and self._failure is None:
-            self._failure = error
+        turn = self._session.running
+        if turn is not None and self._failure is None:
+            self._failure = turn.lost = error
+            turn.plain = False
             if self._playing is not None:
                 self._playing.cancel()
             else:
                 self._session.host.own(
-                    self._session.end_turn(
-                        self._session.running, "failed", ErrorInfo(error.code, error.message), "host"
-                    ),
+                    self._session.end_turn(turn, "failed", ErrorInfo(error.code, error.message), "host"),
                     f"fail {self._session.id}",
                 )
 

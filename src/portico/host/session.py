@@ -371,25 +371,27 @@ class Session:
         self.approvals.abandon()
         self.questions.abandon()
         while True:
+            said, plain = False, turn.plain  # then nothing of it is open: its last words and its end are one commit
             try:
-                await self.host.log.flush()
-            except LogUnavailable as lost:
-                if outcome == "completed":  # not all of what it said can be read
-                    outcome, error, by = "failed", ErrorInfo(lost.code, lost.message), "host"
-                await self.host.log.available()
-                continue
-            try:
+                if not plain:
+                    await self.host.log.flush()
+                    said = True
                 async with self.lock:
+                    if plain and turn.lost is not None:
+                        raise turn.lost  # while the lock was waited for
                     active = self.state.active
                     if active is not None and active.id == turn.id:
                         end = e.TurnEnded(turn=turn.id, outcome=outcome, error=error, by=by)
-                        await self.append(*closing(self.state, outcome, by), end)
+                        await self.append(*(() if plain else closing(self.state, outcome, by)), end)
                     self.forget(turn.id)
                 break
             except NotOwner:  # it gave the turn its end, or will
                 self.forget(turn.id)
                 return
-            except LogUnavailable:
+            except LogUnavailable as lost:
+                if outcome == "completed" and not said:  # not all of what it said can be read
+                    outcome, error, by = "failed", ErrorInfo(lost.code, lost.message), "host"
+                turn.plain = False
                 await self.host.log.available()
         self._keep_snapshot()
 

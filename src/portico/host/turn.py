@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from portico import events as e
 from portico import limits
-from portico.errors import BudgetSpent, NotFound
+from portico.errors import BudgetSpent, NotFound, PorticoError
 from portico.events import ErrorInfo, Json, Message, PartKind
 from portico.host import context
 from portico.host.approval import Decision, Request
@@ -72,6 +72,10 @@ class Turn:
         """Those whose agent named them: they may still be corrected."""
         resumed = session.state.turn(ident)
         self._used = {part.id for part in resumed.parts} if resumed is not None else set()
+        self.plain = not self._used
+        """It has nothing but words, and none was lost: when the open part has its end, everything has."""
+        self.lost: PorticoError | None = None
+        """Why something that it said could not be written."""
 
     @property
     def earlier(self) -> list[TurnState]:
@@ -210,7 +214,7 @@ class Turn:
         self._used.add(ident)
         call = Call(self, ident, name, owner, title)
         self.calls[ident] = call
-        self.called = True
+        self.called, self.plain = True, False
         self.activity = ""
         self.report(
             e.ToolStarted(
@@ -268,7 +272,7 @@ class Turn:
             return Decision(False, "budget", reason=spent.message)
         if not self.live or self.withdrawn:
             return Decision(False, "turn", reason="the turn ended")
-        self.waiting += 1
+        self.waiting, self.plain = self.waiting + 1, False
         try:
             decision = await self.session.approvals.request(self.id, request)
             await self.session.captures.ready(self.id)
@@ -290,7 +294,7 @@ class Turn:
         self.close_part()
         if not self.live or self.withdrawn:
             return Answer("cancel", {}, "turn")
-        self.waiting += 1
+        self.waiting, self.plain = self.waiting + 1, False
         try:
             asking = Asking(text, fields or [], url, people or [], evidence or [])
             return await self.session.questions.ask(self.id, asking)
@@ -326,6 +330,7 @@ class Turn:
         """A sub-agent: a child session with one turn that this turn's agent reports into, ended by `finish`."""
         child = await self.session.host.spawn(self, prompt, title, call.id if call else None, agent)
         self.children.append(child)
+        self.plain = False
         return child
 
     async def finish(
