@@ -18,7 +18,7 @@ PROMISES: dict[str, list[str]] = {
     "2 a token always exists, and without one the other checks stay": [
         "doors/test_identity.py: the_owners_token_is_made_at_the_first_look_and_kept",
         "doors/test_identity.py: secrets_are_readable_by_their_owner_only",
-        "doors/test_gate.py: without_token_leaves_host_and_origin_checks_on",
+        "doors/test_gate_origins.py: without_token_leaves_host_and_origin_checks_on",
         "cli/test_serve.py: without_token_warns",
     ],
     "3 constant time, hashes only, shown once": [
@@ -34,8 +34,8 @@ PROMISES: dict[str, list[str]] = {
         "doors/test_gate.py: a_rebound_host_name_is_misdirected_for_an_upgrade_and_for_pages",
     ],
     "6 no other site's page": [
-        "doors/test_gate.py: another_sites_page_can_neither_read_nor_change, another_sites_page_gets_no_socket",
-        "doors/test_gate.py: no_cors_header_by_default",
+        "doors/test_gate_origins.py: another_sites_page_can_neither_read_nor_change, another_sites_page_gets_no_socket",
+        "doors/test_gate_origins.py: no_cors_header_by_default",
         "doors/test_origin.py: a_foreign_page_does_not",
     ],
     "7 credentials of sockets, and no token in a log": [
@@ -52,8 +52,8 @@ PROMISES: dict[str, list[str]] = {
         "doors/ahp/test_bad_input.py: speaking_for_another_client",
     ],
     "10 guessers are slowed, owners are not": [
-        "doors/test_gate.py: a_guesser_is_slowed_and_the_owner_is_not",
-        "doors/test_gate.py: too_many_messages_of_one_token_are_slowed_and_nobody_elses",
+        "doors/test_gate_limits.py: a_guesser_is_slowed_and_the_owner_is_not",
+        "doors/test_gate_limits.py: too_many_messages_of_one_token_are_slowed_and_nobody_elses",
     ],
     "11 the endpoint file": ["test_home.py: the_endpoint_file, a_strange_endpoint_file_is_ignored, who_is_alive"],
     "12 one jail": [
@@ -104,7 +104,7 @@ PROMISES: dict[str, list[str]] = {
     "23 what is printed approves nothing": ["agents/loop/test_actions.py: what_a_model_prints_cannot_approve"],
     "24 bounds": [
         "test_limits.py: every_bound_is_used, every_bound_of_the_log_and_the_host_is_tried, a_bound_has_a_reason",
-        "doors/test_gate.py: a_body_may_be_as_large_as_its_limit_and_not_one_byte_larger",
+        "doors/test_gate_limits.py: a_body_may_be_as_large_as_its_limit_and_not_one_byte_larger",
     ],
     "25 no secret anywhere": ["doors/test_canary.py: a_planted_secret_shows_up_nowhere"],
     "26 the audit record": [
