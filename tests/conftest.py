@@ -1,12 +1,15 @@
 """The fixtures are part of the product: extension authors use the same ones."""
 
+import asyncio
 import gc
 import os
 from collections import Counter
 from collections.abc import Generator
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
+import uvicorn.server
 from httpx._transports import default as transports
 from hypothesis import settings
 
@@ -19,6 +22,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # A client of httpx reads 140 certificates when it is made, 25 ms each time. Of those that read the same, one is enough.
 transports.create_ssl_context = cache(transports.create_ssl_context)  # type: ignore[attr-defined]
+
+# A server looks every tenth of a second whether it shall end, and whether its connections have: two or three times in
+# each of 2,000 tests.
+uvicorn.server.asyncio = SimpleNamespace(**vars(asyncio))  # type: ignore[assignment,attr-defined]
+uvicorn.server.asyncio.sleep = lambda seconds: asyncio.sleep(seconds / 20)  # type: ignore[attr-defined]
 
 LONGEST = (
     "tests/cluster/test_chaos.py",
