@@ -14,7 +14,7 @@ from portico.host import turn as turn_module
 from portico.host.agent import Conversation, Opening
 from portico.host.fold import fold
 from portico.host.session import Session
-from portico.host.state import QuestionPart, SessionState, TextPart, TurnState, Usage, summarise
+from portico.host.state import QuestionPart, SessionState, Summary, TextPart, TurnState, Usage, summarise
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import Play, PlayAgent
@@ -390,3 +390,22 @@ async def test_the_last_words_and_the_end_are_one_commit_where_nothing_else_is_o
     said = [type(event) for event in last if isinstance(event, e.PartEnded | e.TurnEnded)]
     assert (said[:-1] != [] or play is idle) is together
     assert all(part.done for part in turn.parts), "every beginning has its end"
+
+
+def test_a_summary_says_of_each_field_what_the_state_says() -> None:
+    """It is made by position, which no type checker holds where two neighbours have the same type."""
+    failed = TurnState(id="t1", message=Message("go"), by="ada", started=1, pos=1, outcome="failed")
+    failed.error = ErrorInfo("agent_failed", "No key.")
+    state = SessionState(
+        "s", agent="a", model="m", model_config={"effort": 1}, cwd="/c", title="t", uri="u", parent="p", promoted=True,
+        origin=e.Origin("fork", "o"), folders=["/f"], folder_subset=["/g"], by="b", owner="w", shares={"*": ["read"]},
+        created=1, modified=2, last_turn_at=3, archived=True, draft=True, read=False, chat_flags={"read": True},
+        closed=True, turns=[failed], chat_order=["x"], pos=4, usage=Usage(5),
+        client_data={"changes": {"files": 6, "edits": []}},
+    )  # fmt: skip
+    found = {name: getattr(summarise(state), name) for name in Summary.__struct_fields__}
+    made = {"turns": 1, "queued": 0, "status": "failed", "changes": {"files": 6}, "interrupted": False}
+    assert found == {**{name: getattr(state, name, None) for name in found}, **made, "error": "No key."}
+    failed.outcome, failed.error, state.client_data = "interrupted", None, {}
+    again = summarise(state)
+    assert (again.status, again.interrupted, again.error, again.changes) == ("idle", True, "", {})

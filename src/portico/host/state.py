@@ -350,44 +350,20 @@ def is_subagent(of: Summary | SessionState) -> bool:
 
 
 def summarise(state: SessionState) -> Summary:
+    """With every event of a session, so by position: by name it takes three times as long."""
+    changes, last = state.client_data.get(CHANGES), state.last_outcome
     return Summary(
-        id=state.id,
-        agent=state.agent,
-        model=state.model,
-        cwd=state.cwd,
-        title=state.title,
-        status=state.status,
-        created=state.created,
-        modified=state.modified,
-        pos=state.pos,
-        by=state.by,
-        turns=len(state.turns),
-        queued=len(state.queue),
-        uri=state.uri,
-        parent=state.parent,
-        promoted=state.promoted,
-        origin=state.origin,
-        archived=state.archived,
-        draft=state.draft,
-        read=state.read,
-        chat_flags=state.chat_flags,
-        closed=state.closed,
-        usage=state.usage,
-        changes={key: value for key, value in state.client_data.get(CHANGES, {}).items() if key != "edits"},
-        folders=state.folders,
-        folder_subset=state.folder_subset,
-        model_config=state.model_config,
-        chat_order=state.chat_order,
-        last_turn_at=state.last_turn_at,
-        interrupted=state.last_outcome == "interrupted",
-        error=_failure(state),
-        owner=state.owner,
-        shares=state.shares,
-    )
+        state.id, state.agent, state.model, state.cwd, state.title, state.status, state.created, state.modified,
+        state.pos, state.by, len(state.turns), len(state.queue), state.uri, state.parent, state.promoted, state.origin,
+        state.archived, state.draft, state.read, state.chat_flags, state.closed, state.usage,
+        {key: value for key, value in changes.items() if key != "edits"} if changes else {}, state.folders,
+        state.folder_subset, state.model_config, state.chat_order, state.last_turn_at, last == "interrupted",
+        _failure(state) if last == "failed" else "", state.owner, state.shares,
+    )  # fmt: skip
 
 
 def _failure(state: SessionState) -> str:
-    error = state.turns[-1].error if state.last_outcome == "failed" else None
+    error = state.turns[-1].error
     return error.message[: limits.TITLE_CHARS] if error is not None else ""
 
 
