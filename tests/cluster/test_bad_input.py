@@ -12,7 +12,7 @@ import pytest
 from portico import commands as c
 from portico.cluster.link import HostLink, Told
 from portico.cluster.open import open_log
-from portico.errors import BadRequest, LogTooNew, LogUnavailable, PlaceAway
+from portico.errors import BadRequest, LogTooNew, LogUnavailable, NotFound, PlaceAway
 from portico.log.postgres import schema
 from portico.log.postgres.connect import _BOUNDS, connect
 from portico.settings import ClusterSettings, LogSettings, Settings
@@ -40,6 +40,13 @@ async def test_an_address_that_cannot_be_listened_on(address: str, taken: bool) 
         ) as refused:
             HostLink(address, port, "key", lambda *_: asyncio.sleep(0, Told()))
     assert refused.value.field == "cluster.address"
+
+
+async def test_a_host_that_nobody_knows(nodes: Nodes) -> None:
+    a, b = await nodes("a"), await nodes("b")
+    for ask in (a.cluster.drain, b.cluster.give_up):
+        with pytest.raises(NotFound, match=r"There is no host 'nosuch'\. The hosts: a, b\."):
+            await ask("nosuch")
 
 
 async def _sql(url: str, text: str) -> None:

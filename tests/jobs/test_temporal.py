@@ -106,7 +106,7 @@ async def test_jobs_wait_for_a_server_that_is_away_and_sessions_do_not(host: Hos
     jobs = await TemporalJobs.connect(host, None, JobSettings(engine="temporal", address=server.address))
     try:
         assert jobs.down is not None
-        assert "does not answer" in jobs.down
+        assert "does not answer (Connection refused). Is it running" in jobs.down
         await jobs.install(make({"ok": ok(), "slow": task("[[delay:2000]] [[say:done]]")}, seq(ref("slow"), ref("ok"))))
         job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
         session = await host.start(by="test", cwd=str(tmp_path))

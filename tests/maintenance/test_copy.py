@@ -159,3 +159,12 @@ async def test_by_the_command(tmp_path: Path, databases: Databases) -> None:
     }
     done = await asyncio.to_thread(inside, tmp_path, "log", "copy", str(home), "mysql://x/y")
     assert (done.returncode, "postgresql://" in done.stderr) == (64, True)
+    missing, new = tmp_path / "nosuch", tmp_path / "new"
+    for one, other, words in (
+        (str(missing), str(new), "There is no log"),
+        (str(home), str(home / "log.db"), "are the same log"),
+        ("postgresql://x/y", "postgresql://x/y", "are the same log"),
+    ):
+        done = await asyncio.to_thread(inside, tmp_path, "log", "copy", one, other)
+        assert (done.returncode, words in done.stderr) == (64, True), done.stderr
+    assert [await asyncio.to_thread(each.exists) for each in (missing, new)] == [False, False]

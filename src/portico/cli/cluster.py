@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
-from portico.cli.output import print_json
+from portico.cli.output import print_json, program
 from portico.errors import BadRequest
 from portico.home import Home
 from portico.testing.postgres import PostgresServer
@@ -145,7 +145,8 @@ async def _work(hosts: "list[_Host]", proxy: RoundRobin, about: _About, port: in
     print(f"Log in with: {login}", file=sys.stderr)
     if about.temporal:
         print(f"Temporal:    {about.temporal}", file=sys.stderr)
-    print(f"Hosts:       portico hosts list --home {hosts[0].home}", file=sys.stderr)
+    print(f"Hosts:       {program()} hosts list --home {hosts[0].home}", file=sys.stderr)
+    print(f"One more:    {program()} serve --port 0 --home FOLDER --log {about.log}", file=sys.stderr)
     print("Stop all of it with Ctrl-C.", file=sys.stderr, flush=True)
 
 

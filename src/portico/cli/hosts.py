@@ -1,6 +1,8 @@
 """`portico hosts`: the hosts on one log."""
 
 import sys
+from typing import Annotated
+from urllib.parse import urlencode
 
 import msgspec
 import typer
@@ -15,12 +17,17 @@ app = typer.Typer(help="List, drain and give up the hosts on one log.", no_args_
 
 @app.command("list")
 @connected
-async def list_hosts(client: Client, as_json: JsonFlag = False) -> None:
+async def list_hosts(
+    client: Client,
+    session: Annotated[str, typer.Option(help="Only the host that runs this session.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
     """The hosts on this log, their load and their sessions; `*` marks the one that answers.
 
     Example: portico hosts list
     """
-    found = msgspec.json.decode(await client.call("GET", "/v1/hosts"), type=dict[str, list[Member]])["hosts"]
+    address = f"/v1/hosts?{urlencode({'session': session})}"
+    found = msgspec.json.decode(await client.call("GET", address), type=dict[str, list[Member]])["hosts"]
     if as_json:
         print_json(found)
         return

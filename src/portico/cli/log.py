@@ -81,12 +81,14 @@ def copy(
             return await copy_log(one, other, _Progress(quiet=as_json))
 
     with contextlib.ExitStack() as stack:
-        for place in (source, target):
-            if "://" not in place:
-                home = Home(file_of(place).parent)
-                home.make()
-                home.lock()
-                stack.callback(home.unlock)
+        files = [file_of(place) for place in (source, target) if "://" not in place]
+        if source == target or len({*files}) < len(files):
+            raise BadRequest("FROM and TO are the same log.", field="to")
+        there = "://" in source or files[0].exists()  # else `opened` says so, and no folder was made
+        for home in (Home(file.parent) for file in files if there):
+            home.make()
+            home.lock()
+            stack.callback(home.unlock)
         done = asyncio.run(run())
     if as_json:
         print_json(done)

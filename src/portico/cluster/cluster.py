@@ -370,10 +370,10 @@ class Cluster(Component, Members):
         return [peer.member(self.log.lease.host) for peer in await self.roster.peers()]
 
     async def _named(self, host: str) -> Peer:
-        for peer in await self.roster.peers():
+        for peer in (peers := await self.roster.peers()):
             if host in (peer.name, str(peer.id)):
                 return peer
-        raise NotFound("host", host)
+        raise NotFound("host", host, f"The hosts: {', '.join(peer.name for peer in peers)}.")
 
     async def drain(self, host: str) -> Member:
         peer = await self._named(host)

@@ -30,7 +30,7 @@ def away(place: str, peers: list[Peer]) -> PlaceAway:
     seconds = min((peer.away for peer in peers), default=0)
     return PlaceAway(
         f"No host of the place {place!r} is there (last seen {seconds} seconds ago), and only they see this session's "
-        "files. It can be read; start a host there, or have an administrator give it up."
+        "files. It can be read; start a host there, or have an administrator give it up (portico hosts give-up)."
     )
 
 

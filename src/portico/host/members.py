@@ -28,6 +28,10 @@ class Members:
         """Whether this host writes it, and runs what it is about."""
         return True
 
+    async def owner(self, channel: Channel) -> tuple[int, str]:
+        """The number of the host that runs it, and its place."""
+        return 0, self.place
+
     def is_gone(self, name: str) -> bool:
         """Whether nobody is connected to a host of that name, other than this one, any more."""
         return True

@@ -53,7 +53,9 @@ async def connect(settings: JobSettings) -> Client:
     except RPCError as error:
         raise _refusal(settings, error) from error
     except (RuntimeError, OSError, TimeoutError, ValueError) as error:
-        words = f"Temporal at {settings.address} does not answer ({str(error).strip() or 'no answer in time'})."
+        said = re.search(r'message: "([^"]+)"', str(error))  # the library shows how its errors are built
+        why = said[1] if said else str(error).strip() or "no answer in time"
+        words = f"Temporal at {settings.address} does not answer ({why})."
         raise Unreachable(f"{words} Is it running, and jobs.address right?", field="jobs.address") from error
     return client
 

@@ -224,6 +224,8 @@ export class AutomationView extends Watching implements View {
     const facts: [string, string | HTMLElement][] = [["State", state], ["When", triggerWords(automation)]];
     if (automation.next?.length) facts.push(["Next", automation.next.map((time) => dueWords(time, now)).join(", then ")]);
     facts.push(["Starts", startsWords(automation.plan)]);
+    const { place, label } = automation.plan.job ?? automation.plan.prompt ?? {};
+    if (place || label) facts.push(["Where", [place, label && `only at a host with the label ${label}`].filter(Boolean).join(", ")]);
     const { missed = "last", overlap = "skip" } = automation.plan as { missed?: string; overlap?: string };
     if (automation.trigger === "schedule") facts.push(["If missed", MISSED[missed] ?? missed]);
     facts.push(["If still working", OVERLAP[overlap] ?? overlap], ["Written by", automation.source === "file" ? "automations.toml, and changed there" : automation.by.replace(/^\w+:/, "")]);

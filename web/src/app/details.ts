@@ -8,6 +8,7 @@ import { make, makeButton } from "../page";
 import { type Grant, v1 } from "../v1";
 import type { SessionView } from "./sessionView";
 import { cost, tokens } from "./time";
+import { type Host, hostOf } from "./where";
 
 /** Of a message: what fits into two lines. */
 const MESSAGE = 60;
@@ -17,23 +18,29 @@ const TURNS = 200;
 export class Details {
   readonly element = make("div", "details-tab pbody");
   private grants: Grant[] | undefined;
+  private host: Host | undefined;
+  private asked = false;
 
   constructor(private readonly view: SessionView) {
     this.element.tabIndex = 0; // it scrolls
     this.element.setAttribute("role", "region");
     this.element.setAttribute("aria-label", "Details");
-    void this.load();
+    this.show();
   }
 
   private async load(): Promise<void> {
+    this.asked = true;
     const state = this.view.state;
-    this.grants = state ? grantsOf(state, await v1.grants().catch(() => [])) : [];
+    const [grants, host] = await Promise.all([v1.grants().catch(() => []), state ? hostOf(state.id).catch(() => undefined) : undefined]);
+    this.grants = state ? grantsOf(state, grants) : [];
+    this.host = host;
     this.show();
   }
 
   show(): void {
     const state = this.view.state;
     if (!state) return;
+    if (!this.asked) void this.load(); // a page that begins here has no state yet when this is made
     const facts = make("dl", "facts-list");
     const add = (name: string, value: string | HTMLElement) => {
       const cell = make("dd");
@@ -43,6 +50,7 @@ export class Details {
     const used = (state.usage?.input ?? 0) + (state.usage?.output ?? 0);
     add("Agent", [this.view.agentName, state.model].filter(Boolean).join(" · "));
     add("Folder", make("code", "", exact(state.cwd)));
+    if (this.host) add("Host", `${this.host.name} at ${this.host.place}${this.host.state === "up" ? "" : ` (${this.host.state})`}`);
     if (state.worktree?.branch) add("Own copy", make("code", "", exact(String(state.worktree.branch))));
     add("Used", used ? `${tokens(used)}${state.usage?.cached ? ` (${tokens(state.usage.cached)} from the cache)` : ""}, ${cost(state.usage?.cost)}` : "nothing yet");
     add("Turns", String(state.turns?.length ?? 0));

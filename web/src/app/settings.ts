@@ -18,6 +18,7 @@ import type { Row } from "./entries";
 import type { Shell, View } from "./shell";
 import { row, tableOf, wrap } from "./table";
 import { when } from "./time";
+import type { Host } from "./where";
 
 const SECTIONS: [id: string, name: string][] = [
   ["look", "This device"],
@@ -264,14 +265,16 @@ export class SettingsView implements View {
 
   private async hosts(): Promise<void> {
     const about = await v1.about();
-    const found = (await has("/v1/hosts")) ? await call<{ hosts: Record<string, unknown>[] }>("GET", "/hosts") : undefined;
-    const rows = [...this.shell.feed.rows.values()];
-    const mine: Record<string, unknown> = { name: window.location.host, version: about.version, state: about.log.down ?? "ready", sessions: rows.length, working: rows.filter(({ session }) => session.status === "running").length, folders: about.workspaces.join(", ") };
-    const hosts = found?.hosts.length ? found.hosts : [mine];
-    const names = [...new Set(hosts.flatMap((host) => Object.keys(host)))];
-    const table = tableOf(names.map((name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ")));
-    for (const host of hosts) row(table, ...names.map((name) => cell(host[name])));
-    this.body.replaceChildren(make("h2", "", hosts.length === 1 ? "One host" : `${hosts.length} hosts`), wrap(table), ...(found ? [] : [make("p", "soft", "This host has its log to itself. Several hosts on one log are listed here.")]));
+    const found = (await has("/v1/hosts")) ? await call<{ hosts: Host[] }>("GET", "/hosts") : { hosts: [] };
+    const working = [...this.shell.feed.rows.values()].filter(({ session }) => session.status === "running").length;
+    const mine: Host = { name: window.location.host, place: "", version: about.version, state: about.log.down ?? "up", sessions: this.shell.feed.rows.size, running: working, seen: Date.now() };
+    const alone = found.hosts.length === 0;
+    const hosts = alone ? [mine] : found.hosts;
+    const table = tableOf(["Host", "Place", "Labels", "State", "Sessions", "Working", "Version", "Seen"]);
+    for (const { name, place, labels = [], state, sessions = 0, running = 0, capacity, version, seen, here } of hosts) {
+      row(table, here ? `${name} (answers here)` : name, place, labels.join(", "), state, String(sessions), capacity ? `${running} of ${capacity}` : String(running), version, when(seen, Date.now()));
+    }
+    this.body.replaceChildren(make("h2", "", alone ? "One host" : `${hosts.length} hosts`), wrap(table), ...(alone ? [make("p", "soft", "This host has its log to itself. Several hosts on one log are listed here.")] : []));
   }
 
   // -- audit --------------------------------------------------------------------------------------------------------
@@ -357,7 +360,6 @@ function endOf(expires = 0): HTMLElement {
   return expires > Date.now() ? make("span", "", date(expires)) : make("span", "bad", `ended ${date(expires)}`);
 }
 
-const cell = (value: unknown): string => (value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
 /** What an audit record is about, a name and a value after the other. */
 function inWords(detail: object): string {

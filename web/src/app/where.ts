@@ -3,10 +3,23 @@
 import { make } from "../page";
 import { call } from "../v1";
 
-interface Host {
+export interface Host {
+  name: string;
   place: string;
   labels?: string[];
   state: string;
+  sessions?: number;
+  running?: number;
+  capacity?: number;
+  version: string;
+  seen: number;
+  /** It is the one that answers. */
+  here?: boolean;
+}
+
+/** The host that runs a session, where there are several. */
+export async function hostOf(session: string): Promise<Host | undefined> {
+  return (await call<{ hosts: Host[] }>("GET", `/hosts?session=${encodeURIComponent(session)}`)).hosts[0];
 }
 
 export interface Where {

@@ -90,10 +90,13 @@ def table(app: App) -> Table:
         ]
         return SettingList(str(app.home.settings_path), shown)
 
-    @read("/v1/hosts", "read", "The hosts on this log.")
+    @read("/v1/hosts", "read", "The hosts on this log.", query={"session": "only the host that runs this session"})
     async def hosts(request: Request) -> HostList:
-        found = await app.host.members.all()
-        if not app.view(request).may("metrics"):  # how much the others do is not theirs to know
+        view, found = app.view(request), await app.host.members.all()
+        if ident := request.query_params.get("session"):
+            owner, _ = await app.host.members.owner((await view.get(ident)).channel)
+            found = [each for each in found if each.id == owner]
+        if not view.may("metrics"):  # how much the others do is not theirs to know
             found = [replace(each, sessions=0, running=0) for each in found]
         return HostList(found)
 
