@@ -18,7 +18,8 @@ from bench.fresh_host import a_log
 from bench.row import Row, ms, p50, verdict
 from portico.events import QueueHeld
 from portico.log.log import Log
-from portico.log.postgres.log import PostgresLog, PostgresOpening
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import PostgresOpening
 from portico.testing.postgres import PostgresServer
 
 QUESTION = "the log in PostgreSQL beside SQLite: events/s of 1, 3 and 8 hosts, append to visible here and elsewhere"

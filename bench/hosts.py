@@ -22,7 +22,8 @@ from bench.fresh_host import serve
 from bench.row import Row, ms, p50
 from portico.events import SessionStarted
 from portico.log.log import Log
-from portico.log.postgres.log import PostgresLog, PostgresOpening
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import PostgresOpening
 from portico.log.sqlite import SqliteLog
 from portico.testing.postgres import PostgresServer
 from portico.testing.temporal import TemporalServer

@@ -19,7 +19,8 @@ from portico.agents.scripted import ScriptedAgent
 from portico.cluster.cluster import Cluster
 from portico.compose import build_host
 from portico.host.host import Host
-from portico.log.postgres.log import OWNED, PostgresLog, PostgresOpening
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import OWNED, PostgresOpening
 from portico.settings import ClusterSettings
 from portico.testing.postgres import PostgresServer
 

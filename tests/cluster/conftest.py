@@ -15,7 +15,8 @@ from portico.errors import LogUnavailable
 from portico.events import Message
 from portico.host.host import Host
 from portico.host.turn import Turn
-from portico.log.postgres.log import OWNED, PostgresLog, PostgresOpening
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import OWNED, PostgresOpening
 from portico.settings import ClusterSettings
 from portico.testing.play import PlayAgent
 from tests.postgres import Databases

@@ -13,7 +13,7 @@ from portico.errors import Conflict, Forbidden, NotFound, PlaceAway, PorticoErro
 from portico.events import Channel, Event, Message, SessionRenamed, tag
 from portico.host.session import Session
 from portico.host.state import SessionState
-from portico.log.postgres.log import OWNED
+from portico.log.postgres.opening import OWNED
 from portico.queries.activity import waiting_of
 from tests.cluster.conftest import Node, Nodes
 from tests.log.events import fact

@@ -20,7 +20,7 @@ from portico.errors import PorticoError, Unreachable
 from portico.jobs import Jobs
 from portico.jobs import temporal_messages as messages
 from portico.jobs.temporal import TemporalJobs
-from portico.log.postgres.log import OWNED
+from portico.log.postgres.opening import OWNED
 from portico.settings import JobSettings
 from portico.testing.temporal import TemporalServer
 from tests.cluster.conftest import Node, Nodes

@@ -209,6 +209,24 @@ async def test_a_stop_interrupts_and_the_next_start_has_everything(open_host: Ho
     assert kinds == ["HostStarted", "SessionListed", "HostStopped", "HostStarted"]
 
 
+async def test_a_stop_ends_what_begins_when_other_tasks_end(open_host: HostOpener) -> None:
+    """A job whose log was away began to wait for its return while the host stopped, and nobody ended that."""
+    host = await open_host(PlayAgent(idle))
+    begun: list[asyncio.Task[None]] = []
+
+    async def wait(again: int) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if again:
+                begun.append(host.own(wait(again - 1), "again"))
+
+    host.own(wait(2), "first")
+    await asyncio.sleep(0)
+    await open_host.close()
+    assert [task.done() for task in begun] == [True, True]
+
+
 async def test_a_stopping_host_starts_nothing(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(idle))
     session = await host.start(by="test", cwd="/")

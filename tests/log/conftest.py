@@ -6,7 +6,8 @@ from typing import Literal
 
 import pytest
 
-from portico.log.postgres.log import PostgresLog, PostgresOpening
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import PostgresOpening
 from portico.log.sqlite import SqliteLog
 from portico.log.stored_log import StoredLog
 from tests.postgres import Databases

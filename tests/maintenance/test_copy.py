@@ -10,7 +10,8 @@ import pytest
 from portico.errors import BadRequest, Conflict, LogDamaged
 from portico.events import HOST, Record
 from portico.log.postgres.connect import connect
-from portico.log.postgres.log import PostgresLog, PostgresOpening
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import PostgresOpening
 from portico.log.sqlite import SqliteLog
 from portico.log.stored_log import StoredLog
 from portico.maintenance import copy as module

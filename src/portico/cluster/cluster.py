@@ -27,7 +27,8 @@ from portico.host.host import Host
 from portico.host.members import Fetched, Forward, Member, Members
 from portico.host.session import Session
 from portico.log.log import NotOwner
-from portico.log.postgres.log import OWNED, PostgresLog
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import OWNED
 from portico.settings import ClusterSettings
 
 logger = logging.getLogger("portico.cluster")
@@ -65,7 +66,7 @@ class Cluster(Component, Members):
         """What was ours until another host took over; None when it is known what of it is left to us."""
         self._owners: dict[Channel, tuple[int, str]] = {}
         self.draining = False
-        self._peers: list[Peer] = []
+        self.peers: list[Peer] = []
         """As they were at the last look."""
         self._offered: set[tuple[int, str]] = set()
         """The hosts that were there then, each with each of its labels; less, if something found none meanwhile."""
@@ -157,7 +158,7 @@ class Cluster(Component, Members):
         return not channel.startswith(OWNED) or (channel in self._mine and not self.log.lost_lease)
 
     def is_gone(self, name: str) -> bool:
-        return not any(peer.alive and peer.name == name != self.name for peer in self._peers)
+        return not any(peer.alive and peer.name == name != self.name for peer in self.peers)
 
     def number_after(self, number: int) -> int:
         own = self.log.lease.host % STRIDE
@@ -357,7 +358,7 @@ class Cluster(Component, Members):
     # -- other hosts -------------------------------------------------------------------------------------------
 
     def metrics(self) -> list[tuple[str, str, str, dict[str, float]]]:
-        states = Counter(peer.member(0).state for peer in self._peers)
+        states = Counter(peer.member(0).state for peer in self.peers)
         owned = Counter(channel.partition("/")[0] for channel in self._mine)
         return [
             ("portico_hosts", "gauge", "Hosts on this log by state.", {f'state="{k}"': v for k, v in states.items()}),
@@ -367,10 +368,10 @@ class Cluster(Component, Members):
         ]
 
     async def all(self) -> list[Member]:
-        return [peer.member(self.log.lease.host) for peer in await self.roster.peers()]
+        return [peer.member(self.log.lease.host) for peer in await self.roster.peers(counted=True)]
 
     async def _named(self, host: str) -> Peer:
-        for peer in (peers := await self.roster.peers()):
+        for peer in (peers := await self.roster.peers(counted=True)):
             if host in (peer.name, str(peer.id)):
                 return peer
         raise NotFound("host", host, f"The hosts: {', '.join(peer.name for peer in peers)}.")
@@ -412,19 +413,19 @@ class Cluster(Component, Members):
             await self._adopt(left, epoch)
         for dead in await self.roster.dead():
             await self._take(dead)
-        self._peers = await self.roster.peers()
-        self.folders = [folder for peer in self._peers if peer.name != self.name for folder in peer.info.folders]
-        me = next((peer for peer in self._peers if peer.id == self.log.lease.host), None)
+        self.peers = await self.roster.peers()
+        self.folders = [folder for peer in self.peers if peer.name != self.name for folder in peer.info.folders]
+        me = next((peer for peer in self.peers if peer.id == self.log.lease.host), None)
         self.draining = me is not None and me.state == "draining"
         if self.draining:
             await self._hand_over_idle()
         elif me is not None:
-            handed = me.owned > sum(channel.startswith(HANDED) for channel in self._mine)
+            handed = await self.roster.handed() > sum(channel.startswith(HANDED) for channel in self._mine)
             if handed or self._doubtful:
                 epoch = self.log.lease.epoch
                 await self._adopt(await self.roster.own(), epoch)
                 self._doubtful = False
-        before, self._offered = self._offered, offers(self._peers)
+        before, self._offered = self._offered, offers(self.peers)
         if self._untold or self._offered - before:
             await self._tell_taken()
 

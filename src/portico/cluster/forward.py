@@ -34,6 +34,10 @@ def away(place: str, peers: list[Peer]) -> PlaceAway:
     )
 
 
+def _reachable(owner: int, peers: list[Peer]) -> Peer | None:
+    return next((peer for peer in peers if peer.id == owner and peer.alive and peer.info.link), None)
+
+
 class Forwarding:
     def __init__(
         self, cluster: "Cluster", command: c.Command, caller: c.Caller, channel: Channel, to: Peer | None = None
@@ -44,6 +48,8 @@ class Forwarding:
         self._to = to
         self._sure = command.about != "terminal"
         """What people type is not asked a second time: it may have arrived."""
+        self._known = cluster.peers if self._sure else []
+        """As they were a second ago: where that is wrong nobody answers, and the database is asked."""
         if self._sure and not caller.request:
             caller = replace(caller, request=f"forward-{secrets.token_hex(12)}")
         self._caller = caller
@@ -78,10 +84,12 @@ class Forwarding:
     async def _peer(self) -> Peer | None:
         """The owner; None while others of its place have yet to take over."""
         owner, place = await self._cluster.owner(self._channel)
+        known, self._known = self._known, []
+        if found := _reachable(owner, known):
+            return found
         peers = await self._cluster.roster.peers()
-        for peer in peers:
-            if peer.id == owner and peer.alive and peer.info.link:
-                return peer
+        if found := _reachable(owner, peers):
+            return found
         if self._channel == SCHEDULER or any(peer.alive and peer.place == place for peer in peers):
             return None
         raise away(place, [peer for peer in peers if peer.place == place])

@@ -43,8 +43,6 @@ class Peer(Struct):
     info: Info
     away: int = 0
     """Seconds since its last sign of life, by the database's clock."""
-    owned: int = 0
-    """Of what is handed over without a takeover."""
 
     def member(self, me: int) -> Member:
         state = self.state if self.alive else "stopped" if self.state == "stopped" else "away"
@@ -71,16 +69,22 @@ class HostTables:
         await self._value("INSERT INTO meta VALUES ('key', $1) ON CONFLICT DO NOTHING", secrets.token_hex(32))
         return str(await self._value("SELECT value FROM meta WHERE key = 'key'"))
 
-    async def peers(self) -> list[Peer]:
-        sessions, jobs = (
-            f"(SELECT count(*) FROM owners o WHERE o.host = h.id AND o.channel LIKE '{kind}%')" for kind in HANDED
-        )
+    async def peers(self, *, counted: bool = False) -> list[Peer]:
+        """Their sessions are counted only for who shows them: it reads a row of each."""
+        count = "(SELECT count(*) FROM owners o WHERE o.host = h.id AND o.channel LIKE 'session/%')" if counted else "0"
         rows = await self._fetch(
             "SELECT id, name, place, state, expires > clock_timestamp() AS alive, info,"
-            f" (extract(epoch FROM seen) * 1000)::bigint AS seen, {sessions} AS sessions, {sessions} + {jobs} AS owned,"
+            f" (extract(epoch FROM seen) * 1000)::bigint AS seen, {count} AS sessions,"
             " extract(epoch FROM clock_timestamp() - seen)::int AS away FROM hosts h ORDER BY id"
         )
         return [Peer(**{**row, "info": msgspec.json.decode(row["info"], type=Info)}) for row in rows]
+
+    async def handed(self) -> int:
+        """How much this host has of what others may hand to it."""
+        kinds = " OR ".join(f"channel LIKE '{kind}%'" for kind in HANDED)
+        return int(
+            await self._value(f"SELECT count(*) FROM owners WHERE host = $1 AND ({kinds})", self._log.lease.host)
+        )
 
     async def own(self) -> set[str]:
         rows = await self._fetch(
@@ -90,10 +94,11 @@ class HostTables:
 
     async def owner(self, channel: str) -> tuple[int, str]:
         """Its host and place. What nobody owns (a log that was copied here) is ours now."""
+        sql = "SELECT host, place FROM owners WHERE channel = $1"
         mine = "INSERT INTO owners VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
-        await self._value(mine, channel, self._log.lease.host, self._log.opening.place)
-        [(host, place)] = await self._fetch("SELECT host, place FROM owners WHERE channel = $1", channel)
-        return host, place
+        while not (found := await self._fetch(sql, channel)):
+            await self._value(mine, channel, self._log.lease.host, self._log.opening.place)
+        return found[0][0], found[0][1]
 
     async def hand_over(self, channel: str, to: Peer) -> bool:
         sql = "UPDATE owners SET host = $3, place = $4 WHERE channel = $1 AND host = $2 RETURNING 1"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from portico.cluster.cluster import Cluster
 from portico.cluster.shared_files import SharedFiles
-from portico.log.postgres.log import OWNED, PostgresLog, PostgresOpening
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import OWNED, PostgresOpening
 from portico.settings import Settings
 
 START_SECONDS = 60.0

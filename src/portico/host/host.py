@@ -160,9 +160,10 @@ class Host:
             await part.close()
         for agent in self.agents.values():
             await agent.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while self._tasks:  # one that ends may begin another: a job whose log is away waits for its return
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(LogUnavailable):  # a full disk, or another host has taken over
             await self.log.append(HOST, e.HostStopped(reason=reason))
 

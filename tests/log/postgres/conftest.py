@@ -8,7 +8,8 @@ import pytest
 
 from portico.log.postgres import log as module
 from portico.log.postgres.connect import connect
-from portico.log.postgres.log import PostgresLog, PostgresOpening
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import PostgresOpening
 from tests.postgres import Databases
 
 

@@ -11,7 +11,8 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from portico.events import HOST
-from portico.log.postgres.log import PostgresLog, PostgresOpening
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.opening import PostgresOpening
 from portico.log.sqlite import SqliteLog
 from portico.log.stored_log import StoredLog
 from portico.testing.clock import FakeClock

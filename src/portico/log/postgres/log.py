@@ -8,9 +8,8 @@ as one's own, in the order of `seq`: the bell only says how far to read, so a lo
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -28,8 +27,10 @@ from portico.log.postgres.columns import blob_users, event_columns, heads_of, no
 from portico.log.postgres.connect import connect, pool
 from portico.log.postgres.error_text import GOES_ON, Fenced, check_url, is_lost, outcome_unknown, translate
 from portico.log.postgres.identity import identify, mark_of
-from portico.log.postgres.lease import LEASE_SECONDS, ChannelLease, claim, folder_of, reconnect, release, renew
+from portico.log.postgres.lease import ChannelLease, claim, folder_of, reconnect, release, renew
+from portico.log.postgres.opening import PostgresOpening
 from portico.log.postgres.schema import FILES_BELL, prepare
+from portico.log.postgres.shared_question import SharedQuestion
 from portico.log.postgres.store import PostgresStore
 from portico.log.sqlite.watermark import Mark
 from portico.log.stored_log import StoredLog
@@ -43,26 +44,10 @@ PATIENCE_SECONDS = 2.0
 """A lost connection is repaired in silence for this long: a server that restarts, a network that changes."""
 UNKNOWN_SECONDS = 20.0
 """Who waits for a commit whose outcome cannot be found out is told so after this."""
-OWNED = ("session/", "terminal/", "job/", "task/")
-"""What one host runs, and so writes alone."""
 _DISK_SECONDS = 60.0
 _DISK_BYTES = 1 << 50
 """The database's disk is not ours to see."""
 _APPEND = "SELECT * FROM append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
-
-
-class PostgresOpening(NamedTuple):
-    """What a log is opened with, and again after a takeover."""
-
-    url: str
-    folder: Path
-    host: str = "portico"
-    place: str = ""
-    lease_seconds: float = LEASE_SECONDS
-    clock: Callable[[], float] | None = None
-    """None: the database's."""
-    owned: tuple[str, ...] = ("",)
-    """How the channels begin that only one host writes. Of others, and of `host`, the database gives the positions."""
 
 
 class PostgresLog(StoredLog):
@@ -97,13 +82,13 @@ class PostgresLog(StoredLog):
         self._address = check_url(opening.url)
         self._mark = mark
         self._mending = asyncio.Lock()
+        self._mended: asyncio.Task[None] | None = None
         self._feed = asyncio.Lock()
         self._background = asyncio.Lock()
         """Held by the tasks below while they ask the database: they are ended between two questions."""
         self._heard = 0
         self._reading: asyncio.Task[None] | None = None
-        self._asked: asyncio.Task[int] | None = None
-        self._asked_next: asyncio.Task[int] | None = None
+        self._last_committed = SharedQuestion(lambda: store.last())
         self.lost_lease = False
         """Another host has taken over, and what is still our own has yet to be asked for."""
         self._used, self._measured = 0, -_DISK_SECONDS
@@ -318,7 +303,8 @@ class PostgresLog(StoredLog):
     # -- when the database is away -----------------------------------------------------------------------------
 
     def _probe(self) -> "asyncio.Future[None]":
-        return self._loop.create_task(self._mend(), name="log probe")
+        self._mended = self._loop.create_task(self._mend(), name="log probe")
+        return self._mended
 
     async def _mend(self) -> None:
         """Can we write again? Whatever others wrote meanwhile is known before anybody here may write."""
@@ -443,31 +429,11 @@ class PostgresLog(StoredLog):
 
     async def catch_up(self) -> None:
         """Returns when everything that is committed by now is known here."""
-        last = await self._last_committed()
+        last = await self._last_committed.answer()
         await self.seen(last)
         if self._seq < last:
             self.check_open()
             raise LogUnavailable(f"The database {self._address!r} does not answer; {GOES_ON}.")
-
-    async def _last_committed(self) -> int:
-        """Whoever asks while a question is on its way shares the next one: the answer to that may lack what has been
-        committed since. Each request asks, and there are few connections."""
-        if self._asked is None or self._asked.done():
-            self._asked = self._ask(self._rows.last())
-            return await asyncio.shield(self._asked)
-        if self._asked_next is None:
-            self._asked_next = self._ask(self._ask_behind(self._asked))
-        return await asyncio.shield(self._asked_next)
-
-    def _ask(self, question: Coroutine[Any, Any, int]) -> "asyncio.Task[int]":
-        asking = self._loop.create_task(question, name="log last")
-        asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # perhaps nobody waits
-        return asking
-
-    async def _ask_behind(self, before: "asyncio.Task[int]") -> int:
-        await asyncio.wait({before})
-        self._asked, self._asked_next = self._asked_next, None
-        return await self._rows.last()
 
     async def seen(self, seq: int) -> None:
         """Returns when this number is known here: what another host says it has done can then be read."""
@@ -515,9 +481,11 @@ class PostgresLog(StoredLog):
     async def _shut(self) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._background.acquire(), 2)
-        for task in (*self._tasks, *([self._reading] if self._reading is not None else [])):
+        asking = (self._reading, self._mended, *self._last_committed.asking)
+        tasks = {*self._tasks, *(task for task in asking if task is not None)}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.wait(tasks, timeout=2)  # a silent network does not answer a cancel, either
         try:
             await asyncio.wait_for(release(self._writer, self.lease), 2)
         except Exception as error:  # noqa: BLE001 - as above; the lease ends by itself
