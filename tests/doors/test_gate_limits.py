@@ -70,6 +70,26 @@ async def test_headers_may_be_as_large_as_their_limit_and_not_one_byte_larger(sh
     problem(await shared.http.get("/v1", headers={"X-Long": "x" * (room + 1)}), 413, "too_large", "headers")
 
 
+async def test_the_head_of_a_stream_is_all_of_it(shared: Standing) -> None:
+    """HEAD held the stream open for ever, and whoever sent the next request on that connection waited as long."""
+    session = await shared.start()
+    routes = [each.path.replace("{id}", session) for each in shared.server.gate.table if getattr(each, "stream", False)]
+    assert {"/events", "/v1/events", f"/v1/sessions/{session}/events"} <= set(routes)
+    token = f"Host: localhost\r\nAuthorization: Bearer {shared.home.token()}\r\n"
+    for path in (*routes, "/events?session=nosuch", "/v1/events?after=x", "/v1/sessions/nosuch/events"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", shared.server.port)
+        head, following = f"HEAD {path} HTTP/1.1\r\n{token}", f"GET /api/test HTTP/1.1\r\n{token}\r\n"
+        writer.write(f"{head}Accept: text/event-stream\r\n\r\n{following}".encode())
+        async with asyncio.timeout(30):
+            first = await reader.readuntil(b"\r\n\r\n")
+            second = await reader.readuntil(b"}")
+        assert first.startswith((b"HTTP/1.1 200", b"HTTP/1.1 40")), first
+        assert second.startswith(b"HTTP/1.1 200"), (path, second)
+        assert b"Hello, world!" in second, (path, second)
+        writer.close()
+        await writer.wait_closed()
+
+
 async def test_a_head_that_never_ends_is_cut_off(shared: Standing) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", shared.server.port)
     writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ")

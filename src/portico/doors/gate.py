@@ -10,6 +10,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
@@ -171,7 +172,10 @@ class Gate:
         if route.limited:
             self._charge(caller)
         answer = _Answer(send, head.extra, self.requests)
-        if route.stream:
+        if route.stream and scope["method"] == "HEAD":
+            with suppress(ClientDisconnect):
+                await _run(entry.app, scope, receive, _head_alone(answer.send), answer)
+        elif route.stream:
             await self._hold(caller, entry, scope, receive, answer.send, answer)
         else:
             await _run(entry.app, scope, receive, answer.send, answer)
@@ -380,6 +384,17 @@ def _bounded(head: RequestHead, receive: Receive, limit: int) -> Receive:
 def _claims(scope: Scope, head: RequestHead) -> bool:
     """Whether somebody says who they are."""
     return head.bearer is not None or b"cookie" in head or _query(scope, "tkn") is not None
+
+
+def _head_alone(send: Send) -> Send:
+    """A stream would never end, and the next request on its connection wait for ever: it is over with its head."""
+
+    async def alone(message: Message) -> None:
+        await send(message)
+        await send({"type": "http.response.body", "body": b""})
+        raise ClientDisconnect
+
+    return alone
 
 
 def _check_query(route: Route, scope: Scope) -> None:
