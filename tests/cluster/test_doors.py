@@ -1,6 +1,8 @@
 """Whole servers on one log: clients go on at another host with what they have from the first."""
 
 import asyncio
+import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -325,6 +327,13 @@ async def test_the_hosts_are_listed_and_say_who_they_are(servers: tuple[Standing
         ("a", "here", "up", False),
         ("b", "here", "up", True),
     ]
+    session = (await a.http.post("/v1/sessions", json={})).json()["id"]
+    own = (await b.http.get("/v1/hosts", params={"session": session})).json()["hosts"]
+    command = ("portico", "hosts", "list", "--session", session, "--json", "--home", str(b.home.path))
+    asking = await asyncio.create_subprocess_exec(sys.executable, "-m", *command, stdout=asyncio.subprocess.PIPE)
+    told, _ = await asking.communicate()
+    assert [[each["name"] for each in found] for found in (own, json.loads(told))] == [["a"], ["a"]]
+    assert (await b.http.get("/v1/hosts?session=nosuch")).status_code == 404
     assert (await a.stranger.get("/healthz")).json() == {"ok": True, "host": "a", "place": "here"}
     await b.server.host.members.look()  # type: ignore[attr-defined]
     metrics = (await b.http.get("/metrics")).text

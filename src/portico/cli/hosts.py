@@ -2,7 +2,6 @@
 
 import sys
 from typing import Annotated
-from urllib.parse import urlencode
 
 import msgspec
 import typer
@@ -26,8 +25,8 @@ async def list_hosts(
 
     Example: portico hosts list
     """
-    address = f"/v1/hosts?{urlencode({'session': session})}"
-    found = msgspec.json.decode(await client.call("GET", address), type=dict[str, list[Member]])["hosts"]
+    answer = await client.call("GET", "/v1/hosts", session=session or None)
+    found = msgspec.json.decode(answer, type=dict[str, list[Member]])["hosts"]
     if as_json:
         print_json(found)
         return

@@ -94,6 +94,7 @@ def table(app: App) -> Table:
     async def hosts(request: Request) -> HostList:
         view, found = app.view(request), await app.host.members.all()
         if ident := request.query_params.get("session"):
+            await app.host.members.hear()
             owner, _ = await app.host.members.owner((await view.get(ident)).channel)
             found = [each for each in found if each.id == owner]
         if not view.may("metrics"):  # how much the others do is not theirs to know
