@@ -11,11 +11,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
-from xdist.workermanage import WorkerController
+
+if TYPE_CHECKING:
+    from scheduler import Scheduler
+    from xdist.remote import Producer
 
 OPTIONS = ["-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "15", "--durations-min", "10"]
 """In the order of tests/conftest.py: the longest files first."""
@@ -38,29 +40,14 @@ class Outcomes:
         """A whole file that skips itself."""
         self._note_skip(report)
 
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> "Scheduler":
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: "Producer") -> "Scheduler":
+        from scheduler import Scheduler  # pytest warns when a plugin is imported before it
+
         return Scheduler(config, log)
 
     def _note_skip(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         if report.skipped and isinstance(report.longrepr, tuple):
             self.skipped[report.longrepr[2].removeprefix("Skipped: ")] += 1
-
-
-class Scheduler(LoadFileScheduling):
-    """When a worker dies, its finished files do not go back into the queue: xdist gives them to others, who then wait
-    for the end of files that have no tests left. Nor does the test that it died of: it is run alone, later."""
-
-    def remove_node(self, node: WorkerController) -> str | None:
-        files = self.assigned_work.pop(node)
-        died_of = next((test for tests in files.values() for test, done in tests.items() if not done), None)
-        for tests in files.values():
-            if died_of in tests:
-                tests[died_of] = True
-        self.workqueue.update({name: tests for name, tests in files.items() if not all(tests.values())})
-        if died_of is not None:
-            for other in self.assigned_work:
-                self._reschedule(other)
-        return died_of
 
 
 def main() -> int:
