@@ -155,7 +155,7 @@ async def test_a_job_says_for_which_label_it_waits(
     await eventually(lambda: waits in jobs.job(job).reason)
     assert "(stopped, 'gpu')" in jobs.job(job).reason
     if with_jobs.temporal is None:
-        assert jobs.job(job).status == "waiting"
+        assert (jobs.job(job).status, jobs.job(job).waits_for) == ("waiting", "label")
         assert jobs.job(job).reason.endswith("It goes on by itself when there is one.")
         before = a.log.head(f"job/{job}")
         await jobs.recover()

@@ -74,6 +74,15 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
             "/app/j/job-1",
             id="a run's job asks",
         ),
+        pytest.param(
+            "job/job-1",
+            [job(), e.JobWaiting("There is no host with gpu.", "label")],
+            "question",
+            "There is no host with gpu.",
+            "/app/j/job-1",
+            id="a job that no host can do",
+        ),
+        pytest.param("job/job-1", [job(), e.JobWaiting("It goes on.", "host")], "", "", "", id="a job handed over"),
         pytest.param("job/job-1", [e.JobEnded("job-1", "failed", "host")], "", "", "", id="a job whose start is lost"),
         pytest.param(
             "run/run-1",

@@ -7,6 +7,8 @@ from portico.events.shapes import Event, Json
 TaskOutcome = Literal["succeeded", "failed", "stopped", "interrupted"]
 WorkOutcome = Literal["succeeded", "failed", "crashed", "stopped", "interrupted"]
 JobOutcome = Literal["succeeded", "failed", "canceled"]
+WaitsFor = Literal["person", "label", "host"]
+"""A person who says that it goes on; a host with a label that it needs; such a host that it is being given to."""
 
 
 class TaskStarted(Event, frozen=True, tag="task.started"):
@@ -85,9 +87,11 @@ class JobSuspended(Event, frozen=True, tag="job.suspended"):
 
 
 class JobWaiting(Event, frozen=True, tag="job.waiting"):
-    """A task with `onInterrupt: ask` was interrupted: the job goes on when a person says so."""
+    """A task with `onInterrupt: ask` was interrupted: the job goes on when a person says so. Or no host can do it now:
+    then it goes on by itself."""
 
     reason: str
+    waits_for: WaitsFor = "person"
 
 
 class JobStopping(Event, frozen=True, tag="job.stopping"):

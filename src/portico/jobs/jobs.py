@@ -47,8 +47,6 @@ class NoEntry(Conflict):
 
 
 _PASSED_ON = "It goes to a host with the label that it needs."
-_FOR_LABEL = "It goes on by itself when there is one."
-"""How the reason of a job ends that waits for a host, and for no person."""
 
 
 def check_job(entry: Entry, name: str, where: str) -> None:
@@ -427,7 +425,7 @@ class Jobs:
     @staticmethod
     def _goes_on(job: JobSummary) -> bool:
         """By itself; others wait for a person."""
-        return job.status == "running" or (job.status == "waiting" and job.reason.endswith((_PASSED_ON, _FOR_LABEL)))
+        return job.status == "running" or (job.status == "waiting" and job.waits_for != "person")
 
     def _runs_here(self, task: str) -> bool:
         return task in self._lent or any(task in run.tasks for run in self._runs.values())
@@ -455,13 +453,13 @@ class Jobs:
         if not set(labels_of(entry, name).values()).difference(self.host.members.labels):
             return False
         if state.summary.status != "waiting":
-            await self._engine.put(job, e.JobWaiting(reason=_PASSED_ON))
+            await self._engine.put(job, e.JobWaiting(reason=_PASSED_ON, waits_for="host"))
         try:
             forward = await self.elsewhere(entry, name, c.ResumeJob(job=job), _caller(by), place, f"job/{job}")
         except (NotFound, PlaceAway) as away:
-            reason = f"{away.message} {_FOR_LABEL}"
+            reason = f"{away.message} It goes on by itself when there is one."
             if state.summary.reason != reason:
-                await self._engine.put(job, e.JobWaiting(reason=reason))
+                await self._engine.put(job, e.JobWaiting(reason=reason, waits_for="label"))
         else:
             if forward is not None:
                 self.host.own(_passed(forward), f"pass on {job}")

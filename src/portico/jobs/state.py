@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico.events import Json, Record, WorkOutcome
+from portico.events import Json, Record, WaitsFor, WorkOutcome
 from portico.jobs.entry import ITEM, Entry, Job, Leaf, leaves_of, name_of, refs_of
 from portico.jobs.work import steps_of
 
@@ -46,6 +46,8 @@ class JobSummary(Struct, omit_defaults=True):
     error: str = ""
     reason: str = ""
     """Why it waits, or the last decision."""
+    waits_for: WaitsFor = "person"
+    """While it waits: anything but a person comes by itself."""
     origin: str | None = None
     works: list[WorkSummary] = []
     """Every work that has started, in the order of first starts; a later run takes the place of an earlier one."""
@@ -163,7 +165,7 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
         case e.JobDecided():
             summary.reason = event.reason
         case e.JobWaiting():
-            summary.status, summary.reason = "waiting", event.reason
+            summary.status, summary.reason, summary.waits_for = "waiting", event.reason, event.waits_for
         case e.JobSuspended():
             state.suspended = True
         case e.JobResumed():

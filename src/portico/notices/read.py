@@ -81,6 +81,8 @@ async def _of_job(host: Host, record: Record, base: str) -> Notice | None:
     link = f"{base}/app/j/{started.job}"
     known = {"title": started.name, "folder": started.cwd, "job": started.job, "link": link}
     if isinstance(event, e.JobWaiting):
+        if event.waits_for == "host":
+            return None
         return Notice("question", _short(event.reason), record.time, ask=started.job, **known)
     assert isinstance(event, e.JobEnded)
     if event.outcome == "canceled" or started.by.startswith("run:"):
