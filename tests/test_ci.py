@@ -59,8 +59,10 @@ def test_a_worker_that_dies_fails_one_test_and_hinders_no_other(tmp_path: Path) 
     dies.write_text(
         f"{dies.read_text()}def test_dies(): os._exit(1) if 'PYTEST_XDIST_WORKER' in os.environ else None\n"
     )
-    command = [sys.executable, str(CI / "unit.py"), "-c", str(CI.parent / "pyproject.toml"), str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    command = [sys.executable, str(CI / "unit.py"), "-c", str(CI.parent / "pyproject.toml")]
+    command += ["--rootdir", str(tmp_path), str(tmp_path)]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120)
     assert "1 failed, 24 passed" in done.stdout, done.stdout + done.stderr
     assert (done.returncode, done.stdout.count("test_10.py::test_dies") > 1) == (0, True), done.stdout
     assert "UNSTABLE" in done.stdout

@@ -90,7 +90,9 @@ def table(app: App) -> Table:
         ]
         return SettingList(str(app.home.settings_path), shown)
 
-    @read("/v1/hosts", "read", "The hosts on this log.", query={"session": "only the host that runs this session"})
+    only = "only the host that runs this session"
+
+    @read("/v1/hosts", "read", "The hosts on this log.", query={"session": only}, codes=["not_found"])
     async def hosts(request: Request) -> HostList:
         view, found = app.view(request), await app.host.members.all()
         if ident := request.query_params.get("session"):
