@@ -220,6 +220,17 @@ async def suspended(open_host: HostOpener, tmp_path: Path, tasks: dict[str, Data
     return job
 
 
+async def test_a_session_whose_start_its_task_did_not_record_is_closed(open_host: HostOpener, tmp_path: Path) -> None:
+    """The host ended between the two: nobody closed it."""
+    await suspended(open_host, tmp_path, TASKS, ref("hang"))
+    host = await open_host()
+    lost = await host.start(by="task:task-1", cwd=str(tmp_path))
+    other = await host.start(by="test", cwd=str(tmp_path))
+    await (await Jobs.open(host)).recover()
+    closed = {summary.id: summary.closed for summary in host.list()}
+    assert (closed[lost.id], closed[other.id]) == (True, False)
+
+
 @both_engines
 async def test_a_job_goes_on_after_a_restart(open_host: HostOpener, tmp_path: Path) -> None:
     work = seq(ref("ok"), ref("hang"), ref("ok"))

@@ -54,11 +54,12 @@ async def close_task(host: Host, task: str) -> None:
                 opened[session] = None
             case e.TaskSessionEnded(session=session):
                 opened.pop(session, None)
-    ends: list[Event] = []
-    for ident in opened:
+    by = f"task:{task}"
+    # Also one that was started, and the host ended before that was recorded.
+    for ident in {**opened, **{each.id: None for each in host.list() if each.by == by and not each.closed}}:
         if host.has(ident):
-            await (await host.get(ident)).close(by=f"task:{task}", reason="interrupted")
-        ends.append(e.TaskSessionEnded(session=ident, succeeded=False))
+            await (await host.get(ident)).close(by=by, reason="interrupted")
+    ends: list[Event] = [e.TaskSessionEnded(session=ident, succeeded=False) for ident in opened]
     if borrowed is not None and host.has(borrowed):
         await withdraw(await host.get(borrowed), task)
     channel = f"task/{task}"
