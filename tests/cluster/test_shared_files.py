@@ -14,7 +14,7 @@ import pytest
 from portico.automation.state import AutomationState
 from portico.cluster.shared_files import SharedFiles, merged
 from portico.errors import BadRequest
-from portico.events import HOST, Audited, AutomationPlan
+from portico.events import HOST, Audited, AutomationPlan, Event
 from portico.home import Home
 from portico.people.identity import new_token, revoke_token
 from portico.people.people import add_person
@@ -247,11 +247,16 @@ async def test_a_change_is_written_down_once(servers: tuple[Standing, Standing])
     a, b = servers
     token = new_token(a.home, "phone", ["read"])
     await soon(lambda: b.server.tokens.by_token(token) is not None)
+    async for records in b.server.host.log.follow(HOST):
+        if any(_tells_of_phone(record.event) for record in records):
+            break
     for each in servers:
         await each.server._token_audit.look()
-    audited = [record.event for record in await b.server.host.log.read(HOST, limit=1000)]
-    told = [each.detail for each in audited if isinstance(each, Audited) and each.action == "token.added"]
-    assert told.count({"token": "phone"}) == 1
+    assert [_tells_of_phone(record.event) for record in await b.server.host.log.read(HOST, limit=1000)].count(True) == 1
+
+
+def _tells_of_phone(event: Event) -> bool:
+    return isinstance(event, Audited) and (event.action, event.detail) == ("token.added", {"token": "phone"})
 
 
 @pytest.mark.parametrize("line", ["[server]\nport = 1", "workspaces = ['/']", "[cluster]\nplace = 'x'"])
