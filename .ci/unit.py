@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from scheduler import Scheduler
     from xdist.remote import Producer
 
-OPTIONS = ["-n", "6", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "15", "--durations-min", "10"]
-"""In the order of tests/conftest.py: the longest files first. They wait three quarters of their time."""
+OPTIONS = ["-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "15", "--durations-min", "10"]
+"""In the order of tests/conftest.py: the longest files first."""
 MOST_UNSTABLE = 6  # of 5,000: a thousandth
 
 
