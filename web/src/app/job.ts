@@ -66,6 +66,8 @@ export class JobView implements View {
   private step: StepView | undefined;
   private chosen: number | undefined;
   private told = false;
+  /** Something came since the last question. */
+  private again = false;
   private ofTasks: Decision[] = [];
   private left = false;
 
@@ -174,9 +176,9 @@ export class JobView implements View {
     this.openChart();
     this.source = new EventSource(keyed(`${root}/v1/events?${new URLSearchParams({ channel: `job/${this.id}` })}`));
     this.source.onmessage = ({ data }: MessageEvent<string>) => {
-      if (!this.history.apply(JSON.parse(data) as JobRecord) || this.told) return;
-      this.told = true;
-      setTimeout(() => void this.moved(), 50);
+      if (!this.history.apply(JSON.parse(data) as JobRecord)) return;
+      this.again = true;
+      this.ask(50);
     };
     this.show();
   }
@@ -189,16 +191,28 @@ export class JobView implements View {
     this.element.replaceChildren(lead);
   }
 
+  /** One question at a time: an older answer must not come after a newer one. */
+  private ask(wait: number): void {
+    if (this.told) return;
+    this.told = true;
+    setTimeout(() => void this.moved(), wait);
+  }
+
   private async moved(): Promise<void> {
-    this.told = false;
     if (this.left) return;
+    this.again = false;
+    let wait = 50;
     try {
       this.whole = await call<Whole>("GET", `/jobs/${encodeURIComponent(this.id)}`);
+      await this.loadDecisions();
     } catch {
-      // Out of reach: the next event asks again.
+      // Out of reach, and there may be no further event.
+      this.again = true;
+      wait = 1000;
     }
-    await this.loadDecisions();
     this.show();
+    this.told = false;
+    if (this.again) this.ask(wait);
   }
 
   private refresh(): void {
