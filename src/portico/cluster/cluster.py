@@ -448,7 +448,7 @@ class Cluster(Component, Members):
         try:
             for listener in self.taken:
                 await listener()
-        except BaseException:
+        except BaseException:  # also a cancel: whoever was not told yet still has to be
             self._untold = True
             raise
 
