@@ -14,6 +14,7 @@ import { type JobRow, lastName } from "./entries";
 import { icon, type Icon } from "../icons";
 import { type Decision, JobHistory, type JobRecord, lanesOf, lastRun, type StepNode, type StepState, stateOf, stepsOf, taskDecisions, type TreeNode, treeOf, type WorkTree } from "./jobModel";
 import { said } from "./reasons";
+import { Refresher } from "./refresher";
 import { menu } from "./menu";
 import { askStop } from "./rowMenu";
 import type { Shell, View } from "./shell";
@@ -65,9 +66,7 @@ export class JobView implements View {
   private source: EventSource | undefined;
   private step: StepView | undefined;
   private chosen: number | undefined;
-  private told = false;
-  /** Something came since the last question. */
-  private again = false;
+  private readonly refresher = new Refresher(() => this.moved());
   private ofTasks: Decision[] = [];
   private left = false;
 
@@ -86,6 +85,7 @@ export class JobView implements View {
 
   leave(): void {
     this.left = true;
+    this.refresher.stop();
     this.unwatch();
     clearInterval(this.ticking);
     this.source?.close();
@@ -176,9 +176,7 @@ export class JobView implements View {
     this.openChart();
     this.source = new EventSource(keyed(`${root}/v1/events?${new URLSearchParams({ channel: `job/${this.id}` })}`));
     this.source.onmessage = ({ data }: MessageEvent<string>) => {
-      if (!this.history.apply(JSON.parse(data) as JobRecord)) return;
-      this.again = true;
-      this.ask(50);
+      if (this.history.apply(JSON.parse(data) as JobRecord)) this.refresher.changed();
     };
     this.show();
   }
@@ -191,28 +189,13 @@ export class JobView implements View {
     this.element.replaceChildren(lead);
   }
 
-  /** One question at a time: an older answer must not come after a newer one. */
-  private ask(wait: number): void {
-    if (this.told) return;
-    this.told = true;
-    setTimeout(() => void this.moved(), wait);
-  }
-
   private async moved(): Promise<void> {
-    if (this.left) return;
-    this.again = false;
-    let wait = 50;
     try {
       this.whole = await call<Whole>("GET", `/jobs/${encodeURIComponent(this.id)}`);
       await this.loadDecisions();
-    } catch {
-      // Out of reach, and there may be no further event.
-      this.again = true;
-      wait = 1000;
+    } finally {
+      this.show();
     }
-    this.show();
-    this.told = false;
-    if (this.again) this.ask(wait);
   }
 
   private refresh(): void {
@@ -339,12 +322,12 @@ export class JobView implements View {
     const rows = this.history.runs.flatMap(({ task }) => this.shell.feed.ofTask(task));
     const changed = rows.map(({ session }) => session.changes ?? {});
     const sum = (name: "files" | "additions" | "deletions") => changed.reduce((all, each) => all + (each[name] ?? 0), 0);
-    const took = span((whole.ended ?? whole.started) - whole.started);
+    const took = span((whole.ended ?? whole.started) - whole.started) || "a moment";
     const ran = new Set(this.history.runs.map(({ work }) => work)).size;
     const text = make("span", "strip-text");
     const files = sum("files");
     const won = whole.status === "succeeded";
-    const facts = [took ? `${won ? "in" : "After"} ${took}` : "", `${ran} ${ran === 1 ? "step" : "steps"} ran`, files ? `${files} ${files === 1 ? "file" : "files"} changed` : rows.some(({ uncounted }) => uncounted) ? "" : "no files changed", this.usage()];
+    const facts = [`${won ? "in" : "After"} ${took}`, `${ran} ${ran === 1 ? "step" : "steps"} ran`, files ? `${files} ${files === 1 ? "file" : "files"} changed` : rows.some(({ uncounted }) => uncounted) ? "" : "no files changed", this.usage()];
     text.append(make("b", "", won ? "Succeeded" : whole.status === "failed" ? this.failure(whole) : "Stopped."), ` ${facts.filter(Boolean).join(" · ")}`);
     if (files) text.append(" ", counted(sum("additions"), sum("deletions")));
     return text;
