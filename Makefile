@@ -11,13 +11,14 @@ COMMA := ,
 
 LIVE := tests/live/node_modules/.installed
 
-# What `make test` does, the longest first, and with PORTICO_TEST_ALL=1 (as .ci/run sets it) what needs root, too.
-PARTS := unit browser-test $(if $(PORTICO_TEST_ALL),image) check web-test $(if $(PORTICO_TEST_ALL),docs)
-NEEDS := $(VENV)/.dev $(VENV)/.compiled $(VENV)/.collected $(WEB) $(LIVE) $(if $(PORTICO_TEST_ALL),$(VENV)/.docs)
-JOBS ?= 3 # the two longest, and the others one after the other
+# What `make test` does, and with PORTICO_TEST_ALL=1 (as .ci/run sets it) what needs root, too. `unit` is the longest; the
+# short ones need little and begin while the others still wait for the network.
+PARTS := unit check web-test $(if $(PORTICO_TEST_ALL),docs) browser-test $(if $(PORTICO_TEST_ALL),image)
+PACKAGES := $(if $(PORTICO_TEST_ALL),packages)
+JOBS ?= 4
 PART := @bash .ci/part
 
-.PHONY: docs image run test needs check unit web-test browser-test bench cluster soak dist outdated screenshots pictures clean
+.PHONY: docs image run test packages check unit web-test browser-test bench cluster soak dist outdated screenshots pictures clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -29,29 +30,28 @@ run:
 	@$(BIN)/portico model offer || true
 	@$(BIN)/portico serve $(ARGS)
 
-# Does all that this machine can, and says in the end what it left out; .ci/run leaves nothing out. The parts run side by
-# side, for each of them waits much of its time: what one prints is shown when it is over, and in the end how each ended.
+# Does all that this machine can, and says in the end what it left out; .ci/run leaves nothing out. Its parts run side by
+# side, each as soon as what it needs is there: what one prints is shown when it is over, and in the end how each ended.
 test:
-	@$(MAKE) --silent --no-print-directory --keep-going --jobs=4 needs || true # the parts that miss something say so
 	@echo "Side by side: $(strip $(PARTS)). Each is shown when it is over."
 	@summary=$$(mktemp); code=0; \
-	PORTICO_TEST_SUMMARY=$$summary $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) \
-		$(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(PARTS) || code=1; \
+	PORTICO_TEST_SUMMARY=$$summary $(MAKE) --silent --no-print-directory --keep-going --jobs=$(JOBS) $(PARTS) || code=1; \
 	bash .ci/left-out || code=1; cat "$$summary"; rm -f "$$summary"; exit $$code
 
-# Before the parts: a part that waits for it would begin after shorter ones.
-needs: $(NEEDS)
+# Debian's packages that the tests drive.
+packages:
+	@bash .ci/packages
 
 check: $(VENV)/.dev
 	$(PART) $@ sh -c '$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy'
 
-unit: $(VENV)/.dev $(VENV)/.compiled $(VENV)/.collected $(WEB) $(LIVE)
+unit: $(VENV)/.dev $(VENV)/.compiled $(VENV)/.collected $(WEB) $(LIVE) $(PACKAGES)
 	$(PART) $@ $(BIN)/python .ci/unit.py $(ARGS)
 
 web-test: $(WEB)
 	$(PART) $@ npm --prefix web --silent test
 
-browser-test: $(VENV)/.dev $(VENV)/.compiled $(WEB)
+browser-test: $(VENV)/.dev $(VENV)/.compiled $(WEB) $(PACKAGES)
 	$(PART) $@ sh -c 'if bash web/browser/chromium.sh; then npm --prefix web run --silent test:browser; else test -z "$$PORTICO_TEST_ALL"; fi'
 
 cluster: $(VENV)/.dev $(WEB)
@@ -81,7 +81,7 @@ $(VENV)/.docs: pyproject.toml $(VENV)/bin/pip $(if $(PORTICO_TEST_ALL),$(VENV)/.
 	@touch $@
 
 # The image of the Dockerfile, built and started without an image registry; needs root.
-image: $(VENV)/.dev $(WEB)
+image: $(VENV)/.dev $(WEB) $(PACKAGES)
 	$(PART) $@ bash tests/image/build.sh
 
 # Exit code 1 when a library that we name has a newer release: for a schedule.

@@ -23,7 +23,8 @@ const WHOLE = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 /** The same engine without windows, where it is installed: a page costs a fifth of the CPU time. */
 const SHELL = "/usr/bin/chromium-headless-shell";
 
-let executablePath = !process.env["CHROMIUM"] && existsSync(SHELL) ? SHELL : WHOLE;
+const USUAL = !process.env["CHROMIUM"] && existsSync(SHELL) ? SHELL : WHOLE;
+let executablePath = USUAL;
 let running: Promise<Browser> | undefined;
 
 /** For files whose tests need what the shell has not: it shows no notifications. */
@@ -48,4 +49,5 @@ export function launch(flags: string[]): Promise<Browser> {
 afterAll(async () => {
   await (await running)?.close();
   running = undefined;
+  executablePath = USUAL;
 });
