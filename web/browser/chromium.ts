@@ -1,4 +1,4 @@
-/** One Chromium for all tests of a file; everybody in it has a profile of their own. */
+/** One Chromium for all tests of a process; everybody in it has a profile of their own. */
 
 import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
@@ -25,16 +25,26 @@ const SHELL = "/usr/bin/chromium-headless-shell";
 
 const USUAL = !process.env["CHROMIUM"] && existsSync(SHELL) ? SHELL : WHOLE;
 let executablePath = USUAL;
-let running: Promise<Browser> | undefined;
+/** By their program. They end with the process. */
+const running = new Map<string, Promise<Browser>>();
 
 /** For files whose tests need what the shell has not: it shows no notifications. */
 export function useWholeBrowser(): void {
   executablePath = WHOLE;
+  afterAll(() => void (executablePath = USUAL));
 }
 
-export function browser(): Promise<Browser> {
-  running ??= launch([]);
-  return running;
+export async function browser(): Promise<Browser> {
+  const known = await running.get(executablePath);
+  if (known?.isConnected()) return known;
+  const begun = launch([]);
+  running.set(executablePath, begun);
+  return begun;
+}
+
+/** Whoever is still there when a file of tests is over would go on beside the next one. */
+export async function closeContexts(): Promise<void> {
+  for (const each of await Promise.all(running.values())) await Promise.all(each.contexts().map((context) => context.close()));
 }
 
 /** Another one, with flags of its own; whoever asks for it closes it. */
@@ -44,10 +54,3 @@ export function launch(flags: string[]): Promise<Browser> {
   }
   return chromium.launch({ executablePath, args: [...FLAGS, ...flags], timeout: 120_000 });
 }
-
-/** Set up for every file of tests. */
-afterAll(async () => {
-  await (await running)?.close();
-  running = undefined;
-  executablePath = USUAL;
-});

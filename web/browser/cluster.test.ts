@@ -37,9 +37,9 @@ beforeAll(async () => {
   database = spawn(PYTHON, ["-c", SERVER], { stdio: ["pipe", "pipe", "inherit"] });
   if (!database.stdout) throw new Error("It has no output.");
   const [url] = (await once(createInterface({ input: database.stdout }), "line")) as [string];
-  Object.assign(process.env, { PORTICO_LOG_URL: url, PORTICO_CLUSTER_HOST: "cellar-1", PORTICO_CLUSTER_PLACE: "cellar", PORTICO_CLUSTER_LABELS: "gpu" });
+  cellar.environment = { PORTICO_LOG_URL: url, PORTICO_CLUSTER_HOST: "cellar-1", PORTICO_CLUSTER_PLACE: "cellar", PORTICO_CLUSTER_LABELS: "gpu" };
   await cellar.start(...entryOptions(cellar.folder));
-  Object.assign(process.env, { PORTICO_CLUSTER_HOST: "attic-1", PORTICO_CLUSTER_PLACE: "attic", PORTICO_CLUSTER_LABELS: "" });
+  attic.environment = { PORTICO_LOG_URL: url, PORTICO_CLUSTER_HOST: "attic-1", PORTICO_CLUSTER_PLACE: "attic" };
 });
 const somebody = visitors(attic, ...entryOptions(attic.folder));
 afterAll(async () => {

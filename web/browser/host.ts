@@ -15,6 +15,8 @@ export class RealHost {
   url = "";
   login = "";
   token = "";
+  /** For its process alone, beside what this one has. */
+  environment: Record<string, string> = {};
   private process: ChildProcess | undefined;
 
   /** `bare`: as a new user has it, with what the host finds on a machine that has nothing. */
@@ -31,7 +33,7 @@ export class RealHost {
     const home = join(this.folder, "home");
     const given = [...before, "serve", "--print-ready", "--port", port, "--home", home, "--workspace", this.folder];
     // A plain shell in a home of its own: what the user's start-up files do, and how long they take, is not ours to test.
-    const env = { ...(this.bare ? { PATH: "/usr/bin:/bin" } : process.env), HOME: this.folder, SHELL: "/bin/sh" };
+    const env = { ...(this.bare ? { PATH: "/usr/bin:/bin" } : process.env), HOME: this.folder, SHELL: "/bin/sh", ...this.environment };
     const child = spawn(program, [...given, ...this.options], { cwd: this.folder, stdio: "pipe", env });
     this.process = child;
     let complaints = "";
