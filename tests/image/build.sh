@@ -5,7 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 export BUILDAH_ISOLATION=chroot
-buildah="buildah --storage-driver vfs --root $work/storage --runroot $work/run"
+# Without layers each step would copy everything; they cannot lie on layers themselves, as within a container.
+driver=vfs
+grep -qw overlay /proc/filesystems && [ "$(stat --file-system --format %T "$work")" != overlayfs ] && driver=overlay
+buildah="buildah --storage-driver $driver --root $work/storage --runroot $work/run"
 trap 'rm -rf "$work"' EXIT
 
 echo "Making a base of Debian's packages ..."
