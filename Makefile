@@ -13,7 +13,7 @@ LIVE := tests/live/node_modules/.installed
 
 # What `make test` does, and with PORTICO_TEST_ALL=1 (as .ci/run sets it) what needs root, too. `unit` is the longest; the
 # short ones need little and begin while the others still wait for the network.
-PARTS := unit check web-test browser-test $(if $(PORTICO_TEST_ALL),image)
+PARTS := unit check web-test $(if $(PORTICO_TEST_ALL),docs) browser-test $(if $(PORTICO_TEST_ALL),image)
 PACKAGES := $(if $(PORTICO_TEST_ALL),packages)
 JOBS ?= 4
 PART := @bash .ci/part
