@@ -48,11 +48,14 @@ def entry(tasks: dict[str, Data], model: str = "play", **job: object) -> Data:
 
 
 async def owner(url: str, channel: str) -> str:
-    """The host that has it."""
+    """Return the owner of the channel. With Temporal, a job gets its owner shortly after its start."""
     connection = await asyncpg.connect(url)
     try:
         sql = "SELECT h.name FROM portico.owners o JOIN portico.hosts h ON h.id = o.host WHERE o.channel = $1"
-        return str(await connection.fetchval(sql, channel))
+        async with asyncio.timeout(30):
+            while (name := await connection.fetchval(sql, channel)) is None:
+                continue
+        return str(name)
     finally:
         await connection.close()
 

@@ -6,7 +6,8 @@ cd "$(dirname "$0")/../.."
 # In memory where there is plenty: it writes a gigabyte of small files and keeps none of them.
 memory=$(awk '/^MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)
 shared=$(($(stat --file-system --format '%a * %S' /dev/shm 2>/dev/null || echo 0) >> 30))
-[ "$memory" -ge 8 ] && [ "$shared" -ge 4 ] && [ -z "${TMPDIR:-}" ] && export TMPDIR=/dev/shm
+limited=$(awk '$2 == "/dev/shm" && $4 ~ /noexec|nodev/' /proc/mounts) # as in many containers
+[ "$memory" -ge 8 ] && [ "$shared" -ge 4 ] && [ -z "$limited" ] && [ -z "${TMPDIR:-}" ] && export TMPDIR=/dev/shm
 work=$(mktemp -d)
 export BUILDAH_ISOLATION=chroot
 # Without layers each step would copy everything; they cannot lie on layers themselves, as within a container.

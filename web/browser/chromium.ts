@@ -34,12 +34,16 @@ export function useWholeBrowser(): void {
   afterAll(() => void (executablePath = USUAL));
 }
 
-export async function browser(): Promise<Browser> {
-  const known = await running.get(executablePath);
-  if (known?.isConnected()) return known;
-  const begun = launch([]);
-  running.set(executablePath, begun);
-  return begun;
+export function browser(): Promise<Browser> {
+  const path = executablePath;
+  const forget = (): void => void running.delete(path);
+  let known = running.get(path);
+  if (!known) {
+    known = launch([]);
+    running.set(path, known);
+    known.then((begun) => begun.on("disconnected", forget), forget);
+  }
+  return known;
 }
 
 /** Whoever is still there when a file of tests is over would go on beside the next one. */

@@ -2,7 +2,7 @@
 
 import { keyed } from "../key";
 import { root } from "../root";
-import { explain, type Job as EntryJob } from "../api";
+import { explain, type Job as EntryJob, Refused } from "../api";
 import { FlowChart } from "../chart/flowChart";
 import type { ChartGraph } from "../chart/graph";
 import { Zoom } from "../chart/zoom";
@@ -189,13 +189,17 @@ export class JobView implements View {
     this.element.replaceChildren(lead);
   }
 
-  private async moved(): Promise<void> {
+  /** Returns whether the host answered. If the job was erased, the page keeps showing what it has. */
+  private async moved(): Promise<boolean> {
+    let answered = true;
     try {
       this.whole = await call<Whole>("GET", `/jobs/${encodeURIComponent(this.id)}`);
       await this.loadDecisions();
-    } finally {
-      this.show();
+    } catch (error) {
+      answered = error instanceof Refused && error.status < 500;
     }
+    this.show();
+    return answered;
   }
 
   private refresh(): void {
@@ -266,13 +270,9 @@ export class JobView implements View {
   private async loadDecisions(): Promise<void> {
     const tasks = [...new Set(this.history.runs.map(({ task }) => task))].slice(-TASKS);
     if (tasks.length === 0) return;
-    try {
-      const query = new URLSearchParams([...tasks.map((task) => ["channel", `task/${task}`]), ["channel", `job/${this.id}`], ["limit", "1000"]]);
-      const { events } = await call<{ events: (JobRecord & { channel: string })[] }>("GET", `/events?${query}`);
-      this.ofTasks = taskDecisions(events.filter(({ channel }) => channel.startsWith("task/")));
-    } catch {
-      // Out of reach: the next event asks again.
-    }
+    const query = new URLSearchParams([...tasks.map((task) => ["channel", `task/${task}`]), ["channel", `job/${this.id}`], ["limit", "1000"]]);
+    const { events } = await call<{ events: (JobRecord & { channel: string })[] }>("GET", `/events?${query}`);
+    this.ofTasks = taskDecisions(events.filter(({ channel }) => channel.startsWith("task/")));
   }
 
   private usage(): string {

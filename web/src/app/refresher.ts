@@ -4,9 +4,9 @@ export class Refresher {
   private again = false;
   private stopped = false;
 
-  /** What `ask` rejects with is a question that failed: it is asked once more, for there may be no further change. */
+  /** `ask` returns whether the host answered. If not, it is retried, because no further change may follow. */
   constructor(
-    private readonly ask: () => Promise<void>,
+    private readonly ask: () => Promise<boolean>,
     private readonly settleMs = 50,
     private readonly retryMs = 1000,
   ) {}
@@ -27,15 +27,14 @@ export class Refresher {
   }
 
   private async run(): Promise<void> {
-    let wait = this.settleMs;
     this.again = false;
+    let answered = true;
     try {
-      if (!this.stopped) await this.ask();
-    } catch {
-      this.again = true;
-      wait = this.retryMs;
+      if (!this.stopped) answered = await this.ask();
+    } finally {
+      this.asking = false;
     }
-    this.asking = false;
-    this.next(wait);
+    if (!answered) this.again = true;
+    this.next(answered ? this.settleMs : this.retryMs);
   }
 }
