@@ -170,6 +170,12 @@ PROMISES: dict[str, list[str]] = {
         "automation/test_hook.py: a_delivery_runs_once, orders_in_a_payload_stay_quoted, bounds",
         "automation/test_hook.py: a_flood_is_told_to_come_again",
     ],
+    "42 a call that cannot be judged is covered by a grant for the identical call only": [
+        "host/test_action.py: an_unclear_call_is_covered_by_a_grant_for_the_identical_call_only",
+        "host/test_action.py: a_refusal_also_covers_unknown_fields",
+        "agents/test_hostile_actions.py: a_remembered_approval_covers_no_unknown_field",
+        "queries/test_activity.py: a_long_command_does_not_hide_that_it_cannot_be_judged",
+    ],
 }
 
 

@@ -154,6 +154,50 @@ async def test_a_permission_for_more_than_it_says_asks(session: Session) -> None
         assert await _asked(session, ["permission", honest]) is None, honest
 
 
+@pytest.mark.parametrize(
+    ("first", "hidden"),
+    [
+        ({"command": "make build"}, {"cmd": "rm -rf ~"}),
+        ({"command": "make build"}, {"cmd": "sudo reboot"}),
+        ({"command": "make build"}, {"stdin": "rm -rf ~"}),
+        ({"command": "make build"}, {"script": "rm -rf ~"}),
+        ({"command": "npm test"}, {"args": "--watch"}),
+        ({"command": ["make", "build"]}, {"field of tomorrow": 1}),
+    ],
+)
+@pytest.mark.parametrize("pattern", [False, True], ids=["answered", "granted in advance"])
+async def test_a_remembered_approval_covers_no_unknown_field(
+    session: Session, first: Json, hidden: Json, pattern: bool
+) -> None:
+    """Bug: the approval of `make build` was remembered as a line, and let the same line with unknown fields pass."""
+    session.host.part(WorkspacePolicy).settings = Rules("setting", refused=("sudo",))
+
+    async def asked(given: Json, option: str) -> bool:
+        turn = await session.send(
+            Message(steps(["permission", {"toolCallId": "c", "kind": "execute", "rawInput": given}])), by="test"
+        )
+        async with asyncio.timeout(30):
+            state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+            waited = state.active is not None
+            if waited:
+                await session.approvals.answer(await waiting_approval(session), by="test", option=option)
+            await session.wait(turn)
+        return waited
+
+    if pattern:
+        await session.host.grants.add(
+            agent=session.state.agent, tool="*", allow=True, by="test", session=session.id, pattern="*"
+        )
+    else:
+        assert await asked(first, "allow-session")
+    assert not await asked(first, "deny")
+    assert await asked({**first, **hidden}, "deny")
+    assert await asked({**first, **hidden}, "allow-session")
+    assert not await asked({**first, **hidden}, "deny")
+    other = {name: f"{value} again" for name, value in hidden.items()}
+    assert await asked({**first, **other}, "deny")
+
+
 async def test_a_permission_does_not_cover_a_command_with_another_environment(session: Session) -> None:
     env = [{"name": "LD_PRELOAD", "value": "./x"}]
     create = ["ask", "terminal/create", {"command": "make", "args": ["all"], "env": env}]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from portico.approvals import coverage as a
 from portico.approvals.policy import Rules, WorkspacePolicy, rules_of
@@ -535,6 +536,45 @@ def test_a_call_that_cannot_be_judged_is_remembered_as_itself() -> None:
     assert a.coverage(Action("other"), [], "{}", "/") == []
 
 
+UNCLEAR = [
+    Action("shell", "make build", unclear="cmd"),
+    Action("shell", argv=("make", "build"), unclear="stdin"),
+    Action("shell", unclear="only its title"),
+    Action("write", files=("a",), unclear="patch"),
+    Action("read", files=("a",), unclear="url"),
+    Action("other", unclear="fields"),
+]
+
+
+def _kind_and_text(action: Action) -> str:
+    return f"{action.kind} {action.text or ''}".strip()
+
+
+@pytest.mark.parametrize("unclear", UNCLEAR, ids=_kind_and_text)
+def test_an_unclear_call_is_covered_by_a_grant_for_the_identical_call_only(tmp_path: Path, unclear: Action) -> None:
+    """Bug: "Allow in this session" for `make build` also allowed `make build` with unknown fields next to it."""
+    home, paths = str(tmp_path), [str(tmp_path / path) for path in unclear.files]
+    clear = structs.replace(unclear, unclear="")
+    identical = a.coverage(unclear, paths, '{"a":1}', home)
+    [only] = identical
+    assert only.startswith("call:")
+    assert a.covered(identical, unclear, paths, '{"a":1}', home)
+    elsewhere = structs.replace(unclear, files=("b",)), structs.replace(unclear, line="make deploy", argv=())
+    assert [each for each in (unclear, *elsewhere) if a.covered(identical, each, paths, '{"a":2}', home)] == []
+    assert [each for each in elsewhere if a.covered(identical, each, paths, '{"a":1}', home)] == []
+    shown = a.coverage(clear, paths, '{"a":1}', home)
+    for covers in (shown, ["command:make build", "line:make build", f"folder:{home}", *(f"path:{p}" for p in paths)]):
+        assert not a.covered(covers, unclear, paths, '{"a":1}', home)
+    assert [a.widened(unclear, identical, breadth, home) for breadth in ("folder", "all")] == [None, None]
+
+
+@pytest.mark.parametrize("unclear", UNCLEAR[:2] + UNCLEAR[3:5], ids=_kind_and_text)
+def test_a_refusal_also_covers_unknown_fields(tmp_path: Path, unclear: Action) -> None:
+    home, paths = str(tmp_path), [str(tmp_path / path) for path in unclear.files]
+    refused = a.coverage(structs.replace(unclear, unclear=""), paths, "{}", home)
+    assert a.covered(refused, unclear, paths, '{"a":1}', home, allow=False)
+
+
 @pytest.mark.parametrize(
     ("shown", "breadth", "covered", "not_covered"),
     [
@@ -551,7 +591,8 @@ def test_a_yes_for_more_files_stays_inside_the_folder(
         return [str((tmp_path / "p" / name).resolve())]
 
     home = str(tmp_path / "p")
-    covers = a.widened(a.coverage(Action("write", files=(shown,)), paths(shown), "{}", home), breadth, home)
+    action = Action("write", files=(shown,))
+    covers = a.widened(action, a.coverage(action, paths(shown), "{}", home), breadth, home)
     assert (covers is None) is (covered is None)
     for name in [*(covered or []), *not_covered]:
         allowed = a.covered(covers or [], Action("write", files=(name,)), paths(name), "{}", home)
@@ -560,8 +601,11 @@ def test_a_yes_for_more_files_stays_inside_the_folder(
 
 @pytest.mark.parametrize(
     ("action", "folder", "everything"),
-    [(command("npm test"), None, []), (Action("other", unclear="x"), None, []), (Action("other"), None, None)],
+    [(command("npm test"), None, []), (Action("other", unclear="x"), None, None), (Action("other"), None, None)],
 )
 def test_a_yes_for_more_than_a_command(action: Action, folder: None, everything: list[str] | None) -> None:
     covers = a.coverage(action, [], "{}", "/p")
-    assert (a.widened(covers, "folder", "/p"), a.widened(covers, "all", "/p")) == (folder, everything)
+    assert (
+        a.widened(action, covers, "folder", "/p"),
+        a.widened(action, covers, "all", "/p"),
+    ) == (folder, everything)

@@ -38,6 +38,9 @@ def asked(kind: str, **given: str) -> CallPart:
         (asked("write", path="/w/src/limits.py"), "Wants to change limits.py"),
         (asked("shell", command="rm -r x"), "Wants to run rm -r x"),
         (asked("other", title="Fetch a page"), "Wants to use Fetch a page"),
+        (asked("shell", command="make", unclear="cmd"), "Cannot be judged: wants to run make"),
+        (asked("write", path="a.py", unclear="patch"), "Cannot be judged: wants to change a.py"),
+        (asked("other", title="Fetch", unclear="url"), "Cannot be judged: wants to use Fetch"),
         (QuestionPart("q", "Which\ncolour?"), "Asks: Which colour?"),
     ],
 )
@@ -61,6 +64,10 @@ def test_one_line_for_every_part(part: Part, says: str) -> None:
 )
 def test_what_an_editor_is_told(part: Part, says: str) -> None:
     assert doing(state(part)) == says
+
+
+def test_a_long_command_does_not_hide_that_it_cannot_be_judged() -> None:
+    assert activity(state(asked("shell", command="x" * 1000, unclear="cmd"))).startswith("Cannot be judged: ")
 
 
 def test_what_waits_is_said_before_what_runs() -> None:

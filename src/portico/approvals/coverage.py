@@ -1,8 +1,9 @@
-"""What an answer that is remembered covers, and whether two actions are the same thing.
+"""Which calls a remembered answer covers, and whether two actions are the same.
 
-The attack: a yes to one call that lets another one pass. So a yes is about what was shown: this program and
-subcommand, these files, or this very call. Only who asks for more (`Breadth`) gets more, and never beyond the
-session's folder.
+The attack: the approval of one call lets another call pass. So an approval covers what was shown: this program and
+subcommand, these files, or this call. `Breadth` can request more, never beyond the session's folder. A call that
+cannot be judged (`Action.unclear`) is covered only by an approval of the identical call: its unknown fields may do
+anything.
 """
 
 import os
@@ -59,22 +60,24 @@ _RULE, _LINE, _PATH, _FOLDER, _CALL = "command:", "line:", "path:", "folder:", "
 
 
 def coverage(action: Action, paths: Iterable[str], input: str, home: str) -> list[str]:
-    """What a yes for a while is about: what was shown. This program and subcommand, these files, or this very call.
-    Empty: the tool, whatever it is called with (`other`)."""
+    """What a remembered approval covers: this program and subcommand, these files, or this call.
+    Empty: the tool with any input (`other`)."""
+    if action.unclear:
+        return [_identical(action, input, home)]
     if action.text is not None:
         plain = subcommands(action)
-        if plain and not action.unclear:
-            return [_rule(words) for words in plain]
-        return [f"{_LINE}{action.shown(home)}"]
-    if action.kind in ("read", "write") and not action.unclear and (named := list(paths)):
+        return [_rule(words) for words in plain] if plain else [f"{_LINE}{action.shown(home)}"]
+    if action.kind in ("read", "write") and (named := list(paths)):
         return [f"{_PATH}{each}" for each in named]
-    return [f"{_CALL}{_digest(input)}"] if action.unclear or action.kind != "other" else []
+    return [_identical(action, input, home)] if action.kind != "other" else []
 
 
-def widened(covers: list[str], breadth: Breadth, home: str) -> list[str] | None:
-    """The same yes for more than was shown; None: there is no such breadth for it."""
+def widened(action: Action, covers: list[str], breadth: Breadth, home: str) -> list[str] | None:
+    """The same approval for more than was shown; None: this action has no such breadth."""
     if breadth == "shown":
         return covers
+    if action.unclear:
+        return None
     files = [each.removeprefix(_PATH) for each in covers if each.startswith(_PATH)]
     if not files:
         return [] if breadth == "all" and covers else None
@@ -113,20 +116,25 @@ def _rule(words: list[str]) -> str:
     return f"{_RULE}{shlex.join(words[:named])}"
 
 
-def covered(covers: Iterable[str], action: Action, paths: Iterable[str], input: str, home: str) -> bool:
+def covered(
+    covers: Iterable[str], action: Action, paths: Iterable[str], input: str, home: str, *, allow: bool = True
+) -> bool:
+    """Whether a remembered answer covers this action. A refusal (`allow=False`) also covers unclear actions: whatever
+    else they do, they do what was refused."""
     known = frozenset(covers)
+    if _identical(action, input, home) in known:
+        return True
+    if action.unclear and allow:
+        return False
     if action.text is not None:
-        plain = None if action.unclear else subcommands(action)
+        plain = subcommands(action)
         if f"{_LINE}{action.shown(home)}" in known:
             return True
         return bool(plain) and all(_covers(known, words) for words in plain or ())
-    if f"{_CALL}{_digest(input)}" in known:
-        return True
     named = list(paths)
     folders = [each.removeprefix(_FOLDER) for each in known if each.startswith(_FOLDER)]
     return (
         action.kind in ("read", "write")
-        and not action.unclear
         and bool(named)
         and all(f"{_PATH}{each}" in known or any(_within(each, folder) for folder in folders) for each in named)
     )
@@ -136,5 +144,8 @@ def _covers(known: frozenset[str], words: list[str]) -> bool:
     return f"{_LINE}{shlex.join(words)}" in known or _rule(words) in known
 
 
-def _digest(input: str) -> str:
-    return sha256(input.encode("utf-8", "replace")).hexdigest()
+def _identical(action: Action, input: str, home: str) -> str:
+    """An agent may name the command or the files beside the input: an unclear call is identical if they are too."""
+    beside = (action.kind, action.shown(home), *action.files) if action.unclear else ()
+    text = "\0".join([input, *(each or "" for each in beside)])
+    return f"{_CALL}{sha256(text.encode('utf-8', 'replace')).hexdigest()}"

@@ -153,11 +153,11 @@ class WorkspacePolicy(Component):
         self.clients = rules_of(values)
 
     def coverage(self, request: Request, breadth: Breadth = "shown") -> list[str] | None:
-        shown = coverage(request.action, request.paths, request.input, request.home)
-        return widened(shown, breadth, request.home)
+        shown = coverage(request.action, request.paths, _whole_input(request), request.home)
+        return widened(request.action, shown, breadth, request.home)
 
-    def covered(self, covers: Iterable[str], request: Request) -> bool:
-        return covered(covers, request.action, request.paths, request.input, request.home)
+    def covered(self, covers: Iterable[str], request: Request, *, allow: bool = True) -> bool:
+        return covered(covers, request.action, request.paths, _whole_input(request), request.home, allow=allow)
 
     def refuse(self, session: "Session", request: Request) -> Ruling | None:
         if request.action.text is None or not self.settings.refused:
@@ -235,6 +235,11 @@ class WorkspacePolicy(Component):
             rulings = [_edit(sources, path) for path in inside]
             return rulings[0] if None not in rulings else None
         return None
+
+
+def _whole_input(request: Request) -> str:
+    """With the change that was shown, which an agent may send beside its input."""
+    return request.input if request.diff is None else f"{request.input}\0{request.diff}"
 
 
 def unattended(session: "Session") -> bool:

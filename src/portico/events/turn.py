@@ -170,6 +170,8 @@ class ApprovalAsked(Event, frozen=True, tag="approval.asked"):
     meta: Json = {}
     why: str = ""
     """Why a person is asked: the rule that wants it, or that none lets it pass."""
+    unclear: str = ""
+    """Why the call cannot be judged. Only an approval of the identical call covers it."""
 
 
 class ApprovalAnswered(Event, frozen=True, tag="approval.answered"):

@@ -123,8 +123,8 @@ def matching(grants: Iterable[Grant], session: "Session", request: Request, allo
 
 
 def _covers(grant: Grant, request: Request, judge: Judge) -> bool:
-    if grant.covers:
-        return judge.covered(grant.covers, request)
+    if grant.covers or (grant.allow and request.action.unclear):  # a pattern says nothing of unknown fields
+        return judge.covered(grant.covers, request, allow=grant.allow)
     return fnmatch.fnmatchcase(request.subject, grant.pattern)
 
 
@@ -190,6 +190,7 @@ class Approvals:
                     result=request.result,
                     meta=request.meta or {},
                     why=self._why(request),
+                    unclear=request.action.unclear if not request.result else "",
                 ),
             )
             if deadline is not None:
@@ -205,10 +206,10 @@ class Approvals:
         if request.result:
             return ""
         rule = self._session.host.rules.must_ask(self._session, request)
-        if rule is not None:
-            return f"It always asks: {rule}."
-        if request.action.unclear:
-            return f"It cannot be judged: {request.action.unclear}."
+        always = [f"It always asks: {rule}."] if rule is not None else []
+        unclear = [f"It cannot be judged: {request.action.unclear}."] if request.action.unclear else []
+        if always or unclear:
+            return " ".join([*always, *unclear])
         return "The agent's settings want it." if request.strict else "No rule lets it pass."
 
     async def _time_out(self, ident: str) -> None:

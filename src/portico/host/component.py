@@ -65,8 +65,8 @@ class Judge(Protocol):
     def coverage(self, request: "Request", breadth: Breadth = "shown") -> list[str] | None:
         """What a yes for a while is about; empty: the tool, whatever it is called with; None: not so much."""
 
-    def covered(self, covers: Iterable[str], request: "Request") -> bool:
-        """Whether a remembered answer speaks of this call."""
+    def covered(self, covers: Iterable[str], request: "Request", *, allow: bool = True) -> bool:
+        """Whether a remembered answer, an approval or a refusal, covers this call."""
 
     def push(self, values: Json) -> None:
         """The settings that editors share have changed."""
@@ -87,7 +87,7 @@ class AskAlways:
     def coverage(self, request: "Request", breadth: Breadth = "shown") -> list[str] | None:
         return [f"call:{request.tool}:{request.input}"] if breadth == "shown" else None
 
-    def covered(self, covers: Iterable[str], request: "Request") -> bool:
+    def covered(self, covers: Iterable[str], request: "Request", *, allow: bool = True) -> bool:
         return f"call:{request.tool}:{request.input}" in covers
 
     def push(self, values: Json) -> None:

@@ -336,7 +336,7 @@ def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record)
         approval = Approval(*_ASKED(event))
         approval.proposed = event.meta.get("result") or {}
         approval.file = os.path.join(state.cwd, event.path) if event.path and event.diff else ""
-        approval.files, approval.why = event.files, event.why
+        approval.files, approval.why, approval.unclear = event.files, event.why, event.unclear
         call.approvals.append(approval)
         _count(state, event.approval)
         turn = state.active

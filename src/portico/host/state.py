@@ -59,6 +59,8 @@ class Approval(Struct, omit_defaults=True):
     """All files, where there are several."""
     why: str = ""
     """Why a person is asked."""
+    unclear: str = ""
+    """Why the call cannot be judged."""
 
 
 class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):

@@ -91,9 +91,11 @@ def wants(approval: Approval | ApprovalAsked, tool: str, title: str = "") -> str
     if approval.result:
         return _line(f"Wants to use the result of {tool}")
     about = approval.command or (os.path.basename(approval.path) if approval.path else "")
-    if approval.kind in _WANTED and about:
-        return _line(f"{_WANTED[approval.kind]} {about}")
-    return _line(f"Wants to use {approval.title or title or tool}")
+    wanted = f"{_WANTED[approval.kind]} {about}" if approval.kind in _WANTED and about else ""
+    text = wanted or f"Wants to use {approval.title or title or tool}"
+    if approval.unclear:  # first, so that a long command does not hide it
+        text = f"Cannot be judged: {text[0].lower()}{text[1:]}"
+    return _line(text)
 
 
 def _working(turn: TurnState) -> str:
