@@ -156,3 +156,50 @@ async def test_one_that_a_restart_has_left_behind_goes(
     await asyncio.wait_for(gone.wait(), 30)
     assert served.host.list(drafts=True) == []
     await other.close()
+
+
+@pytest.mark.parametrize("version", ["1", "0.5.1", "0.6.0", "0.9.0", "1.0.0"])
+@pytest.mark.parametrize(
+    ("client_id", "about", "draft"),
+    [
+        ("c", None, False),
+        ("c", {}, False),
+        ("c", {"name": "acme-editor"}, False),
+        ("c", {"name": 7, "title": "vscode"}, False),
+        ("c", "vscode", False),
+        ("c", {"name": "vscode-editor-window"}, True),
+        ("c", {"name": "vscode-sessions-window", "version": "1.139.1"}, True),
+        ("copilot-cli-15532-ec8982d1", None, True),
+        ("my-copilot-cli", None, False),
+    ],
+)
+async def test_only_clients_that_create_sessions_early_get_drafts(
+    served: Served, connect: Connect, version: str, client_id: str, about: object, draft: bool
+) -> None:
+    """Every other client lost `root/sessionAdded` and the row in the list until the first message."""
+    watching = await connect("0.9.0", "watching")
+    client = WireClient(served.url, client_id, version)
+    client.about = about  # type: ignore[assignment]  # also what no client should send
+    await client.open()
+    await client.initialize(client.root)
+    await client.create_session(SESSION)
+    announced = version == "1" or not draft
+    assert await listed(client) == await listed(watching) == ([SESSION] if announced else [])
+    assert news(client) == news(watching) == (["sessionAdded"] if announced else [])
+    assert client.states[SESSION]["lifecycle"] == ("ready" if announced else "creating")
+    await client.close()
+
+
+async def test_a_client_keeps_its_kind_when_it_reconnects(served: Served, connect: Connect) -> None:
+    for about, expected in (({"name": "acme"}, ["scripted:/acme"]), ({"name": "vscode-x"}, ["scripted:/acme"])):
+        client = WireClient(served.url, about["name"], "0.9.0")
+        client.about = about
+        await client.open()
+        await client.initialize(client.root)
+        await client.drop()
+        await served.restart()
+        client.url = served.url
+        await client.reconnect()
+        await client.request("createSession", channel=f"scripted:/{about['name']}")
+        assert await listed(client) == expected
+        await client.close()

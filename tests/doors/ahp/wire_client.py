@@ -30,6 +30,8 @@ class WireClient:
         self.url = url
         self.client_id = client_id
         self.version = version
+        self.about: Json | None = {"name": "vscode-editor-window"}
+        """Its `clientInfo`: as VS Code sends it, whose sessions are drafts until their first message."""
         self.dialect = Dialect(version, lambda: 0)
         self.states: dict[str, Json] = {}
         self.kinds: dict[str, str] = {}
@@ -162,6 +164,7 @@ class WireClient:
             **versions,
             clientId=self.client_id,
             initialSubscriptions=list(subscriptions),
+            **({} if self.about is None else {"clientInfo": self.about}),
             **more,
         )
         return result

@@ -103,7 +103,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             worktree=_isolation(config, name) or False,
             folders=folders[1:],
             model_config=optional(model, "config", dict) or {},
-            draft=not connection.dialect.seed,
+            draft=connection.expects_drafts and not connection.dialect.seed,
         )
     started: Summary = await connection.do(command)
     return await host.get(started.id)

@@ -71,6 +71,7 @@ class ClientRecord(Struct):
     epoch: str = ""
     """Of the log that its numbers count in; 0.1.0 did not say."""
     shows_apps: bool = False
+    expects_drafts: bool = False
 
 
 class Broker:
@@ -118,7 +119,7 @@ class Broker:
     async def _open(self) -> None:
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
-        self.drafts.look()
+        self.drafts.check()
 
     @property
     def automations(self) -> Automations | None:

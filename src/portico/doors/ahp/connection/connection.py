@@ -83,6 +83,7 @@ class Connection:
         "caller",
         "client_id",
         "dialect",
+        "expects_drafts",
         "handlers",
         "host",
         "joined",
@@ -105,6 +106,8 @@ class Connection:
         """What the client calls itself."""
         self.shows_apps = False
         """It can show pages of MCP servers."""
+        self.expects_drafts = False
+        """It creates a session before its user has written anything (`act/drafts.py`)."""
         self.dialect = broker.dialect(SEED)
         self.ready = False
         self.behind = False
@@ -236,7 +239,7 @@ class Connection:
         if self.broker.clients.get(self.client_id) is self:
             del self.broker.clients[self.client_id]
             clients.left(self)
-            self.broker.drafts.look()
+            self.broker.drafts.check()
 
     def end(self, code: int, reason: str) -> None:
         """Closes the socket from our side."""

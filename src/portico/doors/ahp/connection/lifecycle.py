@@ -9,7 +9,7 @@ import msgspec
 from portico import __version__, limits
 from portico import commands as c
 from portico import events as e
-from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions, relay
+from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions, drafts, relay
 from portico.doors.ahp.act.command import Method, optional, subject, text, texts
 from portico.doors.ahp.connection.broker import ClientRecord
 from portico.doors.ahp.connection.encoder import Encoder
@@ -48,6 +48,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     client_id = await _identify(connection, params)
     connection.title = _title(params)
     connection.shows_apps = relay.shows_apps(params)
+    connection.expects_drafts = drafts.expected(params)
     await _welcome(connection, client_id, version)
     connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
@@ -127,8 +128,14 @@ async def _welcome(connection: "Connection", client_id: str, version: str) -> No
         before.end(REPLACED, "The same client has connected again.")
         connection.joined |= before.joined
     connection.start(client_id, version)
-    epoch, shows_apps = connection.host.log.epoch, connection.shows_apps
-    known = ClientRecord(connection.caller.id, version, numbers.SPAN, epoch, shows_apps)
+    known = ClientRecord(
+        connection.caller.id,
+        version,
+        numbers.SPAN,
+        connection.host.log.epoch,
+        connection.shows_apps,
+        connection.expects_drafts,
+    )
     connection.broker.remember(client_id, known)
     await connection.host.do(c.IdentifyClient(client=client_id, value=msgspec.to_builtins(known)), connection.caller)
 
@@ -236,6 +243,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
         raise WireError(rpc.NOT_FOUND, "This host does not know the client; initialize first.")
     connection.behind = True
     connection.shows_apps = known.shows_apps
+    connection.expects_drafts = known.expects_drafts
     try:
         await _welcome(connection, client_id, known.version)
         same_log = known.epoch in ("", connection.host.log.epoch)
