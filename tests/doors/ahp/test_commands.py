@@ -320,6 +320,7 @@ async def test_a_fork_of_version_1(connect: Connect) -> None:
     assert {each["resource"] for each in listed["items"]} == {"scripted:/s1", "scripted:/s2"}
     older = await client.request("fetchTurns", session=session, limit=1)
     assert ([turn["id"] for turn in older["turns"]], older["hasMore"]) == (["two"], True)
+    assert await refused(client, "fetchTurns", session=session, before="nonsense") == -32602
     first = await client.request("fetchTurns", session=session, before="two")
     assert ([turn["id"] for turn in first["turns"]], first["hasMore"]) == (["one"], False)
 

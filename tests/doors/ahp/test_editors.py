@@ -235,7 +235,7 @@ async def test_lists_say_what_a_session_is_doing(connect: Connect, version: str)
     await client.act(chat, client.verb("toolCallConfirmed"), **yes)
     state = await client.idle(chat)
     assert "activity" not in (state["summary"] if client.seed else state)
-    await other.wait(lambda: told()[-1]["activity"] is None)
+    await other.wait(lambda: told()[-1]["activity"] == "")
     assert "activity" not in (await client.request("listSessions", **root))["items"][0]
 
 

@@ -199,9 +199,9 @@ async def test_a_terminal_outlives_its_client(connect: Connect) -> None:
 async def test_bad_terminals(connect: Connect, served: Served) -> None:
     client = await connect("0.9.0")
     tries: list[tuple[Json, int]] = [
-        ({"channel": "t:/1", "cols": 80, "rows": 5000}, -32602),
-        ({"channel": "t:/1", "cols": 0}, -32602),
-        ({"channel": "t:/1", "cwd": "file:///etc"}, -32009),
+        ({"channel": "t:/1", "claim": client.claim, "cols": 80, "rows": 5000}, -32602),
+        ({"channel": "t:/1", "claim": client.claim, "cols": 0}, -32602),
+        ({"channel": "t:/1", "claim": client.claim, "cwd": "file:///etc"}, -32009),
         ({"channel": "t:/1", "claim": {"kind": "client", "clientId": "somebody"}}, -32602),
         ({"channel": "t:/1", "claim": {"kind": "session", "session": "scripted:/none"}}, -32001),
         ({}, -32602),
@@ -286,11 +286,11 @@ async def test_a_name_that_looks_like_ours(connect: Connect, version: str) -> No
     """`ahp-terminal:/ANYTHING` is what the protocol itself suggests; it could be created and never found again."""
     client: WireClient = await connect(version)
     name, field = "ahp-terminal:/mine", "terminal" if client.seed else "channel"
-    await client.request("createTerminal", **{field: name})
+    await client.request("createTerminal", **{field: name, "claim": client.claim})
     await client.subscribe(name)
     await client.act(name, "terminal/titleChanged", title="mine")
     assert [each["resource"] for each in client.states[client.root]["terminals"]] == [name]
-    assert await refused(client, "createTerminal", **{field: name}) == -32010
+    assert await refused(client, "createTerminal", **{field: name, "claim": client.claim}) == -32010
     await client.request("disposeTerminal", **{field: name})
     await client.wait(lambda: client.states[client.root]["terminals"] == [])
 

@@ -161,7 +161,7 @@ async def test_a_name_means_one_thing(connect: Connect, served: Served) -> None:
     chat = await client.create_session("scripted:/s1")
     for name in ("scripted:/s1", chat):
         assert await refused(client, "createTerminal", channel=name) == -32010
-    await client.request("createTerminal", channel="t:/1")
+    await client.request("createTerminal", channel="t:/1", claim=client.claim)
     assert await refused(client, "createSession", channel="t:/1", provider="scripted") == -32003
     assert await refused(client, "createChat", channel="scripted:/s1", chat="t:/1") == -32003
     assert "rejectionReason" not in await client.act("scripted:/s1", "session/titleChanged", title="mine")
@@ -190,7 +190,7 @@ async def test_old_and_new_forms_are_sent_together(connect: Connect) -> None:
     await client.say(chat, "t", "fail please")
     failed = await client.action("chat/error")
     assert failed["error"]["message"] == failed["part"]["error"]["message"] == "it broke"
-    await client.request("createTerminal", channel="t:/1")
+    await client.request("createTerminal", channel="t:/1", claim=client.claim)
     await client.subscribe("t:/1")
     await client.act("t:/1", "terminal/input", data="exit 3\n")
     await client.wait(lambda: client.states["t:/1"]["lifecycle"]["status"] == "exited")

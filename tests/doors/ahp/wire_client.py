@@ -169,6 +169,11 @@ class WireClient:
         )
         return result
 
+    @property
+    def claim(self) -> Json:
+        """The claim of a terminal that this client opens for itself."""
+        return {"kind": "client", "clientId": self.client_id}
+
     async def reconnect(self) -> Json:
         await self.open()
         result: Json = await self.request(

@@ -69,8 +69,11 @@ async def dispatch(connection: "Connection", params: Json) -> None:
     try:
         _check(client_action)
         target = _target(client_action)
-    except NotFound:
-        return  # a channel that is not there (any more): silently ignored, as the protocol wants it
+    except NotFound as error:
+        if connection.dialect.seed:
+            await connection.settle()
+            client_action.refuse(error.message)
+        return  # from 0.5.1 on, an action on an unknown channel is ignored, as the protocol states
     except PorticoError as error:
         await connection.settle()
         client_action.refuse(error.message)

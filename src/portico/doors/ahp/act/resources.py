@@ -108,7 +108,7 @@ async def write(connection: "Connection", params: Json) -> Json:
                 "command": "file.write",
                 "path": path,
                 "data": _required(params, "data"),
-                "encoding": params.get("encoding") or "utf-8",
+                "encoding": _required(params, "encoding"),
                 "mode": params.get("mode") or "truncate",
                 "position": optional(params, "position", int) or 0,
                 "if_match": optional(params, "ifMatch", str),

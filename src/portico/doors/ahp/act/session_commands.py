@@ -92,7 +92,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
     else:
         provider = optional(params, "provider", str) or _named(connection, name)
         await sign_in.check(connection, provider)
-        model = optional(params, "model", dict) or {}
+        model = _model(params)
         folders = working_directories.listed(params)
         command = c.StartSession(
             agent=provider,
@@ -107,6 +107,12 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
         )
     started: Summary = await connection.do(command)
     return await host.get(started.id)
+
+
+def _model(params: Json) -> Json:
+    """The selected model: an object with its id, or the id alone as in the example of version 1."""
+    given = params.get("model")
+    return {"id": given} if isinstance(given, str) and given else optional(params, "model", dict) or {}
 
 
 def _named(connection: "Connection", name: str) -> str | None:
@@ -323,7 +329,9 @@ async def _fetch_old(connection: "Connection", params: Json) -> Json:
     done = [each for each in session.state.turns if each.outcome is not None]
     before = optional(params, "before", str)
     limit = optional(params, "limit", int)
-    end = next((at for at, each in enumerate(done) if each.id == before), len(done))
+    end = next((at for at, each in enumerate(done) if each.id == before), None if before else len(done))
+    if end is None:
+        raise BadRequest(f"This session has no finished turn {before!r}.", field="before")
     start = max(0, end - min(max(1, limit if limit is not None else _TURNS), _TURNS_MAX))
     return {"turns": [parts.turn(each, connection.dialect) for each in done[start:end]], "hasMore": start > 0}
 

@@ -49,9 +49,9 @@ def _size(params: Json, field: str, default: int) -> int:
 
 
 def _claim(connection: "Connection", said: Any) -> Json:
-    """A client claims for itself or for a session that is there, never for somebody else."""
+    """Check the claim: a client may claim a terminal for itself or for an existing session, not for another client."""
     if said is None:
-        return {"kind": "client", "clientId": connection.client_id}
+        raise BadRequest("'claim' is missing: {kind: 'client', clientId} or {kind: 'session', session}.", field="claim")
     claim: Json = check(TerminalClaim, said, "claim")
     if claim["kind"] == "client" and claim["clientId"] != connection.client_id:
         raise BadRequest("A terminal cannot be claimed for another client.", field="claim.clientId")

@@ -189,5 +189,5 @@ def _session(of: Summary, name: str, *, seed: bool = False) -> Json:
 def _difference(old: Json, new: Json) -> Json:
     changes: dict[str, Any] = {key: value for key, value in new.items() if old.get(key) != value}
     if "activity" in old and "activity" not in new:
-        changes["activity"] = None  # what is absent has not changed, so other hosts clear it in this way, too
+        changes["activity"] = ""  # an absent field means "unchanged", and the schema allows no null
     return {key: value for key, value in changes.items() if key not in _FIXED}
