@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "changes": {"changes", "host", "workspace"},
     "terminals": {"terminals", "files", "host", "log.listeners", "log.log", "workspace"},
     "files": {"files", "host", "workspace"},
-    "people": {"people", "files", "home", "host", "settings", "terminals", "workspace"},
+    "people": {"people", "command_shapes", "files", "home", "host", "settings", "terminals", "workspace"},
     "projects": {"projects", "people.view", "host", "log.feed", "workspace"},
     "queries": {"queries", "people.view", "host", "log.log", "workspace"},
     "usage": {"usage", "host"},

@@ -176,6 +176,12 @@ PROMISES: dict[str, list[str]] = {
         "agents/test_hostile_actions.py: a_remembered_approval_covers_no_unknown_field",
         "queries/test_activity.py: a_long_command_does_not_hide_that_it_cannot_be_judged",
     ],
+    "51 the smallest set of MCP tools, and answers only by name": [
+        "doors/mcp/test_offers.py: no_credential_has_these_tools_unless_it_names_them",
+        "doors/mcp/test_offers.py: a_misled_model_with_the_hosts_token",
+        "doors/mcp/test_offers.py: a_named_tool_is_the_only_one_more, the_guide_lists_every_tool_with_its_scope",
+        "cli/test_config.py: the_line_that_doctor_prints_gives_a_model_no_more_than_read_and_drive",
+    ],
 }
 
 

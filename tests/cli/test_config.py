@@ -3,9 +3,11 @@
 import contextlib
 import json
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 
@@ -15,9 +17,12 @@ from portico.cli.finding import Finding
 from portico.home import Home
 from portico.host.readiness import described
 from portico.log.sqlite.database import Batch, Database
+from portico.people.identity import effective_tokens
 from tests.agents.acp_agent import FAKE
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico
+
+PORTICO = Path(sys.executable).with_name("portico")
 
 
 def test_config_shows_every_value_and_where_it_came_from(tmp_path: Path) -> None:
@@ -67,6 +72,26 @@ def test_doctor_is_well_with_and_without_a_host(home: Path, tmp_path: Path) -> N
     alone = inside(tmp_path / "home", "doctor")
     assert alone.returncode == 0
     assert "not running; start it with: portico serve" in alone.stdout
+
+
+def test_the_line_that_doctor_prints_gives_a_model_no_more_than_read_and_drive(home: Path, tmp_path: Path) -> None:
+    """The line is pasted into a shell twice; a program in the place of `claude` keeps what it is given."""
+    for command, does in (("claude", f'printf "%s\\n" "$@" > {tmp_path}/given'), ("portico", f'exec {PORTICO} "$@"')):
+        (program := tmp_path / command).write_text(f"#!/bin/sh\n{does}\n")
+        program.chmod(0o755)
+    for name in ("mcp", "mcp-2"):
+        found = {each["what"]: each["detail"] for each in json.loads(portico(home, "doctor", "--json").stdout)}
+        subprocess.run(
+            ["sh", "-c", found["mcp"]], check=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}
+        )
+        *_, url, _, header = (tmp_path / "given").read_text().splitlines()
+        token = next(each for each in effective_tokens(Home(home)) if each.name == name)
+        assert (token.scopes, token.tools) == (["read", "drive"], [])
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        answer = httpx.post(url, json=asked, headers=dict([header.split(": ")]), trust_env=False).json()
+        names = {each["name"] for each in answer["result"]["tools"]}
+        assert {"send_message", "read_session"} <= names
+        assert not names & {"run_command", "answer_approval", "delete_file", "revoke_token", "run_job"}
 
 
 def test_doctor_asks_the_database_of_several_hosts(tmp_path: Path) -> None:

@@ -9,9 +9,14 @@ from typing import Any
 import httpx
 import msgspec
 
+from portico.command_shapes import method_name
+from portico.commands import COMMANDS
 from portico.doors.serve_options import ServeOptions
 from portico.doors.server import Server
 from portico.home import Home
+
+TOOLS = [method_name(kind) for kind in COMMANDS.values()]
+"""What a token of a test that is about something else may use through MCP."""
 
 
 class Standing:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 import pytest
 
 from portico.command_shapes import method_name
-from portico.commands import COMMANDS
+from portico.commands import COMMANDS, SCOPES
 from portico.doors.mcp.tools import WITHOUT
 from portico.events import Message
 from portico.host.session import Session
 from portico.host.state import CallPart
+from portico.people.identity import new_token
 from tests.doors.ahp.wire_client import WireClient, opened
-from tests.doors.standing import Standing, standing
+from tests.doors.standing import TOOLS, Standing, standing
 
 SCRIPT = """
 providers: [{id: scripted, name: Scripted}]
@@ -163,7 +165,8 @@ async def _told(here: Standing, door: str, name: str, said: dict[str, Any]) -> N
         return
     params = {"name": method_name(COMMANDS[name]), "arguments": said}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    answer = await here.http.post("/mcp", json=body)
+    async with here.client(new_token(here.home, secrets.token_hex(8), list(SCOPES), tools=TOOLS)) as named:
+        answer = await named.post("/mcp", json=body)
     assert "result" in answer.json(), answer.text
     assert not answer.json()["result"].get("isError"), answer.text
 

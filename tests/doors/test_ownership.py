@@ -21,7 +21,7 @@ from portico.host.state import CallPart
 from portico.people.identity import new_token
 from portico.people.people import add_person
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
-from tests.doors.standing import Standing, standing
+from tests.doors.standing import TOOLS, Standing, standing
 from tests.host.test_do import sample
 from tests.jobs.playing import make, task, until_ended
 
@@ -52,7 +52,7 @@ class World:
     async def open(self) -> None:
         for name, scopes in (("alice", c.SCOPES[:-1]), ("bob", c.SCOPES[:-1]), ("carol", c.SCOPES)):
             add_person(self.here.home, name, scopes)
-            self.tokens[name] = new_token(self.here.home, "laptop", list(c.SCOPES), person=name)
+            self.tokens[name] = new_token(self.here.home, "laptop", list(c.SCOPES), person=name, tools=TOOLS)
             self.clients[name] = self.here.client(self.tokens[name])
         session = self.ids["session"] = await self.start("alice", title=CANARY)
         await self.do("alice", "message.send", session=session, text=f"write {CANARY}.txt")

@@ -2,10 +2,12 @@
 
 import asyncio
 import dataclasses
+import shlex
 import shutil
 import sqlite3
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +27,7 @@ from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.home import Home
 from portico.host.readiness import check_agent
 from portico.maintenance.examination import examine
+from portico.people.identity import read_tokens
 from portico.settings_load import load
 
 _ROOM = 100_000_000
@@ -100,7 +103,7 @@ async def _look(home: Home) -> list[Finding]:
         agents = discover(AgentContext(home.path, load(home.settings_path).settings.agents))
     except PorticoError as error:
         return [*findings, Finding("settings", False, error.message)]
-    findings += [*_doors(home), settings_finding(home), await _log(home), await _host(home)]
+    findings += [*_doors(home), settings_finding(home), await _log(home), await _host(home), *_mcp(home)]
     findings += await _temporal(home)
     return findings + await _agents(home, agents)
 
@@ -122,6 +125,21 @@ def _doors(home: Home) -> list[Finding]:
     off = [info.name for info in infos if info.disabled]
     words = ", ".join(served) + (f" (disabled: {', '.join(off)})" if off else "")
     return [Finding("doors", True, words), *_missing_doors(infos)]
+
+
+def _mcp(home: Home) -> list[Finding]:
+    """The line to paste. It creates a token that can read and drive: with the owner's, a model that is misled would
+    have what the owner has."""
+    settings, endpoint = load(home.settings_path).settings, home.endpoint()
+    if "mcp" in settings.doors.disabled or endpoint is None or endpoint.socket is not None:
+        return []
+    taken = {each.name for each in read_tokens(home)}
+    names = (f"mcp-{number}" if number > 1 else "mcp" for number in count(1))
+    name = next(each for each in names if each not in taken)
+    token = f"$(portico token new {name} --scope read --scope drive --home {shlex.quote(str(home.path))})"
+    url = f"{endpoint.url.rstrip('/')}/mcp"
+    line = f'claude mcp add --transport http portico {url} --header "Authorization: Bearer {token}"'
+    return [Finding("mcp", True, line)]
 
 
 def _missing_doors(infos: Iterable[DoorInfo]) -> list[Finding]:

@@ -20,6 +20,9 @@ def new(
     name: str,
     scope: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(SCOPES)}; repeatable. [all]")] = None,
     person: PersonOption = "",
+    tool: Annotated[
+        list[str] | None, typer.Option(help="An MCP tool beyond those of read, drive and jobs; repeatable.")
+    ] = None,
     days: Annotated[float | None, typer.Option(help="How long it lasts. [until it is revoked]")] = None,
     as_json: JsonFlag = False,
     home: HomeOption = None,
@@ -28,8 +31,9 @@ def new(
 
     Example: portico token new phone --scope read --scope approve --days 30
     """
-    made = new_token(Home.default(home), name, list(scope or SCOPES), person, days=days)
-    told = {"name": name, "token": made, "scopes": list(scope or SCOPES)} | ({"person": person} if person else {})
+    made = new_token(Home.default(home), name, list(scope or SCOPES), person, days=days, tools=tool or ())
+    told = {"name": name, "token": made, "scopes": list(scope or SCOPES)}
+    told |= {key: value for key, value in (("person", person), ("tools", tool)) if value}
     print_json(told) if as_json else print(made)
 
 
@@ -45,7 +49,14 @@ def list_tokens(as_json: JsonFlag = False, home: HomeOption = None) -> None:
         print_json([_told(each, uses) for each in found])
         return
     rows = [
-        [t.name, ", ".join(t.scopes), t.person or "-", when(t.created), _end(t), _when(uses.get(t.id, 0), "-")]
+        [
+            t.name,
+            ", ".join([*t.scopes, *t.tools]),
+            t.person or "-",
+            when(t.created),
+            _end(t),
+            _when(uses.get(t.id, 0), "-"),
+        ]
         for t in found
     ]
     empty = "Only the owner's token. Make another: portico token new NAME"
@@ -55,7 +66,7 @@ def list_tokens(as_json: JsonFlag = False, home: HomeOption = None) -> None:
 def _told(token: NamedToken, uses: dict[str, int]) -> dict[str, object]:
     told: dict[str, object] = {"name": token.name, "scopes": token.scopes, "created": token.created}
     told["expires"] = token.expires
-    more = {"person": token.person, "used": uses.get(token.id, 0), "login": token.login}
+    more = {"person": token.person, "used": uses.get(token.id, 0), "login": token.login, "tools": token.tools}
     return told | {key: value for key, value in more.items() if value}
 
 

@@ -395,7 +395,13 @@ class Methods:
         """A session of another host."""
 
     async def add_token(
-        self, name: str, *, scopes: list[str] | None = None, days: float | None = None, request: str = ""
+        self,
+        name: str,
+        *,
+        scopes: list[str] | None = None,
+        days: float | None = None,
+        tools: list[str] = [],
+        request: str = "",
     ) -> c.TokenMade:
         """Make a token."""
 
@@ -408,7 +414,13 @@ class Methods:
         """Give the agents that ask for it a token of a resource, or take it back with an empty one."""
 
     async def add_own_token(
-        self, name: str, *, scopes: list[str] | None = None, days: float | None = None, request: str = ""
+        self,
+        name: str,
+        *,
+        scopes: list[str] | None = None,
+        days: float | None = None,
+        tools: list[str] = [],
+        request: str = "",
     ) -> c.OwnTokenMade:
         """Make a token of your own."""
 

@@ -30,6 +30,9 @@ class AddToken(Command, frozen=True, tag="token.add"):
     """Absent: only `read`."""
     days: float | None = None
     """How long it lasts; absent: until it is revoked."""
+    tools: list[str] = []
+    """MCP tools that it is created for by name: without them, those that answer, write files, open a shell or manage
+    the host are not offered."""
 
 
 class RevokeToken(Command, frozen=True, tag="token.revoke"):
@@ -75,6 +78,8 @@ class AddOwnToken(Command, frozen=True, tag="own_token.add"):
     """Absent: only `read`."""
     days: float | None = None
     """How long it lasts; absent: for ever."""
+    tools: list[str] = []
+    """As in `token.add`."""
 
 
 class RevokeOwnToken(Command, frozen=True, tag="own_token.revoke"):

@@ -118,6 +118,8 @@ class TokenMade(Struct):
     """This is the only time it can be seen."""
     expires: int = 0
     """Milliseconds since the epoch; 0: never."""
+    tools: list[str] = []
+    """The MCP tools that it was created for by name."""
 
 
 class Project(Struct, frozen=True):
@@ -182,6 +184,8 @@ class OwnToken(Struct, omit_defaults=True):
     """When it was last seen, to the minute; 0: not yet."""
     login: bool = False
     """A browser's."""
+    tools: list[str] = []
+    """The MCP tools that it was created for by name."""
 
 
 class OwnTokenMade(OwnToken, kw_only=True):

@@ -11,6 +11,10 @@ Scope = Literal["open", "any", "read", "drive", "approve", "files", "terminal", 
 SCOPES: tuple[Scope, ...] = ("read", "drive", "approve", "files", "terminal", "jobs", "admin")
 
 
+TOOL_SCOPES: frozenset[str] = frozenset({"read", "drive", "jobs"})
+"""What MCP tools may use that no token names."""
+
+
 class Caller(Struct, frozen=True):
     id: str
     name: str
@@ -26,6 +30,8 @@ class Caller(Struct, frozen=True):
     person: str = ""
     """Whose token or login it is. Empty: the host's own (its owner, named tokens without a person, jobs, agents), for
     whom ownership makes no difference."""
+    tools: frozenset[str] = frozenset()
+    """The MCP tools that its token was created for by name."""
 
     @property
     def by(self) -> str:
@@ -55,6 +61,11 @@ class Caller(Struct, frozen=True):
         """For what concerns everybody: an admin's, where there are people."""
         if self.person and not self.may("admin"):
             raise Forbidden(f"{why}: that needs the scope 'admin'.")
+
+    def with_tool(self, name: str) -> "Caller":
+        """The same caller as it uses one MCP tool: with all its scopes only if its token names that tool. A model that
+        drives a session must not answer approvals, open a shell or manage the host because its token could."""
+        return self if name in self.tools else replace(self, scopes=self.scopes & TOOL_SCOPES)
 
     def asking(self, request: str) -> "Caller":
         """The same caller with an id for its next command."""

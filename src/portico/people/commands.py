@@ -20,6 +20,10 @@ def own_tokens(home: Home, who: Caller) -> list[NamedToken]:
     return [each for each in mine if who.person and not each.expired]
 
 
+def _tools(made: NamedToken) -> dict[str, list[str]]:
+    return {"tools": made.tools} if made.tools else {}
+
+
 class PeopleCommands:
     def __init__(self, host: Host, home: Home, settings: Callable[[], PeopleSettings]) -> None:
         self._host = host
@@ -48,10 +52,10 @@ class PeopleCommands:
 
     async def _add_token(self, command: c.AddToken, caller: Caller) -> c.TokenMade:
         scopes = check_scopes(["read"] if command.scopes is None else command.scopes)
-        token = new_token(self._home, command.name, scopes, days=command.days)
+        token = new_token(self._home, command.name, scopes, days=command.days, tools=command.tools)
         made = next(each for each in read_tokens(self._home) if (each.name, each.person) == (command.name, ""))
-        await self._host.audit("token.made", caller.by, name=made.name, scopes=made.scopes)
-        return c.TokenMade(made.name, made.scopes, made.created, token, made.expires)
+        await self._host.audit("token.made", caller.by, name=made.name, scopes=made.scopes, **_tools(made))
+        return c.TokenMade(made.name, made.scopes, made.created, token, made.expires, made.tools)
 
     async def _revoke_token(self, command: c.RevokeToken, caller: Caller) -> c.Done:
         revoke_token(self._home, command.token)
@@ -65,10 +69,12 @@ class PeopleCommands:
         if not scopes or not caller.scopes.issuperset(scopes):
             raise Forbidden(f"Choose from your own scopes: {', '.join(sorted(caller.scopes))}.", field="scopes")
         self._check_end(caller, command.days)
-        token = new_token(self._home, command.name, scopes, person=caller.person, days=command.days)
+        tools = command.tools
+        token = new_token(self._home, command.name, scopes, caller.person, days=command.days, tools=tools)
         made = next(each for each in own_tokens(self._home, caller) if each.name == command.name)
-        await self._host.audit("token.made", caller.by, name=made.name, scopes=made.scopes, person=caller.person)
-        return c.OwnTokenMade(made.name, made.scopes, made.created, made.expires, token=token)
+        more = {"person": caller.person, **_tools(made)}
+        await self._host.audit("token.made", caller.by, name=made.name, scopes=made.scopes, **more)
+        return c.OwnTokenMade(made.name, made.scopes, made.created, made.expires, tools=made.tools, token=token)
 
     def _check_end(self, who: Caller, days: float | None) -> None:
         """A token that ends by itself makes none that goes on; a login may: its person has proved who they are."""

@@ -14,13 +14,14 @@ import hmac
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from portico import limits
-from portico.commands import SCOPES, Caller
+from portico.command_shapes import method_name
+from portico.commands import COMMANDS, SCOPES, Caller
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.home import Home, secret_key, stamp, write_private
 from portico.people.people import People, Person, drop_person, locked, read_people
@@ -51,6 +52,8 @@ class NamedToken(Struct, omit_defaults=True):
     """Whose it is: it may do no more than they, and ends with them. Empty: the host's own."""
     expires: int = 0
     """Milliseconds since the epoch; 0: never."""
+    tools: list[str] = []
+    """The MCP tools that it was created for by name."""
     login: bool = False
     """A login of that person: nobody knows the token, only its cookie."""
 
@@ -135,12 +138,13 @@ class Tokens:
         if named.expired:
             return None
         if not named.person:
-            return Caller(named.id, named.name, frozenset(named.scopes))
+            return Caller(named.id, named.name, frozenset(named.scopes), tools=frozenset(named.tools))
         person = self.people.get(named.person)
         if person is None:
             return None
         scopes = frozenset(named.scopes) & frozenset(person.scopes)
-        return Caller(named.id, named.name, scopes, person=person.name) if scopes else None
+        tools = frozenset(named.tools)
+        return Caller(named.id, named.name, scopes, person=person.name, tools=tools) if scopes else None
 
     def seen(self, caller: Caller) -> None:
         if caller.id:
@@ -239,13 +243,22 @@ def effective_tokens(home: Home) -> list[NamedToken]:
     return found
 
 
-def new_token(home: Home, name: str, scopes: list[str], person: str = "", *, days: float | None = None) -> str:
-    """Makes a named token and returns it; this is the only time it can be seen."""
+def new_token(
+    home: Home,
+    name: str,
+    scopes: list[str],
+    person: str = "",
+    *,
+    days: float | None = None,
+    tools: Sequence[str] = (),
+) -> str:
+    """Creates a named token and returns it; it cannot be shown again."""
     if not name or len(name) > 64 or not name.replace("-", "").replace("_", "").isalnum():
         raise BadRequest("A token's name has 1 to 64 letters, digits, '-' or '_'.", field="name")
     for scope in scopes:
         if scope not in SCOPES:
             raise BadRequest(f"There is no scope {scope!r}; choose from {', '.join(SCOPES)}.", field="scopes")
+    check_tools(tools, scopes)
     if days is not None and not 0 < days <= _MOST_DAYS:
         raise BadRequest(f"A token lasts more than 0 and at most {_MOST_DAYS} days.", field="days")
     if person and all(each.name != person for each in read_people(home)):
@@ -255,8 +268,18 @@ def new_token(home: Home, name: str, scopes: list[str], person: str = "", *, day
     with _editing(home) as tokens:
         if name == OWNER or any((each.name, each.person) == (name, person) for each in tokens if not each.login):
             raise AlreadyExists(f"There is a token {name!r} already; revoke it first.")
-        tokens.append(NamedToken(secrets.token_hex(8), name, _hash(token), scopes, now, person, expires))
+        made = NamedToken(secrets.token_hex(8), name, _hash(token), scopes, now, person, expires, sorted(set(tools)))
+        tokens.append(made)
     return token
+
+
+def check_tools(tools: Sequence[str], scopes: Collection[str]) -> None:
+    known = {method_name(kind): kind.scope for kind in COMMANDS.values()}
+    for tool in tools:
+        if tool not in known:
+            raise BadRequest(f"There is no tool {tool!r}; the guide to agents lists them under MCP.", field="tools")
+        if known[tool] != "any" and known[tool] not in scopes:
+            raise BadRequest(f"The tool {tool!r} needs the scope {known[tool]!r}: add it.", field="scopes")
 
 
 def new_login(home: Home, person: Person, hours: float) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from portico import command_shapes
 from portico import commands as c
+from portico.commands.caller import TOOL_SCOPES
 from portico.doors.app import App
 from portico.doors.mcp.automations import AutomationTools
 from portico.doors.mcp.offer import Nothing, ToolOffer
@@ -102,8 +103,10 @@ def _body(kind: type[c.Command]) -> type[Struct]:
 
 
 class HostTools:
-    """For one caller: every command that is no business of windows and connections, and what there is to read. What
-    its scopes do not allow is not even listed."""
+    """For one caller: every command that does not need a window or a connection, and what can be read.
+
+    What its scopes do not allow is not listed. Tools that answer, write files, open a shell or manage the host are
+    listed only for a token that names them, and only they run with those scopes of the token."""
 
     def __init__(self, app: App, who: Caller) -> None:
         self._host = app.host
@@ -126,7 +129,12 @@ class HostTools:
             if name not in WITHOUT
         }
         offers |= AutomationTools(app.automations).offers()
-        self._offers = {name: offer for name, offer in offers.items() if self._view.may(offer.needs)}
+        self._offers = {name: offer for name, offer in offers.items() if self._may(app, name, offer)}
+
+    def _may(self, app: App, name: str, offer: ToolOffer) -> bool:
+        """Tools that only read show what this caller sees elsewhere; they need no more than `read` or `jobs`."""
+        view = self._view if isinstance(offer.needs, str) else app.view(self._who.with_tool(name))
+        return view.may(offer.needs)
 
     def _offer(self, kind: type[c.Command]) -> ToolOffer:
         words = " ".join([c.sentence(kind), *([_WORDS[kind]] if kind in _WORDS else [])])
@@ -145,7 +153,13 @@ class HostTools:
             body = msgspec.convert(arguments, offer.body)
         except msgspec.ValidationError as error:
             raise BadRequest(f"The arguments are not as expected: {error}") from None
-        return ToolResult(True, msgspec.json.encode(await offer.run(body)).decode())
+        try:
+            return ToolResult(True, msgspec.json.encode(await offer.run(body)).decode())
+        except Forbidden as error:
+            if self._who.with_tool(name) is self._who:
+                raise
+            words = f"{error.message} Of your token's scopes, this tool uses {', '.join(sorted(TOOL_SCOPES))} unless"
+            raise Forbidden(f"{words} the token was created with --tool {name}.", field=error.field) from None
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -200,7 +214,8 @@ class HostTools:
         if kind is c.StartJob:
             said |= {"cwd": said["cwd"] or str(self._host.default_folder()), "strict": False}
         command = kind(**said)
-        return await self._told(command, await self._host.do(command, self._who), wait)
+        who = self._who.with_tool(command_shapes.method_name(kind))
+        return await self._told(command, await self._host.do(command, who), wait)
 
     async def _told(self, command: c.Command, answer: Any, wait: float) -> Any:
         match command:

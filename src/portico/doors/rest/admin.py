@@ -37,6 +37,8 @@ class TokenShown(Struct, kw_only=True):
     """Milliseconds since the epoch; 0: never."""
     used: int = 0
     """When it was last seen, to the minute; 0: not yet."""
+    tools: list[str] = []
+    """The MCP tools that it was created for by name."""
 
 
 class TokenList(Struct):
@@ -107,7 +109,8 @@ def table(app: App) -> Table:
 
 
 def _token(each: NamedToken) -> dict[str, Any]:
-    return {"name": each.name, "scopes": each.scopes, "created": each.created, "expires": each.expires}
+    own = ("name", "scopes", "created", "expires", "tools")
+    return {name: getattr(each, name) for name in own}
 
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|authorization")

@@ -40,7 +40,7 @@ def table(app: App) -> Table:
 
     def shown(token: NamedToken) -> OwnToken:
         used = app.gate.tokens.used.get(token.id, 0)
-        return OwnToken(token.name, token.scopes, token.created, token.expires, used, token.login)
+        return OwnToken(token.name, token.scopes, token.created, token.expires, used, token.login, token.tools)
 
     @read("/v1/people/me", "any", "Who you are, your tokens and your quotas.")
     async def me(request: Request) -> Me:
