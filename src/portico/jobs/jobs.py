@@ -470,8 +470,8 @@ class Jobs:
         ends: list[Event] = []
         asking: list[str] = []
         for path, run in works.items():
-            ended = await end_of_work(self.host, path, run)
             leaf = state.leaf(run.work)
+            ended = await end_of_work(self.host, path, run, state.complete(path, leaf))
             name = name_of(leaf)
             choice = state.entry.tasks[name].on_interrupt if isinstance(leaf, Ref) else "retry"
             # A question or a wait may outlive any number of hosts: it does nothing that could have ended them.

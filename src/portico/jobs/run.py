@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -17,7 +18,7 @@ from portico.jobs.items import items_of
 from portico.jobs.models import fallback_of, model_id
 from portico.jobs.pause import UNTIL, AskRun, HookRun, WaitRun, end_of, task_of
 from portico.jobs.state import HOOKS, ITEMS, JobState, WorkAttempt
-from portico.jobs.task import TaskPlan, TaskRun
+from portico.jobs.task import TaskPlan, TaskResult, TaskRun
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.work import walk
 
@@ -145,39 +146,56 @@ class JobRun:
         return int(known)
 
     async def _attempt(self, path: str, leaf: Leaf, run: TaskRun) -> bool:
-        task, work, attempt = run.plan.id, leaf.work_id_in_job, run.plan.attempt
+        task, work = run.plan.id, leaf.work_id_in_job
         await self._engine.heartbeat(self._job)
         if self.suspended:
             raise asyncio.CancelledError  # between the word to stop and the cancel that follows it
         # The task is in the log before the work that names it, so a task's id is never given twice.
         run.announce()
+        run.consequences = partial(self._consequences, path, leaf, task)
         self.tasks[task] = run
-        ended: e.WorkEnded | None = e.WorkEnded(path=path, work=work, task=task, outcome="stopped")
-        left: list[e.Event] = []
         try:
-            await self._engine.put(self._job, e.WorkStarted(path=path, work=work, task=task, attempt=attempt))
-            if self.state.runs[path].task != task:  # another host was faster
-                ended = None
-                await run.abandon()
-                raise asyncio.CancelledError
+            await self._begin(path, work, run)
             faults.reach("work-started")
-            result = await run.run()
-            outcome: WorkOutcome = "crashed" if result.crashed else result.outcome
-            ended = e.WorkEnded(path=path, work=work, task=task, outcome=outcome, error=result.error)
-            left = [e.JobValue(path=path, name=name, value=value) for name, value in result.values.items()]
-        except LogUnavailable:
-            ended = None  # nothing can be written now; when it can, the work is taken up as after a restart
+            await run.run()
+            faults.reach("work-ended")
+        except (LogUnavailable, asyncio.CancelledError):
+            raise  # nothing can be written now, or the task wrote the end of both
+        except Exception:  # a bug: the task has no end, and must not keep the work open
+            await self._engine.put(self._job, e.WorkEnded(path=path, work=work, task=task, outcome="stopped"))
             raise
         finally:
             del self.tasks[task]
-            begun = self.state.runs.get(path)
-            if ended is not None and not run.silent and (begun is None or begun.outcome is None):
-                faults.reach("work-before-end")
-                await self._engine.put(self._job, *left, ended)
-                faults.reach("work-ended")
         if run.silent:
-            raise asyncio.CancelledError  # its end is not in the journal, so nothing may follow from it
+            raise asyncio.CancelledError  # the host stops: nothing may follow from it here
         return _result(self.state.runs[path])
+
+    async def _begin(self, path: str, work: int, run: TaskRun) -> None:
+        """Records the beginning. A cancel in between waits for it, so that task and work get their end together."""
+        plan = run.plan
+        started = e.WorkStarted(path=path, work=work, task=plan.id, attempt=plan.attempt)
+        beginning = self._host.own(self._engine.put(self._job, started), f"begin {plan.id}")
+        try:
+            await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            await asyncio.wait({beginning})
+            if not run.silent:
+                await run.abandon("stopped")
+            raise
+        if self.state.runs[path].task != plan.id:  # another host was faster
+            await run.abandon("interrupted")
+            raise asyncio.CancelledError
+
+    def _consequences(self, path: str, leaf: Leaf, task: str, result: TaskResult) -> list[tuple[str, e.Event]]:
+        """The values and the end of the work, in one commit with the end of its task: a work that has succeeded has
+        its output and its answer."""
+        known = self.state.runs.get(path)
+        if known is None or known.task != task or known.outcome is not None:
+            return []
+        outcome: WorkOutcome = "crashed" if result.crashed else result.outcome
+        ended = e.WorkEnded(path=path, work=leaf.work_id_in_job, task=task, outcome=outcome, error=result.error)
+        left = [e.JobValue(path=path, name=name, value=value) for name, value in result.values.items()]
+        return [(f"job/{self._job}", event) for event in (*left, ended)]
 
     def _paused(self, path: str, leaf: Ask | Wait, known: WorkAttempt | None) -> TaskPlan:
         return self._planned(path, name_of(leaf), task_of(leaf), self.state.entry.models["driving"], [], known)

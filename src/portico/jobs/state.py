@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from portico import events as e
 from portico.events import Json, Record, WaitsFor, WorkOutcome
-from portico.jobs.entry import ITEM, Entry, Job, Leaf, leaves_of, name_of, refs_of
+from portico.jobs.entry import ANSWER, ITEM, Ask, Entry, Job, Leaf, Ref, leaves_of, name_of, refs_of
 from portico.jobs.work import steps_of
 
 JobStatus = Literal["running", "waiting", "succeeded", "failed", "canceled"]
@@ -113,6 +113,12 @@ class JobState(Struct):
             if ITEM in self.values.get(place, {}):
                 found.setdefault(ITEM, self.values[place][ITEM])
         return found
+
+    def complete(self, path: str, leaf: Leaf) -> bool:
+        """Whether the values are here that the work at this path leaves when it succeeds."""
+        output = self.entry.tasks[leaf.task_id].output if isinstance(leaf, Ref) else None
+        name = ANSWER if isinstance(leaf, Ask) else output.name if output is not None else None
+        return name is None or name in self.values.get(path, {})
 
     @property
     def open(self) -> dict[str, WorkAttempt]:

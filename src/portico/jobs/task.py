@@ -1,7 +1,7 @@
 """One run of a task: availability, prompt, criteria, retries; every step is a decision in the task's channel."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -94,6 +94,8 @@ class TaskRun:
         self._stopped = False
         self.ended = asyncio.Event()
         self.suspended = False
+        self.consequences: Callable[[TaskResult], list[tuple[str, e.Event]]] = lambda result: []
+        """What is committed together with the end, by channel: what the task leaves for the job it is part of."""
         self._sessions_of_task = TaskSessions(host, plan, mode_of(plan.task, borrowed is not None), borrowed)
 
     @property
@@ -147,9 +149,9 @@ class TaskRun:
         await self._end(result)
         return result
 
-    async def abandon(self) -> None:
-        """It was begun and does not run: somebody else does the same work."""
-        await self._end(TaskResult("interrupted"))
+    async def abandon(self, outcome: TaskOutcome) -> None:
+        """It was begun and does not run: the job was stopped, or another host does the same work."""
+        await self._end(TaskResult(outcome))
 
     async def _end(self, result: TaskResult) -> None:
         """Once begun it is done, also when a cancel comes in between: the beginning gets its one end."""
@@ -188,9 +190,8 @@ class TaskRun:
         await self._sessions_of_task.leave()
         faults.reach("task-before-end")
         self._host.log.put_kv(self._channel, OPEN, None)
-        await self._host.log.append(
-            self._channel, e.TaskEnded(task=self.plan.id, outcome=result.outcome, error=result.error)
-        )
+        end = e.TaskEnded(task=self.plan.id, outcome=result.outcome, error=result.error)
+        await self._host.log.append_all((self._channel, end), *self.consequences(result))
         self.ended.set()
         faults.reach("task-after-end")
 

@@ -67,12 +67,15 @@ async def close_task(host: Host, task: str) -> None:
     await host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))
 
 
-async def end_of_work(host: Host, path: str, run: WorkAttempt) -> e.WorkEnded:
-    """Of one whose host has ended. Its task may have ended just before: then that counts."""
+async def end_of_work(host: Host, path: str, run: WorkAttempt, complete: bool) -> e.WorkEnded:
+    """The end of a work whose host has ended. Up to version 0.2 its task may have ended in an earlier commit: that
+    counts if the values are `complete`."""
     ended = e.WorkEnded(path=path, work=run.work, task=run.task, outcome="interrupted")
     for record in await events_of(host, run.task):
         event = record.event
-        if isinstance(event, e.TaskEnded) and event.outcome in ("succeeded", "failed"):
+        if isinstance(event, e.TaskEnded) and (
+            event.outcome == "failed" or (event.outcome == "succeeded" and complete)
+        ):
             outcome: e.WorkOutcome = "crashed" if event.error else event.outcome
             ended = replace(ended, outcome=outcome, error=event.error)
     return ended
