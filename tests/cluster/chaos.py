@@ -17,13 +17,14 @@ import signal
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
 
-from portico.events import JobEnded, QueueAdded, TurnEnded, TurnStarted, WorkEnded, WorkStarted, decode
+from portico.events import JobEnded, QueueAdded, SessionStarted, TurnEnded, TurnStarted, WorkEnded, WorkStarted, decode
 from portico.log.postgres.connect import connect
 from portico.testing.postgres import PostgresServer
 from portico.testing.temporal import TemporalServer
@@ -33,6 +34,11 @@ from tests.jobs.samples import par, ref, seq
 from tests.process import environment
 
 LEASE = 3.0
+_TWICE: dict[str, Callable[[str], tuple[str, dict[str, Any]]]] = {
+    "session": lambda key: ("/v1/sessions", {"agent": "scripted", "title": key}),
+    "message": lambda key: ("/message", {"text": key, "agent": "scripted"}),
+}
+"""Commands whose key two hosts get concurrently, each marked with its key."""
 WRITERS = """
 CREATE TABLE wrote (host int, last bigint PRIMARY KEY);
 CREATE TABLE owned (channel text, host int, after bigint, at bigserial);
@@ -107,6 +113,9 @@ class Chaos:
         self.acknowledged: dict[str, str] = {}
         """What was said, and to which session."""
         self.seen: dict[str, list[int]] = {}
+        self.twice: dict[str, set[str]] = {}
+        """What was answered to a key that two hosts got concurrently."""
+        self.refused = Counter[int]()
         self.readers: list[Reader] = []
         self.done = asyncio.Event()
         self.happened: Counter[str] = Counter()
@@ -127,6 +136,8 @@ class Chaos:
                         tasks.create_task(self._read(http, session))
                     for reader in self.readers:
                         tasks.create_task(reader.read(self.done), name=f"{reader.name} {reader.session}")
+                    for command in _TWICE:
+                        tasks.create_task(self._do_twice(http, command))
                     if self.temporal is not None:
                         tasks.create_task(self._run_jobs(http))
                     await self._disturb(seconds)
@@ -186,6 +197,31 @@ class Chaos:
                     seen += [event["pos"] for event in answer.json()["events"]]
             await asyncio.sleep(self.random.uniform(0, 0.1))
 
+    async def _do_twice(self, http: httpx.AsyncClient, command: str) -> None:
+        """One key at two hosts concurrently, until one of them accepts it; then both answers are of one run."""
+        number = 0
+        while not self.done.is_set():
+            key = f"{command} {number}"
+            path, body = _TWICE[command](key)
+
+            async def post(host: str, path: str = path, body: Any = body, key: str = key) -> str | None:
+                with contextlib.suppress(httpx.HTTPError):
+                    answer = await http.post(f"{host}{path}", json=body, headers={"Idempotency-Key": key})
+                    if answer.status_code < 400:
+                        return str(answer.json()["id"])
+                    self.refused[answer.status_code] += 1
+                return None
+
+            while not self.done.is_set():
+                hosts = self.random.sample([host.address for host in self.hosts], 2)
+                found = {each for each in await asyncio.gather(*map(post, hosts)) if each is not None}
+                self.twice.setdefault(key, set()).update(found)
+                if found:
+                    break
+                await asyncio.sleep(0.1)
+            number += 1
+            await asyncio.sleep(self.random.uniform(0, 0.5))
+
     async def _run_jobs(self, http: httpx.AsyncClient) -> None:
         entry = msgspec.to_builtins(
             make({"step": task("[[delay:300]] [[say:done]]")}, seq(par(*[ref("step")] * 3), ref("step")))
@@ -194,11 +230,19 @@ class Chaos:
         while not self.done.is_set():
             key = f"job-{len(self.jobs)}"
             while not self.done.is_set():
-                with contextlib.suppress(httpx.HTTPError):
-                    answer = await http.post(f"{self._any()}/v1/jobs", json=body, headers={"Idempotency-Key": key})
-                    if answer.status_code < 400:
-                        self.jobs.append(answer.json()["job"])
-                        break
+
+                async def post(host: Process, key: str = key) -> str | None:
+                    with contextlib.suppress(httpx.HTTPError):
+                        answer = await http.post(f"{host.address}/v1/jobs", json=body, headers={"Idempotency-Key": key})
+                        return str(answer.json()["job"]) if answer.status_code < 400 else None
+                    return None
+
+                answers = await asyncio.gather(*map(post, self.random.sample(self.hosts, 2)))
+                found = {each for each in answers if each is not None}
+                assert len(found) <= 1, f"one key started {found}"
+                if found:
+                    self.jobs += found
+                    break
                 await asyncio.sleep(0.1)
             await asyncio.sleep(self.random.uniform(0.5, 3))
 
@@ -325,10 +369,23 @@ class Chaos:
                 counts["hops"] += reader.hops
         strangers = await db.fetch(STRANGERS)
         assert not strangers, f"somebody else than the owner wrote: {strangers}"
+        counts.update(await self._check_twice(db))
         for job in self.jobs:
             counts.update(await self._check_job(db, job))
         await db.close()
         return {"acknowledged": len(self.acknowledged), **counts, "happened": dict(self.happened)}
+
+    async def _check_twice(self, db: Any) -> dict[str, int]:
+        rows = await db.fetch("SELECT data FROM events e JOIN channels c ON c.id = channel WHERE name LIKE 'session/%'")
+        events = [decode(data) for (data,) in rows]
+        begun = Counter(event.title for event in events if isinstance(event, SessionStarted))
+        begun += Counter(event.message.text for event in events if isinstance(event, QueueAdded))
+        begun += Counter(e.message.text for e in events if isinstance(e, TurnStarted) and e.pending is None)
+        for key, answers in self.twice.items():
+            assert len(answers) <= 1, f"the key {key!r} was answered with {answers}"
+            assert begun[key] in ((1,) if answers else (0, 1)), f"the key {key!r} was run {begun[key]} times"
+        assert not self.refused.keys() - {429, 503}, f"unexpected answers: {self.refused}"
+        return {"keys used twice": sum(map(len, self.twice.values()))}
 
     async def _check_job(self, db: Any, job: str) -> dict[str, int]:
         sql = "SELECT data FROM events e JOIN channels c ON c.id = e.channel WHERE c.name = $1 ORDER BY e.pos"

@@ -15,16 +15,17 @@ import msgspec
 
 from portico import __version__
 from portico import commands as c
+from portico.cluster.claims import Claims, sent_by
 from portico.cluster.forward import Forwarding, away
 from portico.cluster.host_tables import HANDED, SCHEDULER, HostTables, Info, Peer
-from portico.cluster.link import NOT_OWNER, HostLink, Inside, Told, refusal
+from portico.cluster.link import NOT_OWNER, Asked, HostLink, Inside, Told, refusal
 from portico.cluster.placement import Needs, choose, has_folder, offers, serves
 from portico.cluster.tls import link_tls
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
 from portico.events import Channel
 from portico.host.component import Component
 from portico.host.host import Host
-from portico.host.members import Fetched, Forward, Member, Members
+from portico.host.members import Answered, Fetched, Forward, Member, Members
 from portico.host.session import Session
 from portico.log.log import NotOwner
 from portico.log.postgres.log import PostgresLog
@@ -52,6 +53,7 @@ class Cluster(Component, Members):
         self._settings = settings
         self.log = log
         self.roster = HostTables(log)
+        self._claims = Claims(self)
         self.name, self.place, self.labels = log.opening.host, log.opening.place, settings.labels
         self.url = ""
         """Where clients reach this host; known when it listens."""
@@ -314,12 +316,26 @@ class Cluster(Component, Members):
         room = [peer for peer in peers if peer.info.link and peer.info.running < peer.info.capacity]
         return max(room, key=lambda peer: peer.info.capacity - peer.info.running, default=None)
 
-    async def _answer(self, command: c.Command, caller: c.Caller, channel: Channel) -> Told:
+    async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> Answered | bytes | None:
+        if self._subject(command) is not None:  # only its owner runs it
+            return None
+        return await self._claims.claim(command, caller, key, digest)
+
+    async def release(self, key: str, claim: bytes) -> None:
+        await self._claims.release(key, claim)
+
+    async def ask(self, peer: Peer, command: c.Command, caller: c.Caller, channel: Channel = "") -> Told:
+        asking = self.link.ask(peer.info.link, command, caller, channel, self.log.lease.host)
+        return await self.while_alive(peer, asking)
+
+    async def _answer(self, asked: Asked, command: c.Command) -> Told:
         """Another host asks."""
+        channel = asked.channel
         try:
             if channel and (await self.owner(channel, fresh=True))[0] != self.log.lease.host:
                 return Told(code=NOT_OWNER)
-            answer = await self._host.commands.do_here(command, caller)
+            with sent_by(asked.sender):
+                answer = await self._host.commands.do_here(command, asked.caller)
         except NotOwner:
             return Told(code=NOT_OWNER)
         except PorticoError as error:

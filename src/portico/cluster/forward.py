@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TRY_SECONDS = 30.0
 """A command is asked for as long as a takeover may take: the lease, and the look at it."""
-_PAUSE = 0.1
+PAUSE = 0.1
 _ANSWERS: dict[str, Any] = {
     each.__name__: each for each in (*vars(c).values(), Grant, Summary) if isinstance(each, type)
 }
@@ -65,10 +65,10 @@ class Forwarding:
                     raise
                 told = Told(code=NOT_OWNER)
             if told.code != NOT_OWNER:
-                return await self._answer(told)
+                return await read_answer(self._cluster, self._command, told)
             if loop.time() > until:
                 raise Unreachable("The host that owns this does not answer; try again.")
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(PAUSE)
             if self._channel:
                 owner, _ = await self._cluster.owner(self._channel, fresh=True)
                 if owner == self._cluster.log.lease.host:  # it came to us meanwhile
@@ -78,8 +78,7 @@ class Forwarding:
         peer = self._to or await self._peer()
         if peer is None:
             return Told(code=NOT_OWNER)
-        asking = self._cluster.link.ask(peer.info.link, self._command, self._caller, self._channel)
-        return await self._cluster.while_alive(peer, asking)
+        return await self._cluster.ask(peer, self._command, self._caller, self._channel)
 
     async def _peer(self) -> Peer | None:
         """The owner; None while others of its place have yet to take over."""
@@ -94,15 +93,17 @@ class Forwarding:
             return None
         raise away(place, [peer for peer in peers if peer.place == place])
 
-    async def _answer(self, told: Told) -> Any:
-        self._cluster.forwarded += 1
-        if told.code:
-            raise raised(told)
-        await self._cluster.log.seen(told.seq)  # whoever asks this host next finds what was done
-        if told.kind == "id":
-            return self._cluster._host.commands.shown(self._command, msgspec.json.decode(told.data, type=str))
-        if told.kind == "Summary":
-            ident = msgspec.json.decode(told.data, type=Summary).id
-            session = self._cluster._host.find(ident)
-            return session.summary if session is not None else msgspec.json.decode(told.data, type=Summary)
-        return msgspec.json.decode(told.data, type=_ANSWERS.get(told.kind, Any))
+
+async def read_answer(cluster: "Cluster", command: c.Command, told: Told) -> Any:
+    """The answer of the other host, or its error."""
+    cluster.forwarded += 1
+    if told.code:
+        raise raised(told)
+    await cluster.log.seen(told.seq)  # a later request to this host finds what was done
+    if told.kind == "id":
+        return cluster._host.commands.shown(command, msgspec.json.decode(told.data, type=str))
+    if told.kind == "Summary":
+        ident = msgspec.json.decode(told.data, type=Summary).id
+        session = cluster._host.find(ident)
+        return session.summary if session is not None else msgspec.json.decode(told.data, type=Summary)
+    return msgspec.json.decode(told.data, type=_ANSWERS.get(told.kind, Any))

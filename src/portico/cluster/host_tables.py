@@ -123,6 +123,12 @@ class HostTables:
         rows = await self._fetch("SELECT * FROM share_out($1, $2, $3)", dead, self._log.lease.host, CHUNK)
         return [channel for (channel,) in rows if not channel.startswith(LEASES)]
 
+    async def is_fenced(self, host: int, epoch: int) -> bool:
+        """Whether nothing more can be written in that epoch of the host. A host whose lease has ended is fenced by
+        this call."""
+        await self._value("SELECT take_epoch($1)", host)
+        return bool(await self._value("SELECT epoch FROM hosts WHERE id = $1", host) != epoch)
+
     async def set_state(self, host: int, state: str) -> bool:
         sql = "UPDATE hosts SET state = $2 WHERE id = $1 AND expires > clock_timestamp() RETURNING 1"
         return await self._value(sql, host, state) is not None

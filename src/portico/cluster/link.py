@@ -37,6 +37,8 @@ class Asked(Struct):
     command: msgspec.Raw
     caller: c.Caller
     channel: str
+    sender: int = 0
+    """The number of the host that sends it."""
 
 
 class LinkRequest(Struct):
@@ -57,7 +59,7 @@ class Told(Struct, omit_defaults=True):
     retry_after: float | None = None
 
 
-Answer = Callable[[c.Command, c.Caller, str], Awaitable[Told]]
+Answer = Callable[[Asked, c.Command], Awaitable[Told]]
 Inside = Callable[[str, c.Caller], Awaitable[Fetched]]
 REFUSED = 418
 """An error of ours, as `Told`; no route of ours answers so."""
@@ -180,12 +182,12 @@ class HostLink:
                 code="conflict", message=f"That host does not know this command: {error}. Is it of another version?"
             )
         else:
-            told = await self._answer(command, asked.caller, asked.channel)
+            told = await self._answer(asked, command)
         return Response(msgspec.json.encode(told), media_type="application/json")
 
-    async def ask(self, url: str, command: c.Command, caller: c.Caller, channel: str) -> Told:
+    async def ask(self, url: str, command: c.Command, caller: c.Caller, channel: str, sender: int = 0) -> Told:
         """Raises `Unreachable` when there was no answer: whether it was done is not known."""
-        asked = Asked(msgspec.Raw(c.encode_command(command)), caller, channel)
+        asked = Asked(msgspec.Raw(c.encode_command(command)), caller, channel, sender)
         answer = await self._post(f"{url}/do", msgspec.json.encode(asked))
         try:
             answer.raise_for_status()

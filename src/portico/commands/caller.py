@@ -1,5 +1,6 @@
 """Who asks. Doors find that out (from a token, a cookie, a handshake); what callers say about themselves is ignored."""
 
+import hashlib
 from typing import Literal
 
 from msgspec import Struct
@@ -70,6 +71,11 @@ class Caller(Struct, frozen=True):
     def asking(self, request: str) -> "Caller":
         """The same caller with an id for its next command."""
         return replace(self, request=request)
+
+    def step(self, name: str) -> "Caller":
+        """For one step of a command: its id follows from the command's id, so a repeated command repeats no step."""
+        whole = hashlib.sha256(self.request.encode()).hexdigest()[:32]
+        return replace(self, request=f"{whole} {name}") if self.request else self
 
     @classmethod
     def inside(cls, by: str) -> "Caller":

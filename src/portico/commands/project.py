@@ -29,6 +29,8 @@ class OpenProject(AboutProject, frozen=True, tag="project.open"):
 
     agent: str | None = None
     """Absent: the one that it has, else the one that answers first."""
+    clear: bool = False
+    """Clear the project first (`project.clear`), and so begin a new conversation."""
 
 
 class ClearProject(AboutProject, frozen=True, tag="project.clear"):

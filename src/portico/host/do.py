@@ -19,12 +19,13 @@ from msgspec.structs import replace
 from portico import commands as c
 from portico import limits
 from portico.cache import Cache
-from portico.errors import BadRequest, Conflict, NotFound, PorticoError, RateLimited
+from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Grant
 from portico.host.clients import check_client
 from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Outcome
 from portico.host.follow_up import follow_up
+from portico.host.members import Answered
 from portico.host.preconditions import ask
 from portico.host.rate import Bucket
 from portico.host.state import Summary
@@ -49,6 +50,8 @@ class Receipt(msgspec.Struct):
     """What is remembered of a command that carried an id."""
 
     digest: str
+    host: int = 0
+    """Not 0: no receipt yet, but the claim of the host that runs the command (`portico.cluster.claims`)."""
     kind: str = ""
     """The name of the answer's type."""
     answer: msgspec.Raw = msgspec.Raw(b"null")
@@ -136,11 +139,22 @@ class Dispatcher:
         """For whoever has found out that it is this host's: another host has admitted the caller."""
         return await (self._once if caller.request else self._perform)(command, caller)
 
-    async def _perform_once(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
+    async def _perform_once(self, command: c.Command, caller: c.Caller, receipt: str, digest: str) -> Any:
+        key, members = RECEIPTS + receipt, self._host.members
+        claim = await members.claim(command, caller, key, digest)
+        if isinstance(claim, Answered):
+            return claim.answer
+        data = await self._host.log.get_kv(HOST, key) if claim is None else None
+        known = msgspec.json.decode(data, type=Receipt) if data is not None else None
+        if known is not None and not known.host:
+            _check_same(known.digest, digest)
+            return await self._answer_again(command, known)
         try:
             return await self._perform(command, caller, receipt)
-        except Exception:  # also a bug: what waits for a commit would say that it is done
-            self._host.log.withdraw_kv(HOST, RECEIPTS + receipt)
+        except Exception as error:  # also a bug: a receipt that waits for its commit must not be written
+            self._host.log.withdraw_kv(HOST, key)
+            if claim is not None and not isinstance(error, LogUnavailable):  # its commit may still be written
+                await members.release(key, claim)
             raise
 
     async def _perform(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:
@@ -176,6 +190,8 @@ class Dispatcher:
 
         def write(answer: Any, shown: str) -> None:
             nonlocal noted
+            if noted:  # by what the command has started, which inherits the context
+                return
             noted = True
             self._remember(receipt, command, answer, shown, bound=True)
 
@@ -185,6 +201,7 @@ class Dispatcher:
         finally:
             _receipt.reset(token)
         if not noted:
+            noted = True
             self._remember(receipt, command, answer)
             await self._host.log.flush()
         return answer
@@ -212,7 +229,7 @@ class Dispatcher:
             state = self._host.shared.state()
             decision = HOST_DECISIONS[type(command)](state, command, Context(caller, str))
             if receipt:
-                self._remember(receipt, command, decision.answer)
+                self._remember(receipt, command, decision.answer, bound=bool(decision.host_events))
             await self._append(None, decision)
             if receipt and not decision.host_events:
                 await self._host.log.flush()
@@ -311,7 +328,7 @@ class Dispatcher:
     # -- once --------------------------------------------------------------------------------------------------
 
     async def _once(self, command: c.Command, caller: c.Caller) -> Any:
-        """The first one with this id does it; the others get its answer, also those that come meanwhile."""
+        """The first request with this id runs the command; the others get its answer, also concurrent ones."""
         if command.secret:
             raise BadRequest("What this command is about must not be kept: send it without an id.", field="id")
         if len(caller.request) > limits.REQUEST_ID_CHARS:
@@ -319,20 +336,12 @@ class Dispatcher:
         who = caller.id or caller.by  # inside of the host there are no tokens
         name = hashlib.sha256(f"{who}\0{caller.client}\0{caller.request}".encode()).hexdigest()[:32]
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
-        running = self._running.get(name)
-        if running is None:
-            data = await self._host.log.get_kv(HOST, RECEIPTS + name)
-            if data is not None:
-                known = msgspec.json.decode(data, type=Receipt)
-                _check_same(known.digest, digest)
-                return await self._answer_again(command, known)
-            # Two that came in the same moment have both looked: the second one joins the first.
-            running = self._running.get(name) or self._begin(command, caller, name, digest)
+        running = self._running.get(name) or self._begin(command, caller, name, digest)
         _check_same(running[0], digest)
         return await asyncio.shield(running[1])
 
     def _begin(self, command: c.Command, caller: c.Caller, name: str, digest: str) -> tuple[str, "asyncio.Task[Any]"]:
-        task = self._host.own(self._perform_once(command, caller, name), f"command {name}")
+        task = self._host.own(self._perform_once(command, caller, name, digest), f"command {name}")
         task.add_done_callback(lambda _: self._running.pop(name, None))
         self._running[name] = (digest, task)
         return digest, task
@@ -340,6 +349,7 @@ class Dispatcher:
     async def _answer_again(self, command: c.Command, receipt: Receipt) -> Any:
         if not receipt.shown:
             return msgspec.json.decode(receipt.answer, type=_ANSWERS.get(receipt.kind, bool))
+        await self._host.members.catch_up()  # another host may have begun it
         if command.shows in self._subjects:
             return self.shown(command, receipt.shown)
         return (await self._host.get(receipt.shown)).summary

@@ -1,7 +1,7 @@
 """The hosts on one log, as a host sees them. Alone, everything is its own; `portico.cluster` knows more."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from portico import commands as c
 from portico.commands import Member as Member
@@ -10,6 +10,12 @@ from portico.events import Channel
 
 Forward = Callable[[], Coroutine[Any, Any, Any]]  # a command that another host does
 Fetched = tuple[int, dict[str, str], bytes]  # status, headers, body
+
+
+class Answered(NamedTuple):
+    """The answer of another host, which ran the command."""
+
+    answer: Any
 
 
 class Members:
@@ -56,6 +62,14 @@ class Members:
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         """Who does this command, if it is another host."""
         return None
+
+    async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> "Answered | bytes | None":
+        """Before a command with an id runs: the claim of this host, stored under `key`; or the answer of the host that
+        has claimed it. None: it needs no claim, or is done already."""
+        return None
+
+    async def release(self, key: str, claim: bytes) -> None:
+        """The command was rejected: the same id may be used again."""
 
     async def pass_on(
         self, command: c.Command, caller: c.Caller, place: str, labels: set[str], spread: bool, channel: Channel = ""

@@ -252,6 +252,8 @@ class Projects(Component):
         await self.ready()
         project, agent = self.get(command.project), command.agent
         async with self._lock:
+            if command.clear:
+                await self._clear_locked(project, caller)
             for ident in self.sessions(project.id, View(self._host, caller).owns):
                 if agent is None or self._conversations[ident].agent == agent:
                     session = await self._host.get(ident)
@@ -262,7 +264,7 @@ class Projects(Component):
                     await self._note(ident)
             chosen = agent or await self._answering()
             start = c.StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
-            started: Summary = await self._host.do(start, caller)
+            started: Summary = await self._host.do(start, caller.step("start"))
             self._begin(started.id, ProjectConversation(project.id, chosen, model=started.model))
             await self._note(started.id)
             return started
@@ -294,10 +296,13 @@ class Projects(Component):
         await self.ready()
         project = self.get(command.project)
         async with self._lock:
-            for session in self.sessions(project.id, View(self._host, caller).owns):
-                self._conversations[session].cleared = True
-                await self._note(session)
+            await self._clear_locked(project, caller)
         return c.Done()
+
+    async def _clear_locked(self, project: Project, caller: c.Caller) -> None:
+        for session in self.sessions(project.id, View(self._host, caller).owns):
+            self._conversations[session].cleared = True
+            await self._note(session)
 
     async def _note(self, session: str) -> None:
         conversation = self._conversations[session]

@@ -92,7 +92,7 @@ class AnywhereDoor(Door):
 def _routes(app: App, projects: Projects) -> Table:
     host = app.host
     idents = Idents(host)
-    messages = AnywhereMessages(app, projects, idents)
+    messages = AnywhereMessages(app, projects)
     routes, one = Routes(app), "/sessions/{id:path}"
     post = partial(routes, methods=("POST",))
     order = partial(post, codes=["not_found", "conflict"])

@@ -24,11 +24,6 @@ def begun(session: str, pos: int, event: TurnStarted | TurnResumed) -> str:
     return f"{session}.{event.pending or event.turn}"
 
 
-def was_queued(ident: str) -> bool:
-    """Whether the message had to wait first: the host names what waits `m1`, what starts at once `t1`."""
-    return ident.rpartition(".")[2].startswith("m")
-
-
 def session_of(ident: str) -> str:
     session, _, local = ident.rpartition(".")
     if not session or not local:

@@ -1,16 +1,12 @@
 """`POST /message`: a chat, an agent run or a slash command; queued when the conversation is busy, never run twice."""
 
-import asyncio
-import hashlib
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 
-from portico.cache import Cache
-from portico.commands import Caller, ClearProject, OpenProject, Project, Queued, SendMessage, SetDraft
-from portico.doors.anywhere.identity import Idents, was_queued
+from portico.commands import Caller, OpenProject, Project, Queued, SendMessage, SetDraft
 from portico.doors.app import App
 from portico.doors.body import decode_as
 from portico.doors.route import caller
@@ -18,13 +14,11 @@ from portico.errors import BadRequest, Conflict
 from portico.events import Json, Message
 from portico.host.decide.turn import check_message
 from portico.host.draft import DRAFT
-from portico.host.state import PendingState, Summary, TurnState
+from portico.host.state import Summary
 from portico.projects.projects import BUILT_IN, Projects
 
 STEPS_MAX = 1000
 """The ceiling of the setting `agent.max_steps`."""
-KEYS_MAX = 10_000
-"""Idempotency keys in memory; older ones are still found in the stored conversation."""
 KEY_CHARS = 200
 COMMANDS = ("files", "run", "clear", "diag", "agent")
 
@@ -50,64 +44,30 @@ class Sent(Struct, omit_defaults=True, rename={"session_id": "sessionId"}):
 
 
 class AnywhereMessages:
-    def __init__(self, app: App, projects: Projects, idents: Idents) -> None:
+    def __init__(self, app: App, projects: Projects) -> None:
         self._app = app
         self._host = app.host
         self._projects = projects
-        self._idents = idents
-        self._keys = Cache[str, tuple[str, asyncio.Future[Sent]]](KEYS_MAX)
 
     async def post(self, request: Request) -> Sent:
         await self._projects.ready()
         data, who = await request.body(), caller(request)
         body = decode_as(data or b"{}", MessageBody)
         key = request.headers.get("idempotency-key")
-        if key is None:
-            return _accepted(await self._send(body, who))
-        if not 1 <= len(key) <= KEY_CHARS:
+        if key is not None and not 1 <= len(key) <= KEY_CHARS:
             raise BadRequest(f"An Idempotency-Key has 1 to {KEY_CHARS} characters.", field="Idempotency-Key")
-        name = hashlib.sha256(f"{who.id}\0{key}".encode()).hexdigest()[:32]
-        return _accepted(await self._once(name, hashlib.sha256(data).hexdigest()[:32], body, who))
-
-    # -- once --------------------------------------------------------------------------------------------------
-
-    async def _once(self, name: str, digest: str, body: MessageBody, who: Caller) -> Sent:
-        """The first request with this key does it; the others get its answer, also those that come meanwhile."""
-        known = self._keys.get(name)
-        if known is not None:
-            _check_same(known[0], digest)
-            return await asyncio.shield(known[1])
-        answer: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
-        self._keys[name] = (digest, answer)
         try:
-            sent = await self._before(name, digest, body, who)
-            sent = sent or await self._send(body, who, {"key": name, "body": digest})
-        except BaseException as error:
-            # Nothing was started: the key is free again. Whoever waits meanwhile gets the same refusal.
-            self._keys.pop(name, None)
-            answer.set_exception(error if isinstance(error, Exception) else Conflict("The first request was given up."))
-            answer.exception()
+            sent = await self._send(body, who.asking(f"message {key}") if key is not None else who)
+        except Conflict as error:
+            if error.field == "id":
+                raise Conflict("This Idempotency-Key was used for another request.", field="Idempotency-Key") from None
             raise
-        answer.set_result(sent)
-        return sent
-
-    async def _before(self, name: str, digest: str, body: MessageBody, who: Caller) -> Sent | None:
-        """A host before this one may have done it: the stored message carries the key."""
-        project = self._projects.get(body.session_id)
-        for ident in self._projects.sessions(project.id, self._app.view(who).owns, cleared=True):
-            state = (await self._host.get(ident)).state
-            sent: list[TurnState | PendingState] = [*state.turns, *state.queue]
-            for each in sent:
-                meta = each.message.meta
-                if meta.get("key") == name:
-                    _check_same(meta.get("body", digest), digest)
-                    message = await self._idents.of(ident, each.id)
-                    return Sent(message, project.id, queued=was_queued(message))
-        return None
+        return msgspec.structs.replace(sent, accepted=True)
 
     # -- sending -----------------------------------------------------------------------------------------------
 
-    async def _send(self, body: MessageBody, who: Caller, key: Json | None = None) -> Sent:
+    async def _send(self, body: MessageBody, who: Caller) -> Sent:
+        """Each command has an id of its own, made from the key: a repeated request gets the answers of the first."""
         text = body.text if body.text is not None else body.message
         if text is None:
             raise BadRequest("A message needs 'text'.", field="text")
@@ -116,26 +76,26 @@ class AnywhereMessages:
         project = self._projects.get(body.session_id)
         if body.mode == "draft" or self._app.settings.http.inject_into_chat:
             return await self._draft(project, text, body.agent, who)
-        agent, message = self._read(text, body, key)
+        agent, message = self._read(text, body)
         check_message(message)
-        if message.meta.get("command") == "clear":
-            await self._host.do(ClearProject(project=project.id), who)
-        session: Summary = await self._host.do(OpenProject(project=project.id, agent=agent), who)
+        clear = message.meta.get("command") == "clear"
+        opened = OpenProject(project=project.id, agent=agent, clear=clear)
+        session: Summary = await self._host.do(opened, who.step("open"))
         said = {field: getattr(message, field) for field in message.__struct_fields__}
-        answer = await self._host.do(SendMessage(session=session.id, **said), who)
+        answer = await self._host.do(SendMessage(session=session.id, **said), who.step("send"))
         if isinstance(answer, Queued):
             return Sent(f"{session.id}.{answer.pending}", project.id, queued=True, position=answer.position)
         return Sent(f"{session.id}.{answer.turn}", project.id)
 
     async def _draft(self, project: Project, text: str, agent: str | None, who: Caller) -> Sent:
         check_message(Message(text))
-        session: Summary = await self._host.do(OpenProject(project=project.id, agent=agent), who)
-        await self._host.do(SetDraft(session=session.id, text=text), who)
+        session: Summary = await self._host.do(OpenProject(project=project.id, agent=agent), who.step("open"))
+        await self._host.do(SetDraft(session=session.id, text=text), who.step("send"))
         return Sent(f"{session.id}.{DRAFT}", project.id, draft=True)
 
-    def _read(self, text: str, body: MessageBody, key: Json | None) -> tuple[str | None, Message]:
-        """Whom it is for, and the message."""
-        meta: Json = dict(key or {})
+    def _read(self, text: str, body: MessageBody) -> tuple[str | None, Message]:
+        """The agent, and the message."""
+        meta: Json = {}
         if body.max_steps is not None:
             meta["maxSteps"] = min(body.max_steps, STEPS_MAX)
         command, argument = _command(text)
@@ -174,12 +134,3 @@ def _command(text: str) -> tuple[str | None, str]:
     if name in ("run", "agent") and not argument:
         raise BadRequest(f"/{name} needs {'a command' if name == 'run' else 'a goal'}.", field="text")
     return name, argument
-
-
-def _check_same(first: str, digest: str) -> None:
-    if first != digest:
-        raise Conflict("This Idempotency-Key was used for another request.", field="Idempotency-Key")
-
-
-def _accepted(sent: Sent) -> Sent:
-    return msgspec.structs.replace(sent, accepted=True)
