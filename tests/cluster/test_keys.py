@@ -122,7 +122,7 @@ async def _claimed(nodes: Nodes) -> list[Claim]:
 
 
 def _hold(node: Node, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
-    """Commands of that host wait behind their claim: events that they wait, and that they may go on."""
+    """Commands of that host wait behind their claim: events that they wait, and that they may continue."""
     waits, goes_on = asyncio.Event(), asyncio.Event()
     perform = node.host.commands._perform
 

@@ -23,7 +23,7 @@ from portico.cluster.host_tables import Peer
 from portico.cluster.link import NOT_OWNER
 from portico.errors import LogUnavailable, Unreachable
 from portico.events import HOST
-from portico.host.members import Answered
+from portico.host.members import PeerAnswer
 
 if TYPE_CHECKING:
     from portico.cluster.cluster import Cluster
@@ -53,7 +53,7 @@ class Claims:
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
 
-    async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> Answered | bytes | None:
+    async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> PeerAnswer | bytes | None:
         loop = asyncio.get_running_loop()
         until = loop.time() + TRY_SECONDS
         log = self._cluster.log
@@ -88,7 +88,7 @@ class Claims:
         peers = await self._cluster.roster.peers()
         return next((peer for peer in peers if peer.id == held.host and peer.alive and peer.info.link), None)
 
-    async def _ask(self, peer: Peer, command: c.Command, caller: c.Caller) -> Answered | None:
+    async def _ask(self, peer: Peer, command: c.Command, caller: c.Caller) -> PeerAnswer | None:
         """None: it did not answer, or lost the claim."""
         try:
             told = await self._cluster.ask(peer, command, caller)
@@ -96,4 +96,4 @@ class Claims:
             return None
         if told.code == NOT_OWNER:
             return None
-        return Answered(await read_answer(self._cluster, command, told))
+        return PeerAnswer(await read_answer(self._cluster, command, told))

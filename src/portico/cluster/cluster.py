@@ -25,7 +25,7 @@ from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unr
 from portico.events import Channel
 from portico.host.component import Component
 from portico.host.host import Host
-from portico.host.members import Answered, Fetched, Forward, Member, Members
+from portico.host.members import Fetched, Forward, Member, Members, PeerAnswer
 from portico.host.session import Session
 from portico.log.log import NotOwner
 from portico.log.postgres.log import PostgresLog
@@ -316,7 +316,7 @@ class Cluster(Component, Members):
         room = [peer for peer in peers if peer.info.link and peer.info.running < peer.info.capacity]
         return max(room, key=lambda peer: peer.info.capacity - peer.info.running, default=None)
 
-    async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> Answered | bytes | None:
+    async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> PeerAnswer | bytes | None:
         if self._subject(command) is not None:  # only its owner runs it
             return None
         return await self._claims.claim(command, caller, key, digest)

@@ -25,7 +25,7 @@ from portico.host.clients import check_client
 from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Outcome
 from portico.host.follow_up import follow_up
-from portico.host.members import Answered
+from portico.host.members import PeerAnswer
 from portico.host.preconditions import ask
 from portico.host.rate import Bucket
 from portico.host.state import Summary
@@ -142,7 +142,7 @@ class Dispatcher:
     async def _perform_once(self, command: c.Command, caller: c.Caller, receipt: str, digest: str) -> Any:
         key, members = RECEIPTS + receipt, self._host.members
         claim = await members.claim(command, caller, key, digest)
-        if isinstance(claim, Answered):
+        if isinstance(claim, PeerAnswer):
             return claim.answer
         data = await self._host.log.get_kv(HOST, key) if claim is None else None
         known = msgspec.json.decode(data, type=Receipt) if data is not None else None

@@ -12,7 +12,7 @@ Forward = Callable[[], Coroutine[Any, Any, Any]]  # a command that another host 
 Fetched = tuple[int, dict[str, str], bytes]  # status, headers, body
 
 
-class Answered(NamedTuple):
+class PeerAnswer(NamedTuple):
     """The answer of another host, which ran the command."""
 
     answer: Any
@@ -63,7 +63,7 @@ class Members:
         """Who does this command, if it is another host."""
         return None
 
-    async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> "Answered | bytes | None":
+    async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> "PeerAnswer | bytes | None":
         """Before a command with an id runs: the claim of this host, stored under `key`; or the answer of the host that
         has claimed it. None: it needs no claim, or is done already."""
         return None
