@@ -383,7 +383,9 @@ class Methods:
     async def forget_project(self, project: str, *, request: str = "") -> c.Done:
         """Forget a project; its folder and its conversations stay."""
 
-    async def open_project(self, project: str, *, agent: str | None = None, request: str = "") -> Summary:
+    async def open_project(
+        self, project: str, *, agent: str | None = None, clear: bool = False, request: str = ""
+    ) -> Summary:
         """The project's conversation with an agent, begun if need be."""
 
     async def clear_project(self, project: str, *, request: str = "") -> c.Done:
