@@ -61,6 +61,7 @@ def test_a_command_that_names_a_thing_says_whether_it_is_about_it() -> None:
         """It names a session."""
 
         scope = "read"
+        lock = "host"
 
         session: str
 
@@ -68,6 +69,7 @@ def test_a_command_that_names_a_thing_says_whether_it_is_about_it() -> None:
         """It may name one."""
 
         scope = "read"
+        lock = "host"
 
         session: str = ""
 
@@ -100,3 +102,31 @@ def test_a_command_without_a_scope_a_subject_or_a_sentence_does_not_import() -> 
             c.check_table([kind])
     with pytest.raises(TypeError, match="both called"):
         c.check_table([c.SendMessage, c.SendMessage])
+
+
+def test_a_command_without_a_lock_or_a_reason_does_not_import() -> None:
+    class Undeclared(c.Command, frozen=True, tag="undeclared"):
+        """It declares no lock."""
+
+        scope = "read"
+
+    class Unexplained(c.Command, frozen=True, tag="unexplained"):
+        """It needs no lock, and gives no reason."""
+
+        scope = "read"
+        lock = c.NoLock("")
+
+    class Locked(c.Command, frozen=True, tag="locked"):
+        """Many of it share one append."""
+
+        scope = "read"
+        lock = "host"
+        plain = True
+
+    refused: list[tuple[type[c.Command], str]]
+    refused = [(Undeclared, "needs a lock"), (Unexplained, "the reason"), (Locked, "takes no lock")]
+    for kind, words in refused:
+        with pytest.raises(TypeError, match=f"{kind.__name__} .*{words}"):
+            c.check_table([kind])
+    for kind in c.COMMANDS.values():
+        assert not isinstance(kind.lock, c.NoLock) or re.fullmatch(r"[A-Z].{20,}\.", kind.lock), kind

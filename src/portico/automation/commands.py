@@ -1,5 +1,6 @@
-"""The commands that automations take; `install` tells the host who does them."""
+"""The commands that automations take; `install` registers their handlers."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from portico import commands as c
@@ -10,6 +11,7 @@ from portico.automation.plan import check_name, check_plan, needed_scopes
 from portico.automation.state import AutomationState
 from portico.errors import AlreadyExists, Conflict, Forbidden
 from portico.host.do import note_answer
+from portico.host.locks import KeyedLocks
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations
@@ -19,7 +21,9 @@ FILE = "automations.toml"
 
 def install(automations: "Automations") -> None:
     own, take = AutomationCommands(automations), automations.host.commands.take
-    take(own.create, own.edit, own.pause, own.resume, own.run, own.cancel, own.rotate, own.delete)
+    take(own.create, own.edit, own.pause, own.resume, own.run, own.rotate, own.delete, lock=asyncio.Lock())
+    runs = KeyedLocks()
+    take(own.cancel, lock=lambda command: runs.of(command.run))
 
 
 class AutomationCommands:
@@ -27,8 +31,6 @@ class AutomationCommands:
         self._all = automations
         self._host = automations.host
         self._store = automations.store
-        self._reserved: set[str] = set()
-        """Names of automations that are being made."""
 
     async def create(self, command: c.CreateAutomation, caller: c.Caller) -> c.AutomationMade:
         if len(self._store.automations) >= limits.AUTOMATIONS:
@@ -40,20 +42,15 @@ class AutomationCommands:
         ident = self._store.new_automation()
         source = "file" if caller.by == FILE else "door"
         created = e.like(e.AutomationCreated, command, automation=ident, by=caller.by, scopes=scopes, source=source)
-        names = {command.name, command.uri} - {""}
-        self._reserved |= names
-        try:
-            note_answer(c.AutomationMade(ident))  # without the secret: it is shown once
-            await self._append(ident, created)
-        finally:
-            self._reserved -= names
+        note_answer(c.AutomationMade(ident))  # without the secret: it is shown once
+        await self._append(ident, created)
         hook = command.plan.hook is not None
         return c.AutomationMade(ident, self._all.secrets.of(self._store.get(ident)) if hook else "")
 
     def _check_free(self, name: str, uri: str = "", but: str = "") -> None:
         for taken in (name, uri):
             known = self._store.find(taken) if taken else None
-            if taken in self._reserved or (known is not None and known.id != but):
+            if known is not None and known.id != but:
                 raise AlreadyExists(f"There is an automation {taken!r} already.", field="name")
 
     async def edit(self, command: c.EditAutomation, caller: c.Caller) -> c.AutomationNamed:

@@ -1,6 +1,7 @@
 """The room's share in the host: captures around turns, worktrees for sessions."""
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,7 +13,9 @@ from portico.changes.captures import Captures
 from portico.changes.isolation import isolate, release
 from portico.events import Json
 from portico.host.component import Component
+from portico.host.locks import KeyedLocks
 from portico.host.session import Session
+from portico.workspace.git import work_tree
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -26,7 +29,14 @@ class FolderChanges(Component):
         self.slots = asyncio.Semaphore(limits.CAPTURES)
         host.captures = self.captures_of
         host.worktrees = self
-        host.commands.take(self._commit, self._discard, self._restore)
+        self._locks = KeyedLocks()
+        host.commands.take(self._commit, self._discard, self._restore, lock=self._lock_of)
+
+    def _lock_of(self, command: c.CommitChanges | c.DiscardChanges | c.RestoreChanges) -> asyncio.Lock:
+        """One for each work tree: several sessions may work in it."""
+        session = self._host.find(command.session)
+        folder = os.path.realpath(session.summary.cwd) if session is not None else ""
+        return self._locks.of(work_tree(folder) or folder)
 
     async def _commit(self, command: c.CommitChanges, caller: c.Caller) -> c.Committed:
         session = await self._host.get(command.session)

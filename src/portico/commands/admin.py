@@ -1,7 +1,7 @@
 """Commands of whoever looks after the host: tokens, people, old sessions, logins of agents, other hosts."""
 
 from portico.commands.answers import Done, GivenUp, Member, OwnTokenMade, PersonShown, RetentionDone, TokenMade
-from portico.commands.command import Command, Http
+from portico.commands.command import Command, Http, NoLock
 from portico.events import Json
 
 
@@ -9,6 +9,7 @@ class ImportSession(Command, frozen=True, tag="session.import"):
     """A session of another host."""
 
     scope = "admin"
+    lock = NoLock("It reads nothing that another start changes; ids and names are reserved without an await.")
     method = "import_archive"
 
     archive: Json
@@ -21,6 +22,7 @@ class AddToken(Command, frozen=True, tag="token.add"):
     """Make a token."""
 
     scope = "admin"
+    lock = "feature"
     gives = TokenMade
     http = Http("POST", "/v1/tokens", 201)
     secret = True
@@ -39,6 +41,7 @@ class RevokeToken(Command, frozen=True, tag="token.revoke"):
     """End a token."""
 
     scope = "admin"
+    lock = "feature"
     about = "token"
     gives = Done
     http = Http("DELETE", "/v1/tokens/{id}", 204)
@@ -56,6 +59,7 @@ class SignIn(Command, frozen=True, tag="agent.sign_in"):
     """
 
     scope = "any"
+    lock = NoLock("An agent replaces its token in one step; the last one counts.")
     gives = Done
     secret = True
 
@@ -69,6 +73,7 @@ class AddOwnToken(Command, frozen=True, tag="own_token.add"):
     """Make a token of your own."""
 
     scope = "any"
+    lock = "feature"
     gives = OwnTokenMade
     http = Http("POST", "/v1/people/me/tokens", 201)
     secret = True
@@ -86,6 +91,7 @@ class RevokeOwnToken(Command, frozen=True, tag="own_token.revoke"):
     """End one of your tokens."""
 
     scope = "any"
+    lock = "feature"
     gives = Done
     http = Http("DELETE", "/v1/people/me/tokens/{name}", 204)
     errors = ()
@@ -97,6 +103,7 @@ class AddPerson(Command, frozen=True, tag="person.add"):
     """Add a person."""
 
     scope = "admin"
+    lock = "feature"
     gives = PersonShown
     http = Http("POST", "/v1/people", 201)
 
@@ -109,6 +116,7 @@ class RemovePerson(Command, frozen=True, tag="person.remove"):
     """Remove a person; their tokens end."""
 
     scope = "admin"
+    lock = "feature"
     gives = Done
     http = Http("DELETE", "/v1/people/{name}", 204)
     errors = ()
@@ -120,6 +128,7 @@ class ErasePerson(Command, frozen=True, tag="person.erase"):
     """Delete all sessions of a person."""
 
     scope = "admin"
+    lock = "feature"
     gives = RetentionDone
     http = Http("POST", "/v1/people/{name}/erase")
     errors = ()
@@ -132,6 +141,7 @@ class ApplyRetention(Command, frozen=True, tag="retention.apply"):
     """Archive and delete old sessions by rule."""
 
     scope = "admin"
+    lock = "feature"
     gives = RetentionDone
     http = Http("POST", "/v1/retention")
     errors = ()
@@ -143,6 +153,7 @@ class DrainHost(Command, frozen=True, tag="host.drain"):
     """Hand a host's sessions over: idle ones at once, busy ones after their turn."""
 
     scope = "admin"
+    lock = NoLock("It is one statement in the table of hosts.")
     gives = Member
     http = Http("POST", "/v1/hosts/{name}/drain")
     errors = ("not_found", "conflict")
@@ -154,6 +165,7 @@ class GiveUpHost(Command, frozen=True, tag="host.give_up"):
     """End what a host had that never comes back."""
 
     scope = "admin"
+    lock = NoLock("Each session is taken over once, in one statement.")
     gives = GivenUp
     http = Http("POST", "/v1/hosts/{name}/give-up")
     errors = ("not_found", "conflict")

@@ -1,7 +1,7 @@
 """Commands about automations. What one starts needs the scopes of that too: they are judged when it is written."""
 
 from portico.commands.answers import AutomationMade, AutomationNamed, Done, HookSecret, RunNamed
-from portico.commands.command import AboutAutomation, Command, Http
+from portico.commands.command import AboutAutomation, Command, Http, NoLock
 from portico.events import AutomationPlan, Json
 
 _ONE = "/v1/automations/{id}"
@@ -11,6 +11,7 @@ class CreateAutomation(Command, frozen=True, tag="automation.create"):
     """Make an automation: a trigger, what to start, and the rules."""
 
     scope = "jobs"
+    lock = "feature"
     gives = AutomationMade
     http = Http("POST", "/v1/automations", 201)
     errors = ("not_found", "conflict", "already_exists")
@@ -62,6 +63,7 @@ class RunAutomation(AboutAutomation, frozen=True, tag="automation.run"):
     """Start an automation now, also a paused one."""
 
     scope = "jobs"
+    lock = NoLock("A claim counts from the moment it is planned, and planning has no await.")
     gives = RunNamed
     limited = True
     http = Http("POST", f"{_ONE}/run", 202)
@@ -77,6 +79,7 @@ class CancelRun(Command, frozen=True, tag="automation.cancel"):
     """Cancel a run, with what it has started."""
 
     scope = "jobs"
+    lock = "feature"
     about = "run"
     gives = Done
     http = Http("POST", "/v1/runs/{id}/cancel")

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from portico.commands.answers import Done, ServerReply
-from portico.commands.command import AboutSession, Command
+from portico.commands.command import AboutSession, Command, NoLock
 from portico.events import ErrorInfo, Json, ToolSpec
 
 
@@ -32,6 +32,7 @@ class ShareData(AboutSession, frozen=True, tag="client.share"):
     """Keep something that only clients understand beside a session, for all of them."""
 
     scope = "drive"
+    lock = NoLock("It is a fact that holds in any order with others.")
     plain = True
 
     key: str
@@ -45,6 +46,7 @@ class ReportContent(AboutSession, frozen=True, tag="call.report"):
     """What a call that a client runs shows so far."""
 
     scope = "drive"
+    lock = NoLock("It replaces what the call shows, in one step.")
     gives = Done
 
     call: str
@@ -56,6 +58,7 @@ class CompleteCall(AboutSession, frozen=True, tag="call.complete"):
     """The result of a call that a client has run."""
 
     scope = "drive"
+    lock = NoLock("A call is ended once: the check and the mark are one step.")
     gives = Done
 
     call: str
@@ -79,6 +82,7 @@ class AskServer(AboutSession, frozen=True, tag="server.ask"):
     """Ask an MCP server of a session directly, as its own page in an editor does. Nobody else is asked first."""
 
     scope = "approve"
+    lock = NoLock("A server may take long to answer, and nothing is written from what was read before.")
     gives = ServerReply
     errors = ("not_found", "conflict", "agent_failed")
 
@@ -91,6 +95,7 @@ class ConfigureHost(Command, frozen=True, tag="host.configure"):
     """Settings that editors share through the host. What loosens approval needs the scope approve."""
 
     scope = "drive"
+    lock = "host"
     gives = Done
 
     values: Json
@@ -102,6 +107,7 @@ class IdentifyClient(Command, frozen=True, tag="client.identify"):
     """Take an id for a client; it belongs to the token that used it first."""
 
     scope = "any"
+    lock = NoLock("Its handler locks what it reads; a known client needs no lock.")
     gives = Done
     private = frozenset({"value"})
 

@@ -1,7 +1,7 @@
 """What a command is: data, and what every door needs to know of it.
 
-The columns are class attributes, so a door builds its table from the classes alone. `check_table` refuses a command
-without a scope, a subject or a sentence: such a command does not import.
+The columns are class attributes, so a door builds its table from the classes alone. `check_table` rejects a command
+without a scope, a subject, a sentence or a lock: such a command does not import.
 """
 
 from collections.abc import Iterable
@@ -30,6 +30,14 @@ About = Literal[
 
 Shown = Literal["session", "queue", "terminal"]
 
+Lock = Literal["session", "at_rest", "session_and_host", "host", "feature"]
+"""What `host.do` locks while a command runs: its session; its session after the running turn was cancelled; its session
+and what all sessions share; what all sessions share; or the lock that the feature registered with its handler."""
+
+
+class NoLock(str):
+    """In place of a lock: the reason why none is needed."""
+
 
 class Http(NamedTuple):
     """The route of `/v1` that takes the command. `{id}` is the thing it is about; other names are its fields."""
@@ -52,6 +60,7 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     private: ClassVar[frozenset[str]] = frozenset()
     """Fields that only protocols with their own ids fill: `/v1`, tools and the command line do not take them. With a
     dot, fields of what a field holds."""
+    lock: ClassVar[Lock | NoLock]
     plain: ClassVar[bool] = False
     """A fact that is true whatever else goes on: it needs no lock, and many of them share one append."""
     limited: ClassVar[bool] = False
@@ -70,12 +79,14 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
 class AboutSession(Command, frozen=True):
     about = "session"
+    lock: ClassVar[Lock | NoLock] = "session"
 
     session: str
 
 
 class AboutTerminal(Command, frozen=True):
     about = "terminal"
+    lock: ClassVar[Lock | NoLock] = "feature"
 
     terminal: str
 
@@ -88,12 +99,14 @@ class AboutJob(Command, frozen=True):
 
 class AboutAutomation(Command, frozen=True):
     about = "automation"
+    lock: ClassVar[Lock | NoLock] = "feature"
 
     automation: str
 
 
 class AboutProject(Command, frozen=True):
     about = "project"
+    lock: ClassVar[Lock | NoLock] = "feature"
 
     project: str
 
@@ -111,6 +124,10 @@ def check_table(commands: Iterable[type[Command]]) -> dict[str, type[Command]]:
         named = set(get_args(About)).intersection(each.__struct_fields__).difference(optional)
         if named and not any("about" in vars(kind) for kind in each.__mro__[: each.__mro__.index(Command)]):
             raise TypeError(f"{each.__name__} names a {min(named)} and does not say what it is about.")
+        if not getattr(each, "lock", ""):
+            raise TypeError(f"{each.__name__} needs a lock, or `NoLock` with the reason why it needs none.")
+        if each.plain and not isinstance(each.lock, NoLock):
+            raise TypeError(f"{each.__name__} is plain: many share one append, so it takes no lock.")
         tag = each.__struct_config__.tag
         assert isinstance(tag, str)
         if tag in found:

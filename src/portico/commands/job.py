@@ -3,7 +3,7 @@
 from typing import Any
 
 from portico.commands.answers import Done, JobNamed, TaskNamed
-from portico.commands.command import AboutJob, AboutSession, Command, Http
+from portico.commands.command import AboutJob, AboutSession, Command, Http, NoLock
 
 _ONE = "/v1/jobs/{id}"
 
@@ -12,6 +12,7 @@ class StartJob(Command, frozen=True, tag="job.run"):
     """Start a job."""
 
     scope = "jobs"
+    lock = NoLock("Its checks read what does not change, and the start of a job has its own id.")
     about = "host"  # its `job` is a name in the entry, not the id of one
     gives = JobNamed
     http = Http("POST", "/v1/jobs", 201)
@@ -36,6 +37,7 @@ class StopJob(AboutJob, frozen=True, tag="job.stop"):
     """Cancel a job."""
 
     scope = "jobs"
+    lock = NoLock("It waits for the end of the job, which is written once.")
     gives = Done
     http = Http("POST", f"{_ONE}/stop")
 
@@ -44,6 +46,7 @@ class ResumeJob(AboutJob, frozen=True, tag="job.resume"):
     """Go on with a waiting, failed or canceled job."""
 
     scope = "jobs"
+    lock = NoLock("A waiting job is resumed under a lock of the engine; a failed one starts a new job.")
     gives = JobNamed
     http = Http("POST", f"{_ONE}/resume", 202)
 
@@ -52,6 +55,7 @@ class RetryJob(AboutJob, frozen=True, tag="job.retry"):
     """The same job from the beginning."""
 
     scope = "jobs"
+    lock = NoLock("Its checks read what does not change, and the start of a job has its own id.")
     gives = JobNamed
     http = Http("POST", f"{_ONE}/retry", 202)
 
@@ -60,6 +64,7 @@ class CallHook(AboutJob, frozen=True, tag="job.hook"):
     """Call a hook that a job waits for, now or later."""
 
     scope = "jobs"
+    lock = NoLock("A hook is called for good; a second call changes nothing.")
     gives = Done
     http = Http("POST", f"{_ONE}/hooks/{{hook}}")
     errors = ("conflict",)
@@ -71,6 +76,7 @@ class StartTask(AboutSession, frozen=True, tag="task.start"):
     """Run a task inside a session; the session stays when the task is over."""
 
     scope = "jobs"
+    lock = "feature"
     gives = TaskNamed
 
     name: str
@@ -82,6 +88,7 @@ class StopTask(Command, frozen=True, tag="task.stop"):
     """Stop a task."""
 
     scope = "jobs"
+    lock = NoLock("It waits for the end of the task, which is written once.")
     about = "task"
     gives = Done
 

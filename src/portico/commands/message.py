@@ -1,7 +1,7 @@
 """Commands about turns and the queue: what is said to an agent, and when."""
 
 from portico.commands.answers import Busy, Offered, Queued, Steered, TurnBegun
-from portico.commands.command import AboutSession, Http
+from portico.commands.command import AboutSession, Http, NoLock
 from portico.events import Json, Message, PendingKind
 
 _ONE = "/v1/sessions/{id}"
@@ -57,6 +57,7 @@ class CancelTurn(AboutSession, frozen=True, tag="turn.cancel"):
     """Stop the running turn."""
 
     scope = "drive"
+    lock = NoLock("It waits for the end of the turn, which takes the session's lock.")
     http = Http("POST", f"{_ONE}/cancel")
 
     turn: str | None = None
@@ -134,6 +135,7 @@ class SteerQueued(AboutSession, frozen=True, tag="queue.steer"):
     """Offer a waiting message to the running agent now."""
 
     scope = "drive"
+    lock = NoLock("The agent is asked without the lock; what follows from its answer is decided under it.")
     gives = Offered
     http = Http("POST", f"{_QUEUE}/{{pending}}/steer")
 

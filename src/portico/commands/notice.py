@@ -8,6 +8,7 @@ class RedeliverNotice(Command, frozen=True, tag="notice.redeliver"):
     """Send a notice again, now: one that was given up, one that waits for its next attempt, or one that arrived."""
 
     scope = "admin"
+    lock = "feature"
     gives = NoticeNamed
     http = Http("POST", "/v1/notices/{notice}/redeliver", 202)
     errors = ("not_found", "conflict")
@@ -20,6 +21,7 @@ class TestNotice(Command, frozen=True, tag="notice.test"):
     """Send a test notice to a webhook or a program of the settings."""
 
     scope = "admin"
+    lock = "feature"
     gives = NoticeNamed
     http = Http("POST", "/v1/notices/test", 202)
     errors = ("not_found",)
@@ -32,6 +34,7 @@ class SubscribePush(Command, frozen=True, tag="push.subscribe"):
     """Let a browser be told by web push; the fields are those of its `PushSubscription`."""
 
     scope = "read"
+    lock = "feature"
     gives = PushNamed
     http = Http("POST", "/v1/push", 201)
     secret = True
@@ -56,6 +59,7 @@ class UnsubscribePush(Command, frozen=True, tag="push.unsubscribe"):
     """Tell a browser nothing any more."""
 
     scope = "read"
+    lock = "feature"
     gives = Done
     http = Http("DELETE", "/v1/push/{push}", 204)
     errors = ("not_found",)

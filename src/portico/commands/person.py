@@ -18,6 +18,7 @@ class AnswerApproval(Command, frozen=True, tag="approval.answer"):
     """Answer an approval; the first valid answer wins."""
 
     scope = "approve"
+    lock = "session_and_host"
     about = "approval"
     gives = Decided
     http = Http("POST", "/v1/approvals/{id}")
@@ -38,6 +39,7 @@ class AnswerQuestion(Command, frozen=True, tag="question.answer"):
     """Answer, decline or cancel a question."""
 
     scope = "approve"
+    lock = "session"
     about = "question"
     gives = Answered
     http = Http("POST", "/v1/questions/{id}")
@@ -53,6 +55,7 @@ class DraftAnswer(Command, frozen=True, tag="question.draft"):
     """Keep a draft of an answer."""
 
     scope = "approve"
+    lock = "session"
     about = "question"
     gives = Drafted
     http = Http("PATCH", "/v1/questions/{id}")
@@ -66,6 +69,7 @@ class AddGrant(Command, frozen=True, tag="grant.add"):
     """Remember an answer in advance."""
 
     scope = "approve"
+    lock = "host"
     gives = Grant
     http = Http("POST", "/v1/grants", 201)
     errors = ("not_found", "conflict")
@@ -83,6 +87,7 @@ class RevokeGrant(Command, frozen=True, tag="grant.revoke"):
     """Forget a remembered answer."""
 
     scope = "approve"
+    lock = "host"
     about = "grant"
     gives = Done
     http = Http("DELETE", "/v1/grants/{id}", 204)

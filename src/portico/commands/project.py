@@ -8,6 +8,7 @@ class AddProject(Command, frozen=True, tag="project.add"):
     """Add a project."""
 
     scope = "drive"
+    lock = "feature"
     gives = Project
 
     path: str

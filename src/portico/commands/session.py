@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from portico.commands.answers import Deleted, DraftText
-from portico.commands.command import AboutSession, Command, Http
+from portico.commands.command import AboutSession, Command, Http, NoLock
 from portico.events import Json, Marked, Origin, Right
 
 _ONE = "/v1/sessions/{id}"
@@ -23,6 +23,7 @@ class StartSession(Command, frozen=True, tag="session.start"):
     """Start a session."""
 
     scope = "drive"
+    lock = NoLock("It reads nothing that another start changes; ids and names are reserved without an await.")
     http = Http("POST", "/v1/sessions", 201)
     errors = ("not_found", *_AGENT, "quota_exceeded")
     private = frozenset({"folders", "uri", "parent", "origin", "model_config", "draft", "data"})
@@ -57,6 +58,7 @@ class ForkSession(AboutSession, frozen=True, tag="session.fork"):
     """A new session from this one's turns."""
 
     scope = "drive"
+    lock = NoLock("It reads nothing that another start changes; ids and names are reserved without an await.")
     http = Http("POST", f"{_ONE}/fork", 201)
     errors = (*_AGENT, "quota_exceeded")
     private = frozenset({"uri"})
@@ -70,6 +72,7 @@ class RenameSession(AboutSession, frozen=True, tag="session.rename"):
     """Give a session another title."""
 
     scope = "drive"
+    lock = NoLock("It is a fact that holds in any order with others.")
     plain = True
 
     title: str
@@ -112,6 +115,7 @@ class ArchiveSession(AboutSession, frozen=True, tag="session.archive"):
     """Archive a session, or take it back."""
 
     scope = "drive"
+    lock = NoLock("It is a fact that holds in any order with others.")
     plain = True
     private = frozenset({"only"})
 
@@ -134,6 +138,7 @@ class MoveChat(AboutSession, frozen=True, tag="chat.move"):
     """Move a conversation within its session, into another one, or out of it; only who owns them may."""
 
     scope = "drive"
+    lock = NoLock("Its handler locks all sessions that it changes, in the order of their ids.")
     http = Http("POST", f"{_ONE}/move")
     errors = ("not_found", "conflict")
 
@@ -147,6 +152,7 @@ class CloseSession(AboutSession, frozen=True, tag="session.close"):
     """Release the agent; the history stays."""
 
     scope = "drive"
+    lock = "at_rest"
     http = Http("POST", f"{_ONE}/close")
     private = frozenset({"reason"})
 
@@ -164,6 +170,7 @@ class DeleteSession(AboutSession, frozen=True, tag="session.delete"):
     """Delete a session, its history and its children."""
 
     scope = "drive"
+    lock = NoLock("It closes the session at rest, and removes it under the session's lock if it is still there.")
     gives = Deleted
     http = Http("DELETE", _ONE)
 
@@ -172,6 +179,7 @@ class TruncateSession(AboutSession, frozen=True, tag="session.truncate"):
     """Forget the turns after one."""
 
     scope = "drive"
+    lock = "at_rest"
     http = Http("POST", f"{_ONE}/truncate")
 
     turn: str | None = None

@@ -1,7 +1,7 @@
 """Commands about terminals: shells of the host that people open, watch and come back to."""
 
 from portico.commands.answers import Done
-from portico.commands.command import AboutTerminal, Command, Http
+from portico.commands.command import AboutTerminal, Command, Http, NoLock
 from portico.events import Json
 
 _ONE = "/v1/terminals/{id}"
@@ -11,6 +11,7 @@ class OpenTerminal(Command, frozen=True, tag="terminal.open"):
     """Open a terminal."""
 
     scope = "terminal"
+    lock = NoLock("Ids and names are reserved without an await.")
     shows = "terminal"
     limited = True
     http = Http("POST", "/v1/terminals", 201)
@@ -33,6 +34,7 @@ class TypeInput(AboutTerminal, frozen=True, tag="terminal.input"):
     """Type into a terminal."""
 
     scope = "terminal"
+    lock = NoLock("Nothing is awaited between the check and the input.")
     shows = "terminal"
     gives = Done
     http = Http("POST", f"{_ONE}/input", 204)
@@ -81,6 +83,7 @@ class CloseTerminal(AboutTerminal, frozen=True, tag="terminal.close"):
     """End the shell and all it started."""
 
     scope = "terminal"
+    lock = NoLock("It ends the program first, which happens once; others are refused meanwhile.")
     shows = "terminal"
     gives = Done
     http = Http("DELETE", _ONE, 204)

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from portico.commands.answers import Committed, Discarded, Done
-from portico.commands.command import AboutSession, Command, Http
+from portico.commands.command import AboutSession, Command, Http, NoLock
 
 _ONE = "/v1/sessions/{id}"
 Encoding = Literal["utf-8", "base64"]
@@ -14,6 +14,7 @@ class CommitChanges(AboutSession, frozen=True, tag="changes.commit"):
     """Commit changed files."""
 
     scope = "files"
+    lock = "feature"
     gives = Committed
     http = Http("POST", f"{_ONE}/commit", 201)
 
@@ -28,6 +29,7 @@ class DiscardChanges(AboutSession, frozen=True, tag="changes.discard"):
     """Throw changes away."""
 
     scope = "files"
+    lock = "feature"
     gives = Discarded
     http = Http("POST", f"{_ONE}/discard")
 
@@ -39,6 +41,7 @@ class RestoreChanges(AboutSession, frozen=True, tag="changes.restore"):
     """Take the last discard back."""
 
     scope = "files"
+    lock = "feature"
     gives = Done
     http = Http("POST", f"{_ONE}/discard/undo", 204)
 
@@ -50,6 +53,7 @@ class WriteFile(Command, frozen=True, tag="file.write"):
     """Write a file in a workspace or in a session's folder."""
 
     scope = "files"
+    lock = NoLock("The check and the replacement are one step in a thread, in turn with others for the same file.")
     gives = Done
 
     path: str
@@ -65,6 +69,7 @@ class CopyFile(Command, frozen=True, tag="file.copy"):
     """Copy a file or a folder."""
 
     scope = "files"
+    lock = NoLock("Files are put in place atomically; the file system refuses the second of two.")
     gives = Done
 
     source: str
@@ -76,6 +81,7 @@ class MoveFile(Command, frozen=True, tag="file.move"):
     """Move a file or a folder."""
 
     scope = "files"
+    lock = NoLock("Files are put in place atomically; the file system refuses the second of two.")
     gives = Done
 
     source: str
@@ -87,6 +93,7 @@ class DeleteFile(Command, frozen=True, tag="file.delete"):
     """Delete a file or a folder."""
 
     scope = "files"
+    lock = NoLock("The file system deletes a file once.")
     gives = Done
 
     path: str
@@ -97,6 +104,7 @@ class MakeFolder(Command, frozen=True, tag="file.make_folder"):
     """Make a folder, and those above it."""
 
     scope = "files"
+    lock = NoLock("The file system makes a folder once.")
     gives = Done
 
     path: str

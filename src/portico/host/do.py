@@ -1,8 +1,8 @@
 """The one way in: `host.do(command, caller)`.
 
 Its order: the scope, the guards (ownership, quotas, budgets), the caller's rate, whether this very command was done
-before, what has to be asked of the world, the session's lock, the decision, the append. Effects follow from the commit
-(`react.py`). No door checks a scope or appends an event: a command is the only thing that it can send.
+before, what has to be asked of the world, the lock that the command declares, the decision or the handler, the append.
+Effects follow from the commit (`react.py`). No door checks a scope or appends an event: it can only send commands.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +43,8 @@ Handler = Callable[[Any, c.Caller], Awaitable[Any]]
 Guard = Callable[[c.Command, c.Caller], None]
 """A rule above the commands: who owns what, quotas, budgets. It raises, or lets pass, from memory."""
 
-_AT_REST = (c.CloseSession, c.TruncateSession)
-"""What a running turn must not go on under: it is cancelled first."""
+FeatureLock = asyncio.Lock | Callable[[Any], asyncio.Lock]
+"""The lock of a feature, or a function that gives the lock for one command: of one terminal, of one folder."""
 
 
 class Receipt(msgspec.Struct):
@@ -77,6 +78,7 @@ def note_answer(answer: Any) -> None:
         write(answer, "")
 
 
+_OF_SESSION = ("session", "session_and_host", "at_rest")
 _Planned = tuple[c.Command, c.Caller, Outcome]
 _OWNERS = 3
 """How often a command follows a session that other hosts take over from each other."""
@@ -86,6 +88,7 @@ class Dispatcher:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self._handlers: dict[type[c.Command], Handler] = {}
+        self._locks: dict[type[c.Command], FeatureLock] = {}
         self._subjects: dict[str, Callable[[str], Any]] = {}
         self._guards: list[Guard] = []
         self._buckets = Cache[str, Bucket](limits.CALLERS)
@@ -94,15 +97,19 @@ class Dispatcher:
         self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
         """Commands with an id that are being done: their digest, and who does them."""
 
-    def handle(self, kind: type[c.Command], handler: Handler) -> None:
+    def handle(self, kind: type[c.Command], handler: Handler, lock: FeatureLock | None = None) -> None:
         if kind in self._handlers or kind in DECISIONS or kind in HOST_DECISIONS:
             raise TypeError(f"{kind.__name__} has a handler already.")
+        if kind.lock == "feature":
+            if lock is None:
+                raise TypeError(f"{kind.__name__} declares the lock of its feature: register its handler with one.")
+            self._locks[kind] = lock
         self._handlers[kind] = handler
 
-    def take(self, *handlers: Handler) -> None:
-        """Each does the commands that its `command` is annotated with."""
+    def take(self, *handlers: Handler, lock: FeatureLock | None = None) -> None:
+        """Register handlers, each for the command that its parameter `command` is annotated with."""
         for each in handlers:
-            self.handle(each.__annotations__["command"], each)
+            self.handle(each.__annotations__["command"], each, lock)
 
     def subject(self, about: c.About, find: Callable[[str], Any]) -> None:
         """How a thing that commands are about, or that answers show, is found by its id; it raises where none is."""
@@ -160,28 +167,40 @@ class Dispatcher:
     async def _perform(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:
         handler = self._handlers.get(type(command))
         if handler is not None:
-            return await self._hand(handler, command, caller, receipt)
+            session = await self._subject_session(command) if command.lock in _OF_SESSION else None
+            async with self._locked(command, session, caller.by):
+                return await self._hand(handler, command, caller, receipt)
         if type(command) in HOST_DECISIONS:
             return await self._decide_host(command, caller, receipt)
         if type(command) not in DECISIONS:
             raise Conflict(f"This host does not take {command.__struct_config__.tag!r}.")
         if isinstance(command, c.JoinSession | c.LeaveSession):
             await check_client(self._host, command.client, caller, takes=isinstance(command, c.JoinSession))
-        about, ident = command.about, command.subject
-        session = await self._host.get(self._host.session_of(ident) if about in ("approval", "question") else ident)
+        session = await self._subject_session(command)
         found = await ask(session, command)
-        if command.plain:
+        async with self._locked(command, session, caller.by):
             decision = await self._decide(session, command, caller, found, receipt)
-        elif isinstance(command, _AT_REST):
-            async with session.at_rest(caller.by):
-                decision = await self._decide(session, command, caller, found, receipt)
-        elif isinstance(command, c.AnswerApproval):  # what is to be remembered of it goes into the same commit
-            async with session.lock, self._host.shared.lock:
-                decision = await self._decide(session, command, caller, found, receipt)
-        else:
-            async with session.lock:
-                decision = await self._decide(session, command, caller, found, receipt)
         return await follow_up(session, command, decision, caller)
+
+    async def _subject_session(self, command: c.Command) -> "Session":
+        about, ident = command.about, command.subject
+        return await self._host.get(self._host.session_of(ident) if about in ("approval", "question") else ident)
+
+    def _locked(self, command: c.Command, session: "Session | None", by: str) -> AbstractAsyncContextManager[Any]:
+        """The lock that the command declares: what its decision or handler reads still holds when it writes."""
+        match command.lock:
+            case "session" if session is not None:
+                return session.lock
+            case "session_and_host" if session is not None:
+                return _both(session.lock, self._host.shared.lock)
+            case "at_rest" if session is not None:
+                return session.at_rest(by)
+            case "host":
+                return self._host.shared.lock
+            case "feature":
+                lock = self._locks[type(command)]
+                return lock if isinstance(lock, asyncio.Lock) else lock(command)
+        return contextlib.nullcontext()
 
     async def _hand(self, handler: Handler, command: c.Command, caller: c.Caller, receipt: str) -> Any:
         if not receipt:
@@ -210,7 +229,7 @@ class Dispatcher:
         self, session: "Session", command: c.Command, caller: c.Caller, found: Any, receipt: str
     ) -> Outcome:
         context = self.context(session, caller, found)
-        if isinstance(command, c.AnswerApproval):
+        if command.lock == "session_and_host":
             context = replace(context, shared=self._host.shared.state())
         decision = decide(session.state, command, context)
         if receipt:
@@ -224,8 +243,8 @@ class Dispatcher:
         return decision
 
     async def _decide_host(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
-        """What is about all sessions: one after another."""
-        async with self._host.shared.lock:
+        """Decide what all sessions share."""
+        async with self._locked(command, None, caller.by):
             state = self._host.shared.state()
             decision = HOST_DECISIONS[type(command)](state, command, Context(caller, str))
             if receipt:
@@ -366,6 +385,12 @@ class Dispatcher:
         elif not shown:
             receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))
         self._host.log.put_kv(HOST, RECEIPTS + name, msgspec.json.encode(receipt), bound=bound)
+
+
+@contextlib.asynccontextmanager
+async def _both(first: asyncio.Lock, second: asyncio.Lock) -> AsyncIterator[None]:
+    async with first, second:
+        yield
 
 
 RECEIPTS = "done/"

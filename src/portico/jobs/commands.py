@@ -1,5 +1,6 @@
-"""The commands that jobs take; `install` tells the host who does them."""
+"""The commands that jobs take; `install` registers their handlers."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -7,6 +8,7 @@ from msgspec.structs import replace
 from portico import commands as c
 from portico.errors import BadRequest
 from portico.host.folders import check_reach
+from portico.host.locks import KeyedLocks
 from portico.jobs.entry import Entry
 from portico.jobs.load import load_entry
 
@@ -58,7 +60,14 @@ def install(jobs: "Jobs") -> None:
         await jobs.stop_task(command.task)
         return c.Done()
 
-    jobs.host.commands.take(start, stop, resume, retry, hook, start_task, stop_task)
+    tasks = KeyedLocks()
+
+    def lock_of(command: c.StartTask) -> asyncio.Lock:
+        session = jobs.host.find(command.session)
+        return tasks.of(session.id if session is not None else "")
+
+    jobs.host.commands.take(start, stop, resume, retry, hook, stop_task)
+    jobs.host.commands.take(start_task, lock=lock_of)
 
 
 def _check_input(command: c.StartJob, entry: Entry) -> None:

@@ -91,7 +91,8 @@ class Notices(Component):
         self._slots = (asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE_FAILING))
         self._programs = asyncio.Semaphore(PROGRAMS_AT_ONCE)
         host.log.on_commit(self._committed)
-        host.commands.take(self._redeliver, self._test, self._subscribe, self._unsubscribe)
+        self.lock = self.subscriptions.lock
+        host.commands.take(self._redeliver, self._test, self._subscribe, self._unsubscribe, lock=self.lock)
 
     # -- start and stop ----------------------------------------------------------------------------------------
 
@@ -114,8 +115,9 @@ class Notices(Component):
             lane.wake()
 
     async def start(self) -> None:
-        """Goes on where the last host ended."""
-        await self.subscriptions.load()
+        """Continue where the last host stopped."""
+        async with self.lock:
+            await self.subscriptions.load()
         self._targets = {**self._named, **self.subscriptions.targets}
         self._started = True
         self.host.members.on_held(self._take_up)
@@ -168,9 +170,10 @@ class Notices(Component):
         self._arrived.set()
 
     async def sweep(self) -> None:
-        """Another host on this log may have taken a subscription."""
-        if self._started and await self.subscriptions.load():
-            self._retarget()
+        """Read the subscriptions again: another host on this log may have added one."""
+        async with self.lock:
+            if self._started and await self.subscriptions.load():
+                self._retarget()
 
     async def close(self) -> None:
         self._started = False
@@ -376,10 +379,11 @@ class Notices(Component):
         await self._store(delivery)
 
     async def _drop(self, delivery: Delivery) -> None:
-        """The browser has ended its subscription: nobody is there to try again."""
+        """Remove a subscription that the browser has ended: there is no receiver to retry."""
         delivery.state = "failed"
-        await self.subscriptions.remove(delivery.target)
-        self._retarget()
+        async with self.lock:
+            await self.subscriptions.remove(delivery.target)
+            self._retarget()
 
     async def _push_sender(self) -> PushSender:
         contact = self._settings.contact or (self._base if self._base.startswith("https:") else "")

@@ -1,6 +1,7 @@
-"""The browsers that are to be told, and the key that the host signs with. Both are values in the log: with several
-hosts on one log, whichever of them sends is the one that the browsers know."""
+"""The browsers that receive web push, and the key that the host signs with. Both are values in the log, so that several
+hosts on one log sign with the same key."""
 
+import asyncio
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
@@ -26,26 +27,30 @@ MOST_OF_ONE = 20
 class Subscriptions:
     def __init__(self, host: Host) -> None:
         self._host = host
+        self.lock = asyncio.Lock()
+        """Held by commands and by every other caller of `load`, `add` and `remove`: they read, await and write."""
         self.targets: dict[str, PushTarget] = {}
         self._key: PrivateKey | None = None
 
     async def load(self) -> bool:
-        """Whether it has changed."""
+        """Read the list; returns whether it has changed."""
         data = await self._host.log.get_kv(_CHANNEL, _TARGETS)
         found = msgspec.json.decode(data, type=list[PushTarget]) if data is not None else []
         before, self.targets = self.targets, {each.name: each for each in found}
         return before != self.targets
 
     async def key(self) -> "PrivateKey":
-        if self._key is None:
-            push.check_installed()
-            data = await self._host.log.get_kv(_CHANNEL, _KEY)
-            if data is None:
-                data = push.new_key()
-                self._host.log.put_kv(_CHANNEL, _KEY, data)
-                await self._host.log.flush()
-            self._key = push.key_from(data)
-        return self._key
+        """The stored key; made and stored by the first caller."""
+        async with self.lock:
+            if self._key is None:
+                push.check_installed()
+                data = await self._host.log.get_kv(_CHANNEL, _KEY)
+                if data is None:
+                    data = push.new_key()
+                    self._host.log.put_kv(_CHANNEL, _KEY, data)
+                    await self._host.log.flush()
+                self._key = push.key_from(data)
+            return self._key
 
     async def public_key(self) -> str:
         return push.encode(push.public_of(await self.key()))

@@ -1,5 +1,6 @@
 """People and tokens as commands: added, removed, erased, and on record."""
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -29,8 +30,9 @@ class PeopleCommands:
         self._host = host
         self._home = home
         self._settings = settings
-        host.commands.take(self._add, self._remove, self._erase, self._add_token, self._revoke_token)
-        host.commands.take(self._add_own_token, self._revoke_own_token)
+        people = (self._add, self._remove, self._erase)
+        tokens = (self._add_token, self._revoke_token, self._add_own_token, self._revoke_own_token)
+        host.commands.take(*people, *tokens, lock=asyncio.Lock())
 
     async def _add(self, command: c.AddPerson, caller: Caller) -> c.PersonShown:
         settings = self._settings()

@@ -1,6 +1,7 @@
 """Old sessions are archived or deleted by rule. What is going to happen is a pure function of what there is, so it can
 be shown before it is done. A family is as old as its youngest member; what runs, waits or has a queue stays."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -66,7 +67,7 @@ class Retention(Component):
         self._host = host
         self.rules: Sequence[RetentionBounds] = ()
         self._looked = host.now()
-        host.commands.take(self._apply)
+        host.commands.take(self._apply, lock=asyncio.Lock())
 
     async def _apply(self, command: c.ApplyRetention, caller: Caller) -> c.RetentionDone:
         return await self.answer(self.planned(), command.dry_run, caller)

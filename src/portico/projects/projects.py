@@ -70,28 +70,36 @@ class Projects(Component):
         self._deleted = Cache[str, str](DELETED_MAX)
         """The projects of deleted ones: their last events may still be on the way to readers."""
         self._kept = _Kept()
-        self._ready = self._loaded = False
+        self._changes = 0
+        """Changes of the list by other hosts; what was read before the last one is read again."""
+        self._read_at = -1
+        self._loaded = False
         self._lock = asyncio.Lock()
         self._followers: WeakKeyDictionary[Follower, str | None] = WeakKeyDictionary()
         self._since = host.now()
         host.watch(self._changed)
         if host.members.several:
             host.log.on_commit(self._hear)
-        host.commands.take(self._add, self._forget, self._open, self._clear)
+        host.commands.take(self._add, self._forget, self._open, self._clear, lock=self._lock)
 
     async def ready(self) -> "Projects":
-        """What a host before this one knew. Sessions and projects are named beside their channels in the log."""
+        """Read what is stored, for callers that hold no lock."""
         await self._host.members.hear()
         async with self._lock:
-            if not self._ready:
-                self._ready = True  # before: what another host changes meanwhile is read again
-                log = self._host.log
-                data = await log.get_kv(HOST, _PROJECTS)
-                self._kept = msgspec.json.decode(data, type=_Kept) if data else _Kept()
-                if not self._loaded:
-                    await self._load()
-                    self._loaded = True
+            await self._read()
         return self
+
+    async def _read(self) -> None:
+        """Read the list and the conversations, unless they are known. A read that fails leaves them unknown: the next
+        caller reads again, and nothing is written from an empty list."""
+        if self._read_at != self._changes:
+            read_at = self._changes  # before the await: a change by another host during it is read again
+            data = await self._host.log.get_kv(HOST, _PROJECTS)
+            self._kept = msgspec.json.decode(data, type=_Kept) if data else _Kept()
+            self._read_at = read_at
+        if not self._loaded:
+            await self._load()
+            self._loaded = True
 
     async def _load(self) -> None:
         for channel, note in (await self._host.log.list_kv(_CONVERSATION)).items():
@@ -107,7 +115,7 @@ class Projects(Component):
             if isinstance(event, Audited) and event.action == _HEARD:
                 self._begin(event.detail["session"], msgspec.convert(event.detail["conversation"], ProjectConversation))
             elif isinstance(event, Audited) and event.action in (_ADDED, _FORGOTTEN):
-                self._ready = False
+                self._changes += 1
 
     async def take_over(self, channels: Collection[Channel]) -> None:
         sessions = [each.removeprefix("session/") for each in channels if each.startswith("session/")]
@@ -167,49 +175,53 @@ class Projects(Component):
             raise NotFound("project", ident, f"There are: {', '.join(each.id for each in projects)}.")
         return found
 
+    # Commands run under the lock: they declare it.
+
+    async def _current(self) -> None:
+        await self._host.members.hear()
+        await self._read()
+
     async def _add(self, command: c.AddProject, caller: c.Caller) -> Project:
-        await self.ready()
+        await self._current()
         folder, worktree = _folder(command.path), command.worktree
         if worktree:
             await repository(Path(folder))  # or the first message would be the one to fail
-        async with self._lock:
-            if any(each.path == folder for each in self.all()):
-                raise AlreadyExists(f"There is a project {folder!r} already.")
-            if len(self._kept.added) >= PROJECTS_MAX:
-                raise Conflict(f"There are {PROJECTS_MAX} projects; forget some.")
-            kept = self._kept
-            await self._keep(
-                _ADDED,
-                caller.by,
-                folder,
-                _Kept(
-                    added={**kept.added, folder: self._host.now()},
-                    forgotten=[each for each in kept.forgotten if each != folder],
-                    isolated=[*kept.isolated, folder] if worktree else kept.isolated,
-                ),
-            )
+        if any(each.path == folder for each in self.all()):
+            raise AlreadyExists(f"There is a project {folder!r} already.")
+        if len(self._kept.added) >= PROJECTS_MAX:
+            raise Conflict(f"There are {PROJECTS_MAX} projects; forget some.")
+        kept = self._kept
+        await self._keep(
+            _ADDED,
+            caller.by,
+            folder,
+            _Kept(
+                added={**kept.added, folder: self._host.now()},
+                forgotten=[each for each in kept.forgotten if each != folder],
+                isolated=[*kept.isolated, folder] if worktree else kept.isolated,
+            ),
+        )
         return _project(folder, self._kept.added[folder], worktree)
 
     async def _forget(self, command: c.ForgetProject, caller: c.Caller) -> c.Done:
-        """The folder and the stored conversations stay."""
-        await self.ready()
+        """Forget a project; its folder and the stored conversations stay."""
+        await self._current()
         project = self.get(command.project)
         if project.id == DEFAULT:
             raise Conflict("The default project stays until there is another.")
-        async with self._lock:
-            kept, path = self._kept, project.path
-            everywhere = (*map(str, self._host.workspaces), *self._host.members.folders)
-            configured = any(_project(each, 0).path == path for each in everywhere)
-            await self._keep(
-                _FORGOTTEN,
-                caller.by,
-                path,
-                _Kept(
-                    added={folder: at for folder, at in kept.added.items() if folder != path},
-                    forgotten=[*kept.forgotten, path] if configured else kept.forgotten,
-                    isolated=[each for each in kept.isolated if each != path],
-                ),
-            )
+        kept, path = self._kept, project.path
+        everywhere = (*map(str, self._host.workspaces), *self._host.members.folders)
+        configured = any(_project(each, 0).path == path for each in everywhere)
+        await self._keep(
+            _FORGOTTEN,
+            caller.by,
+            path,
+            _Kept(
+                added={folder: at for folder, at in kept.added.items() if folder != path},
+                forgotten=[*kept.forgotten, path] if configured else kept.forgotten,
+                isolated=[each for each in kept.isolated if each != path],
+            ),
+        )
         return c.Done()
 
     async def _keep(self, action: str, by: str, path: str, kept: _Kept) -> None:
@@ -248,26 +260,25 @@ class Projects(Component):
         ]
 
     async def _open(self, command: c.OpenProject, caller: c.Caller) -> Summary:
-        """The project's conversation with that agent (with the one it has, when None); begun if need be."""
-        await self.ready()
+        """Return the project's conversation with that agent (None: with the one it has); start it if there is none."""
+        await self._current()
         project, agent = self.get(command.project), command.agent
-        async with self._lock:
-            if command.clear:
-                await self._clear_locked(project, caller)
-            for ident in self.sessions(project.id, View(self._host, caller).owns):
-                if agent is None or self._conversations[ident].agent == agent:
-                    session = await self._host.get(ident)
-                    if not session.state.closed:
-                        await self._follow_settings(session)
-                        return session.summary
-                    self._conversations[ident].cleared = True  # somebody closed it at another door
-                    await self._note(ident)
-            chosen = agent or await self._answering()
-            start = c.StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
-            started: Summary = await self._host.do(start, caller.step("start"))
-            self._begin(started.id, ProjectConversation(project.id, chosen, model=started.model))
-            await self._note(started.id)
-            return started
+        if command.clear:
+            await self._clear_all(project, caller)
+        for ident in self.sessions(project.id, View(self._host, caller).owns):
+            if agent is None or self._conversations[ident].agent == agent:
+                session = await self._host.get(ident)
+                if not session.state.closed:
+                    await self._follow_settings(session)
+                    return session.summary
+                self._conversations[ident].cleared = True  # it was closed through another door
+                await self._note(ident)
+        chosen = agent or await self._answering()
+        start = c.StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
+        started: Summary = await self._host.do(start, caller.step("start"))
+        self._begin(started.id, ProjectConversation(project.id, chosen, model=started.model))
+        await self._note(started.id)
+        return started
 
     def _begin(self, session: str, conversation: ProjectConversation) -> None:
         new = session not in self._conversations
@@ -293,13 +304,11 @@ class Projects(Component):
         return infos[0].id
 
     async def _clear(self, command: c.ClearProject, caller: c.Caller) -> c.Done:
-        await self.ready()
-        project = self.get(command.project)
-        async with self._lock:
-            await self._clear_locked(project, caller)
+        await self._current()
+        await self._clear_all(self.get(command.project), caller)
         return c.Done()
 
-    async def _clear_locked(self, project: Project, caller: c.Caller) -> None:
+    async def _clear_all(self, project: Project, caller: c.Caller) -> None:
         for session in self.sessions(project.id, View(self._host, caller).owns):
             self._conversations[session].cleared = True
             await self._note(session)

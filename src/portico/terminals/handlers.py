@@ -1,11 +1,13 @@
 """Commands about terminals: decided purely, appended, and then done."""
 
+import asyncio
 from typing import Any
 
 from portico import commands as c
 from portico.errors import BadRequest, NotFound, PorticoError
 from portico.files.jail import jail_of
 from portico.host.host import Host
+from portico.host.locks import KeyedLocks
 from portico.host.ownership import Access
 from portico.terminals import command_turn
 from portico.terminals.decide import DECISIONS, TerminalContext, decide
@@ -50,9 +52,15 @@ def open_terminals(host: Host) -> Terminals:
         return host.ownership.of_session(session) if session is not None else Access(terminal.owner)
 
     host.ownership.finders["terminal"] = access
+    locks = KeyedLocks()
+
+    def lock_of(command: c.AboutTerminal) -> asyncio.Lock:
+        terminal = terminals.find(command.terminal)
+        return locks.of(terminal.id if terminal is not None else "")
+
     host.commands.handle(c.OpenTerminal, begin)
     for kind in DECISIONS:
-        host.commands.handle(kind, perform)
+        host.commands.handle(kind, perform, lock_of)
     return terminals
 
 

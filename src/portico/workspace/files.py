@@ -5,11 +5,13 @@ Reads are bounded and ranged. Writes are atomic: a reader sees the old bytes or 
 """
 
 import codecs
+import contextlib
 import itertools
 import mimetypes
 import os
 import stat
 import threading
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
@@ -183,14 +185,16 @@ class Files:
     def mkdir(self, path: str) -> None:
         """Makes the folder and those above it; one that is there already is fine."""
         with self.jail.spot(path, make=True) as spot, told(path):
-            if spot.status is not None and stat.S_ISDIR(spot.status.st_mode):
-                return
-            os.mkdir(spot.name, dir_fd=spot.folder)
+            try:
+                os.mkdir(spot.name, dir_fd=spot.folder)
+            except FileExistsError:  # also made by another caller since the spot was found
+                if not stat.S_ISDIR(os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False).st_mode):
+                    raise
 
     @threaded
     def copy(self, source: str, destination: str, *, fail_if_exists: bool = False) -> None:
         """Copies a file or a whole folder; an existing destination of the same kind is replaced at once."""
-        with self.jail.spot(source) as old, self.jail.spot(destination, follow=False) as new, _turn(new):
+        with self.jail.spot(source) as old, self._destination(destination) as new:
             if old.status is None:
                 raise NotFound("path", source)
             if old.path == new.path and not fail_if_exists:
@@ -202,7 +206,7 @@ class Files:
     @threaded
     def move(self, source: str, destination: str, *, fail_if_exists: bool = False) -> None:
         """Moves a file, link or folder; also between roots on different disks."""
-        with self.jail.spot(source, follow=False) as old, self.jail.spot(destination, follow=False) as new, _turn(new):
+        with self.jail.spot(source, follow=False) as old, self._destination(destination) as new:
             if old.status is None:
                 raise NotFound("path", source)
             if old.path == new.path and not fail_if_exists:
@@ -218,6 +222,12 @@ class Files:
             if spot.status is None:
                 raise NotFound("path", path)
             tree.delete(spot, recursive=recursive)
+
+    @contextlib.contextmanager
+    def _destination(self, path: str) -> Iterator[Spot]:
+        """The destination as it is when other writers of it are done: what is checked holds until it is replaced."""
+        with self.jail.spot(path, follow=False) as seen, _turn(seen), self.jail.spot(path, follow=False) as spot:
+            yield spot
 
     def _open_file(self, path: str) -> int:
         fd = self.jail.open(path)

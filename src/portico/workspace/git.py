@@ -38,13 +38,17 @@ SAFE = (
 
 
 def in_work_tree(folder: Path) -> bool:
-    """A cheap look, without starting git: it has the last word later."""
-    path = str(folder)
+    """A cheap check that does not start git; git decides later."""
+    return bool(work_tree(str(folder)))
+
+
+def work_tree(path: str) -> str:
+    """The root of the work tree that a folder is in; empty when it is in none."""
     while not os.path.exists(os.path.join(path, ".git")):
         path, below = os.path.dirname(path), path
         if path == below:
-            return False
-    return True
+            return ""
+    return path
 
 
 async def git(
