@@ -58,7 +58,7 @@ def _fields(kind: type[c.Command]) -> list[tuple[str, str, str | None]]:
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
             default = _qualified(ast.unparse(line.value)) if line.value is not None else None
             found.append((line.target.id, _qualified(ast.unparse(line.annotation)), default))
-    return [each for each in found if each[0] not in kind.private]
+    return [each for each in found if each[0] in kind.__struct_fields__ and each[0] not in kind.private]
 
 
 def _answer(kind: type[c.Command]) -> str:

@@ -15,6 +15,7 @@ from portico.host.action import Action
 from portico.host.agent import Authenticates
 from portico.host.approval import Request
 from portico.host.clients import check_client, identify
+from portico.host.decide.decision import by_type
 from portico.host.decide.session import check_announced
 from portico.host.folders import check_reach
 from portico.host.state import Summary, TurnState
@@ -184,17 +185,8 @@ async def _give_up(host: "Host", command: c.GiveUpHost, caller: c.Caller) -> c.G
     return c.GivenUp(ended)
 
 
-_HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any]]] = {
-    c.DrainHost: _drain,
-    c.GiveUpHost: _give_up,
-    c.StartSession: _start,
-    c.ForkSession: _fork,
-    c.DeleteSession: _delete,
-    c.CancelTurn: _cancel,
-    c.SteerQueued: _steer,
-    c.CompleteCall: _complete,
-    c.ReportContent: _report,
-    c.AskServer: _ask_server,
-    c.IdentifyClient: identify,
-    c.SignIn: _sign_in,
-}
+_HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any]]] = by_type(
+    "command",
+    *(_start, _fork, _delete, _cancel, _steer, _complete, _report, _ask_server, identify, _sign_in),
+    *(_drain, _give_up),
+)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from portico import commands as c
+from portico.host.decide.decision import by_type
 from portico.host.folders import check_agent, check_folder, whole
 
 if TYPE_CHECKING:
@@ -50,15 +51,6 @@ async def _covers(session: "Session", command: c.AnswerApproval) -> list[str] | 
     return session.approvals.covers(command.approval, command.covers)
 
 
-_ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {
-    c.SetModel: _model,
-    c.AnswerApproval: _covers,
-    c.ConfigureSession: _agents,
-    c.ChangeSession: _model,
-    c.SendMessage: _model,
-    c.QueueMessage: _agents,
-    c.EditQueued: _agents,
-    c.AddFolder: _folder,
-    c.RemoveFolder: _replacement,
-    c.ChooseFolder: _family_folders,
-}
+_ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = by_type(
+    "command", _model, _covers, _agents, _folder, _replacement, _family_folders
+)

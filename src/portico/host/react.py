@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from portico import events as e
+from portico.host.decide.decision import by_type
 
 if TYPE_CHECKING:
     from portico.host.session import Session
@@ -58,7 +59,7 @@ def _truncated(session: "Session", event: e.SessionTruncated) -> None:
     session.effect(session.runner.forget(), "forget")
 
 
-def _tools_changed(session: "Session", event: e.Event) -> None:
+def _tools_changed(session: "Session", event: e.ClientJoined | e.ClientLeft) -> None:
     session.runner.refresh()
 
 
@@ -67,17 +68,8 @@ def _folders_changed(session: "Session", event: e.FolderAdded | e.FolderRemoved)
         each.runner.refresh()
 
 
-_REACTIONS: dict[type[e.Event], Callable[["Session", Any], None]] = {
-    e.TurnStarted: _turn_started,
-    e.TurnResumed: _turn_resumed,
-    e.TurnEnded: _turn_ended,
-    e.ApprovalAnswered: _approval_answered,
-    e.SignInSettled: _sign_in_settled,
-    e.QuestionAnswered: _question_answered,
-    e.SessionClosed: _closed,
-    e.SessionTruncated: _truncated,
-    e.ClientJoined: _tools_changed,
-    e.ClientLeft: _tools_changed,
-    e.FolderAdded: _folders_changed,
-    e.FolderRemoved: _folders_changed,
-}
+_REACTIONS: dict[type[e.Event], Callable[["Session", Any], None]] = by_type(
+    "event",
+    *(_turn_started, _turn_resumed, _turn_ended, _approval_answered, _sign_in_settled, _question_answered),
+    *(_closed, _truncated, _tools_changed, _folders_changed),
+)

@@ -9,49 +9,22 @@ from typing import Any
 
 from portico import commands as c
 from portico.host.decide import approval, host, question, session, turn
-from portico.host.decide.decision import Context, HostState, Outcome
+from portico.host.decide.decision import Context, HostState, Outcome, by_type
 from portico.host.state import SessionState
 
 Decide = Callable[[SessionState, Any, Context], Outcome]
 
-DECISIONS: dict[type[c.Command], Decide] = {
-    c.ChangeSession: session.change,
-    c.RenameSession: session.rename,
-    c.SetModel: session.set_model,
-    c.ConfigureSession: session.configure,
-    c.ArchiveSession: session.archive,
-    c.ShareSession: session.share_with,
-    c.UnshareSession: session.unshare,
-    c.MarkRead: session.mark_read,
-    c.CloseSession: session.close,
-    c.ReopenSession: session.reopen,
-    c.TruncateSession: session.truncate,
-    c.AddFolder: session.add_folder,
-    c.RemoveFolder: session.remove_folder,
-    c.ChooseFolder: session.choose_folder,
-    c.JoinSession: session.join,
-    c.LeaveSession: session.leave,
-    c.ShareData: session.share,
-    c.SetDraft: session.set_draft,
-    c.SendMessage: turn.send,
-    c.RunCommand: turn.run,
-    c.ResumeTurn: turn.resume,
-    c.QueueMessage: turn.queue,
-    c.EditQueued: turn.edit,
-    c.ReorderQueue: turn.reorder,
-    c.RemoveQueued: turn.remove,
-    c.ReleaseQueue: turn.release,
-    c.AnswerApproval: approval.answer,
-    c.DraftAnswer: question.draft,
-    c.AnswerQuestion: question.answer,
-    c.DeclineSignIn: question.decline_sign_in,
-}
-
-HOST_DECISIONS: dict[type[c.Command], Callable[[HostState, Any, Context], Outcome]] = {
-    c.AddGrant: host.add_grant,
-    c.RevokeGrant: host.revoke_grant,
-    c.ConfigureHost: host.configure,
-}
+DECISIONS: dict[type[c.Command], Decide] = by_type(
+    "command",
+    session.change, session.rename, session.set_model, session.configure, session.archive, session.share_with,
+    session.unshare, session.mark_read, session.close, session.reopen, session.truncate, session.add_folder,
+    session.remove_folder, session.choose_folder, session.join, session.leave, session.share, session.set_draft,
+    turn.send, turn.run, turn.resume, turn.queue, turn.edit, turn.reorder, turn.remove, turn.release,
+    approval.answer, question.draft, question.answer, question.decline_sign_in,
+)  # fmt: skip
+HOST_DECISIONS: dict[type[c.Command], Callable[[HostState, Any, Context], Outcome]] = by_type(
+    "command", host.add_grant, host.revoke_grant, host.configure
+)
 """About what all sessions share."""
 
 

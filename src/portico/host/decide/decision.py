@@ -1,7 +1,7 @@
 """What a decision is made of: the state, the command, and what was asked of the world before."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 from msgspec import Struct
 
@@ -10,6 +10,14 @@ from portico.commands import Caller, Scope
 from portico.errors import Conflict, LogUnavailable, RateLimited, SessionIsClosed
 from portico.events import Event, Grant, Json
 from portico.host.state import SessionState, is_subagent
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def by_type(parameter: str, *functions: F) -> dict[type[Any], F]:
+    """Functions by the types that this parameter of theirs is annotated with: their signatures are the table."""
+    found = [(each, each.__annotations__[parameter]) for each in functions]
+    return {kind: each for each, types in found for kind in get_args(types) or (types,)}
 
 
 class HostState(Struct, frozen=True):
