@@ -139,7 +139,13 @@ AGENT_CHECK_SECONDS = 60.0
 AGENT_RECHECK_SECONDS = 60.0
 """An agent that was not ready is asked again after this, when a default is wanted: somebody may have signed in."""
 CAPTURES = 2
-"""Folders captured at once: each starts half a dozen short git processes, and tools wait for theirs."""
+"""Folders captured concurrently: each starts up to three short git processes, and tools wait for theirs."""
+KNOWN_REPOSITORIES = 256
+"""Folders whose repository is cached: a few KB each, and more than a host works in at a time."""
+KEPT_INDEXES = 32
+"""Folders whose last captured index is kept in memory, so that the next capture starts from it."""
+KEPT_INDEX_BYTES = 1024 * 1024
+"""A larger index (about 10,000 files) is not kept: it is copied from the disk each time."""
 CAPTURE_SECONDS = 10.0
 """A tool waits this long for the capture of its turn's beginning, and a stop for that of the last end: seconds are a
 huge repository on a cold disk."""

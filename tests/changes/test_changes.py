@@ -1,7 +1,10 @@
 """What turns changed, for every agent: by real git, with nothing of the user's touched and no turn held up."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -363,3 +366,79 @@ async def test_of_too_many_turns_nobody_knows(
     assert (await captures_of(one).own()).files == ["a"]
     await said(one, "echo 1 > b")
     assert await captures_of(one).own() == OwnChanges(True)
+
+
+@pytest.fixture
+def git_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """The verbs of all git processes since the last call: a program called git before the real one on the PATH."""
+    real, log, folder = shutil.which("git"), tmp_path / "calls", tmp_path / "bin"
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\necho "$*" >> "{log}"\nexec {real} "$@"\n')
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    def taken() -> list[str]:
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        skipped = re.compile(r"(--no-pager|--literal-pathspecs|-c \S+) ")
+        return [re.sub(skipped, "", line).split()[0] for line in lines]
+
+    return taken
+
+
+async def counted(host: Host) -> None:
+    while running := host.tasks("capture "):
+        await asyncio.wait(running)
+
+
+async def test_a_turn_starts_few_processes_of_git(
+    open_host: HostOpener, project: Path, git_calls: Callable[[], list[str]]
+) -> None:
+    """One turn that wrote one file started 21 processes."""
+    host = await open_host(PlayAgent(shell))
+    session = await host.start(by="ada", cwd=str(project))
+    seen = []
+    for line in ("echo 1 > one.txt", "echo 2 > one.txt", "true"):
+        await said(session, line)
+        await counted(host)
+        seen.append(git_calls())
+    assert seen == [
+        ["ls-files", "write-tree", "ls-files", "update-index", "write-tree", "diff-tree"],
+        ["ls-files", "ls-files", "update-index", "write-tree", "diff-tree"],
+        ["ls-files", "ls-files", "diff-tree"],
+    ]
+
+
+async def test_the_files_of_finished_turns_are_read_without_git(
+    open_host: HostOpener, project: Path, git_calls: Callable[[], list[str]]
+) -> None:
+    """An editor asks for every old turn of a session that it opens: 30 turns were 121 processes, each time."""
+    host = await open_host(PlayAgent(shell))
+    session = await host.start(by="ada", cwd=str(project))
+    turns = [await said(session, line) for line in ("echo 1 > one.txt", "true", "mv one.txt two.txt")]
+    await counted(host)
+    git_calls()
+    found = [told(await session.changes(turn)) for turn in turns]
+    listed = [await captures_of(session).differences(turn) for turn in turns]
+    assert git_calls() == []
+    assert found == [[("added", "one.txt", 1, 0)], [], [("renamed", "two.txt", 0, 0)]]
+    assert [[each.path for each in of.files] for of in listed if of] == [["one.txt"], [], ["two.txt"]]
+
+
+async def test_the_files_of_a_resumed_turn_are_those_of_its_last_end(open_host: HostOpener, project: Path) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        """Writes and fails; the second time it does nothing."""
+        if not (project / "one.txt").exists():
+            await shell(Message("echo x > one.txt"), turn)
+            raise NotFound("good end", "of the first try")
+
+    host = await open_host(PlayAgent(play))
+    session = await host.start(by="ada", cwd=str(project))
+    turn = await said(session, "go")
+    await counted(host)
+    assert told(await session.changes(turn)) == [("added", "one.txt", 1, 0)]
+    (project / "two.txt").write_text("a person\n")
+    await session.resume(by="ada")
+    await session.wait(turn)
+    await counted(host)
+    assert told(await session.changes(turn)) == [("added", "one.txt", 1, 0), ("added", "two.txt", 1, 0)]

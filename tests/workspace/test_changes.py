@@ -11,7 +11,7 @@ import pytest
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
 from portico.workspace import changes as module
 from portico.workspace import git as git_module
-from portico.workspace.changes import Changes
+from portico.workspace.changes import _INDEXES, Changes
 from portico.workspace.git import git
 from portico.workspace.process import environment, run
 from tests.workspace.living import gone
@@ -313,3 +313,46 @@ async def test_git_is_alone_in_its_group_and_ends_with_all_it_started(
     group, process, sleeper = found
     assert group == process
     await gone(sleeper)
+
+
+SHAPES: dict[str, str] = {
+    "a file becomes a folder": "rm a.txt; mkdir a.txt; echo x > a.txt/b",
+    "a folder becomes a file": "rm -r d; echo x > d",
+    "a file becomes a link": "rm a.txt; ln -s d/b.txt a.txt",
+    "a broken link": "ln -s nowhere broken",
+    "the executable bit": "chmod +x a.txt",
+    "removed, and added again under git": "git rm -q a.txt; echo other > a.txt",
+    "staged and changed again": "echo 1 > a.txt; git add a.txt; echo 2 > a.txt",
+    "removed from git only": "git rm -q --cached a.txt",
+    "intent to add": "echo n > n.txt; git add -N n.txt",
+    "a conflict": "git checkout -q -b o; echo o > a.txt; git commit -qam o; git checkout -q main; echo m > a.txt;"
+    " git commit -qam m; git merge -q o || true",
+    "ignored later": "echo x > build.log; : capture; echo '*.log' > .gitignore",
+    "ignored by the repository's own list": "echo '*.tmp' >> .git/info/exclude; echo x > x.tmp",
+    "another branch": "git checkout -q -b other; echo y > y.txt; git add y.txt; git commit -qm y; git checkout -q main",
+    "odd names": "echo 1 > ' lead'; echo 2 > 'tab\there'; echo 3 > -- '-dash'; echo 4 > 'ünï'",
+    "a new repository inside": "git init -q inner; echo x > inner/x",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_a_capture_from_the_last_one_is_a_capture_from_scratch(repository: Path, shape: str) -> None:
+    """The kept index is a shortcut: it must never show another tree than git add would."""
+    calm = environment(
+        GIT_AUTHOR_NAME="A", GIT_AUTHOR_EMAIL="a@b.c", GIT_COMMITTER_NAME="A", GIT_COMMITTER_EMAIL="a@b.c"
+    )
+    await run("mkdir d; echo a > a.txt; echo b > d/b.txt; git add -A; git commit -qm two", cwd=repository, env=calm)
+    changes = await Changes.open(repository)
+    await changes.capture()
+    for step in SHAPES[shape].split("; : capture; "):
+        await run(step, cwd=repository, env=calm)
+        warm = (await changes.capture()).tree
+        again = (await changes.capture()).tree
+        _INDEXES.clear()
+        assert warm == again == (await changes.capture()).tree
+    index = {"GIT_INDEX_FILE": str(repository.parent / "scratch")}
+    shutil.copy2(repository / ".git/index", repository.parent / "scratch")
+    await run("git add -A .", cwd=repository, env=calm | index)
+    tree = (await git(repository, "write-tree", env=index)).strip()
+    inner = [each.path for each in (await changes.between(warm, tree)).files if not each.path.startswith("inner")]
+    assert inner == []

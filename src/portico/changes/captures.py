@@ -31,6 +31,8 @@ _EDITS = 100
 """Files that are kept with the count: version 1 of AHP lists them, whole each time, and lists show no more."""
 OWN_TURNS = 100
 """Turns that are compared to say which changes are a session's own: three short git processes each."""
+_FILES = "files/"
+"""Key of the stored files of a turn, beside the session's channel."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -75,6 +77,8 @@ class Captures:
         """The turn starts. Returns at once; `ready` waits."""
         host = self._session.host
         self._turn, self._starting = turn, None
+        if resumed:
+            self._put(turn, None)  # it ends again, with other files
         if self._bounds.enabled and in_work_tree(self._folder):
             self._starting = host.own(self._first(turn, resumed), f"capture {self._session.id}/{turn}")
 
@@ -107,19 +111,23 @@ class Captures:
     async def _last(self, turn: str, effects: bool) -> None:
         names = [self._name("end"), self._name(turn, "after")]
         if await self._capture(names, needs=self._name(turn, "before")) and effects:
-            self._session.host.own(self._count(), f"capture {self._session.id} count")  # the turn's end does not wait
+            # The turn's end does not wait for it.
+            self._session.host.own(self._count(turn), f"capture {self._session.id} count")
 
-    async def _count(self) -> None:
-        """Writes down how much the session has changed, when that is news: lists show it."""
+    async def _count(self, turn: str) -> None:
+        """Store the files of the turn, and how much the session has changed if that is new: lists show it."""
         session = self._session
         await session.load()
         try:
             async with self._order:
                 changes = await Changes.open(self._folder)
-                old, new = await changes.find(self._name("start")), await changes.find(self._name("end"))
-                if old is None or new is None or session.host.find(session.id) is not session:
+                whole = await self._trees(changes, self._name("start"), self._name("end"))
+                part = await self._trees(changes, self._name(turn, "before"), self._name(turn, "after"))
+                if whole is None or part is None or session.host.find(session.id) is not session:
                     return
-                files = (await changes.between(old, new)).files
+                of_session, of_turn = await changes.all_between(whole, part)
+                self._store(turn, of_turn)
+                files = of_session.files
                 value: Json = {
                     "additions": sum(each.added for each in files),
                     "deletions": sum(each.removed for each in files),
@@ -130,6 +138,21 @@ class Captures:
                     await session.keep(CHANGES, value, by="host")
         except (PorticoError, OSError) as error:  # nobody's turn fails for that
             session.host.logger.info("the changes of %s are not known: %s", session.id, error)
+
+    @staticmethod
+    async def _trees(changes: Changes, old: str, new: str) -> tuple[str, str] | None:
+        found = await changes.find(old), await changes.find(new)
+        return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+    def _store(self, turn: str, found: Differences) -> None:
+        """The two trees of a finished turn never change, so its files are computed once. A turn that is resumed ends
+        again and stores them again."""
+        self._put(turn, msgspec.json.encode(found))
+
+    def _put(self, turn: str, data: bytes | None) -> None:
+        host, channel = self._session.host, self._session.channel
+        if host.members.owns(channel):
+            host.log.put_kv(channel, _FILES + turn, data, lazy=True)
 
     async def _capture(self, names: list[str], *, once: Sequence[str] = (), needs: str = "") -> bool:
         host, folder = self._session.host, self._folder
@@ -148,6 +171,9 @@ class Captures:
     # -- what became of it -------------------------------------------------------------------------------------
 
     async def list(self, turn: str | None) -> ChangeList:
+        found = await self._known(turn)
+        if found is not None:
+            return ChangeList(True, [change_of(each) for each in found.files], found.cut)
         span = await self._span(turn)
         if span is None:
             return ChangeList(git=False)
@@ -183,8 +209,29 @@ class Captures:
 
     async def differences(self, turn: str | None) -> Differences | None:
         """The same with the names of the contents; None where nothing is known."""
+        found = await self._known(turn)
+        if found is not None:
+            return found
         span = await self._span(turn)
-        return await span.changes.between(span.old, span.new) if span is not None and not span.note else None
+        if span is None or span.note:
+            return None
+        found = await span.changes.between(span.old, span.new)
+        if turn is not None and self._is_over(turn):
+            self._store(turn, found)  # a turn of an older version, or one without effects
+        return found
+
+    async def _known(self, turn: str | None) -> Differences | None:
+        """The stored files of a finished turn, after the capture of its end."""
+        if turn is None or not self._is_over(turn) or not in_work_tree(self._folder):
+            return None
+        async with self._order:
+            pass
+        data = await self._session.host.log.get_kv(self._session.channel, _FILES + turn)
+        return msgspec.json.decode(data, type=Differences) if data else None
+
+    def _is_over(self, turn: str) -> bool:
+        found = self._session.state.turn(turn)
+        return found is not None and found.outcome is not None
 
     async def between(self, original: str, modified: str) -> Differences | None:
         """From the end of one turn to the end of another."""

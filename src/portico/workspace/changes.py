@@ -9,14 +9,17 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
+from portico import limits
+from portico.cache import Cache
 from portico.errors import BadRequest
-from portico.workspace.git import plumbing, plumbing_text, repository, without_filters
+from portico.workspace import refs
+from portico.workspace.git import Repository, plumbing, plumbing_text, repository
 from portico.workspace.thread import threaded
 
 FILE_MAX = 20 * 1024 * 1024  # an untracked file above this is data; a copy of it in .git would never leave again
@@ -24,7 +27,20 @@ FILES_MAX = 5000  # changed files in one answer
 REFS = "refs/portico"
 
 Kind = Literal["added", "modified", "deleted", "renamed"]
+_Raw = tuple[str, str, str, str, str | None]
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted", "R": "renamed", "C": "added"}
+_DIFF = (
+    "diff-tree",
+    "-r",
+    "-z",
+    "-M",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--relative",
+    "--full-index",
+    "--raw",
+    "--numstat",
+)
 _NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*(?:/[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)*")
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@{}^~-]*")
 
@@ -52,60 +68,116 @@ class Differences(Struct, frozen=True):
     cut: bool
 
 
+class _Index(Struct, frozen=True):
+    """The private index after a capture: the next capture of the folder starts from it and sees only what is new."""
+
+    users: tuple[int, ...]
+    """Identity of the user's index that it was made from."""
+    data: bytes
+    modified: int
+    tree: str
+
+
+_INDEXES: Cache[Path, _Index] = Cache(limits.KEPT_INDEXES)
+
+
+NOTHING = Differences([], cut=False)
+
+
 class Changes:
     """Captures of one folder; the folder may be a part of a repository, and then nothing outside it is shown."""
 
-    def __init__(self, folder: Path, private: Path) -> None:
+    def __init__(self, folder: Path, repository: Repository) -> None:
         self.folder = folder
-        self._git_folder = private
+        self._repository = repository
+        self._refs_are_files = refs.are_files(repository.common)
 
     @classmethod
     async def open(cls, folder: Path) -> "Changes":
         """NotFound, with what to do, when `folder` is in no repository (or git is not installed)."""
-        return cls(folder, (await repository(folder)).git_folder)
+        return cls(folder, await repository(folder))
 
     @threaded
     def capture(self, name: str = "") -> Capture:
-        """Writes down the folder as it is now; with a `name` (`SESSION/TURN`) it is kept until `forget`."""
+        """Store the folder as it is now; with a `name` (`SESSION/TURN`) it is kept until `forget`."""
         ref = _ref(name) if name else ""
         with tempfile.TemporaryDirectory(prefix="portico-index-") as private:
-            index = Path(private, "index")
-            _copy_index(self._git_folder / "index", index)
-            env = {"GIT_INDEX_FILE": str(index), **without_filters(self.folder)}
-            # Code 1: some files could not be read. They stay as they were, and the others count.
-            plumbing(self.folder, "add", "--update", "--ignore-errors", "--", ".", env=env, fine=(0, 1))
-            left_out = self._add_untracked(env)
-            tree = plumbing_text(self.folder, "write-tree", env=env).strip()
+            taken = self._capture(Path(private, "index"))
         if ref:
-            plumbing(self.folder, "update-ref", ref, tree)
-        return Capture(tree, [_shown(name) for name in left_out])
+            self._write({ref: taken.tree})
+        return taken
 
-    def _add_untracked(self, env: dict[str, str]) -> list[str]:
-        listed = plumbing_text(self.folder, "ls-files", "--others", "--exclude-standard", "-z", "--", ".", env=env)
+    def _capture(self, index: Path) -> Capture:
+        users = _identity(self._repository.git_folder / "index")
+        env = {"GIT_INDEX_FILE": str(index), **self._repository.calm}
+        kept = _INDEXES.get(self.folder)
+        if kept is not None and kept.users == users:
+            index.write_bytes(kept.data)
+            os.utime(index, ns=(kept.modified, kept.modified))
+            wanted, left_out = self._changed(env)
+            if not wanted:
+                return Capture(kept.tree, left_out)
+            if not any(name.rpartition("/")[2] == ".gitignore" for name in wanted):
+                return self._update(index, env, users, wanted, left_out)
+        # The first capture, or other rules of what is ignored: from the user's index.
+        index.unlink(missing_ok=True)
+        _copy_index(self._repository.git_folder / "index", index)
+        return self._update(index, env, users, *self._changed(env))
+
+    def _changed(self, env: Mapping[str, str]) -> tuple[list[str], list[str]]:
+        """Files that differ from the index, parents before children, and those that are left out."""
+        options = ("-t", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
+        listed = plumbing_text(self.folder, "ls-files", *options, "--", ".", env=env).split("\0")
         # A name that ends in a slash is another repository inside this one; it has its own changes.
-        names = [name for name in listed.split("\0") if name and not name.endswith("/")]
-        small, left_out = _by_size(self.folder, names)
-        if small:
-            wanted = os.fsencode("".join(f"{name}\0" for name in small))
-            # --remove: a file that has vanished since it was listed is no error.
-            plumbing(self.folder, "update-index", "--add", "--remove", "-z", "--stdin", stdin=wanted, env=env)
-        return left_out
+        names = {each[2:]: each[0] == "?" for each in listed if each and not each.endswith("/")}
+        small, left_out = _by_size(self.folder, [name for name, untracked in names.items() if untracked])
+        wanted = {*small, *(name for name, untracked in names.items() if not untracked)}
+        return sorted(wanted), [_shown(name) for name in left_out]
+
+    def _update(
+        self, index: Path, env: Mapping[str, str], users: tuple[int, ...], wanted: list[str], left_out: list[str]
+    ) -> Capture:
+        if wanted:
+            self._add(env, wanted)
+        tree = plumbing_text(self.folder, "write-tree", env=env).strip()
+        if index.exists() and index.stat().st_size <= limits.KEPT_INDEX_BYTES:
+            _INDEXES[self.folder] = _Index(users, index.read_bytes(), index.stat().st_mtime_ns, tree)
+        return Capture(tree, left_out)
+
+    def _add(self, env: Mapping[str, str], wanted: list[str]) -> None:
+        lines = os.fsencode("".join(f"{name}\0" for name in wanted if self._is_readable(name)))
+        # --remove: a file that has vanished since it was listed is no error. --replace: a folder became a file.
+        options = ("--add", "--remove", "--replace", "-z", "--stdin")
+        plumbing(self.folder, "update-index", *options, stdin=lines, env=env)
+
+    def _is_readable(self, name: str) -> bool:
+        """A file that cannot be read stays as it was, and the others count."""
+        path = os.path.join(self.folder, name)
+        return os.path.islink(path) or not os.path.exists(path) or os.access(path, os.R_OK)
 
     @threaded
     def keep(self, tree: str, *names: str, once: Sequence[str] = ()) -> None:
-        """Names a capture that was taken before; of `once` those that are free."""
-        refs = [_ref(name) for name in names]
-        if once:
-            listed = plumbing_text(self.folder, "for-each-ref", "--format=%(refname)", *map(_ref, once))
-            refs += [ref for ref in map(_ref, once) if ref not in listed.split()]
-        lines = "".join(f"update {ref} {_revision(tree)}\n" for ref in refs)
-        plumbing(self.folder, "update-ref", "--stdin", stdin=lines.encode())
+        """Name a capture that was taken before; of `once` those that are free."""
+        free = [ref for ref in map(_ref, once) if self._read(ref) is None]
+        self._write(dict.fromkeys([*map(_ref, names), *free], _revision(tree)))
 
     @threaded
     def find(self, name: str) -> str | None:
         """The tree of a named capture."""
-        found = plumbing_text(self.folder, "rev-parse", "--verify", "--quiet", _ref(name), fine=(0, 1))
+        return self._read(_ref(name))
+
+    def _read(self, ref: str) -> str | None:
+        if self._refs_are_files:
+            return refs.read(self._repository.common, ref)
+        found = plumbing_text(self.folder, "rev-parse", "--verify", "--quiet", ref, fine=(0, 1))
         return found.strip() or None
+
+    def _write(self, named: Mapping[str, str]) -> None:
+        if self._refs_are_files:
+            refs.write(self._repository.common, named)
+            return
+        lines = "".join(f"update {ref} {tree}\n" for ref, tree in named.items())
+        plumbing(self.folder, "update-ref", "--stdin", stdin=lines.encode())
 
     @threaded
     def forget(self, prefix: str) -> None:
@@ -116,11 +188,24 @@ class Changes:
         if lines:
             plumbing(self.folder, "update-ref", "--stdin", stdin=lines.encode())
 
+    async def between(self, old: str, new: str) -> Differences:
+        """Files that differ between two trees or commits, with renames detected."""
+        return NOTHING if old == new else await self._between(old, new)
+
     @threaded
-    def between(self, old: str, new: str) -> Differences:
-        """Files that differ between two trees or commits, renames recognised."""
-        options = ("diff-tree", "-r", "-z", "-M", "--no-ext-diff", "--no-textconv", "--relative", "--full-index")
-        return _parse(plumbing_text(self.folder, *options, "--raw", "--numstat", _revision(old), _revision(new), "--"))
+    def _between(self, old: str, new: str) -> Differences:
+        return _parse(plumbing_text(self.folder, *_DIFF, _revision(old), _revision(new), "--"))[0]
+
+    async def all_between(self, *pairs: tuple[str, str]) -> list[Differences]:
+        """The same for several pairs of trees, by one process."""
+        different = sorted({pair for pair in pairs if pair[0] != pair[1]})
+        found = dict(zip(different, await self._all_between(different), strict=True)) if different else {}
+        return [found.get(pair, NOTHING) for pair in pairs]
+
+    @threaded
+    def _all_between(self, pairs: list[tuple[str, str]]) -> list[Differences]:
+        lines = [f"{_revision(old)} {_revision(new)}\n" for old, new in pairs]
+        return _parse(plumbing_text(self.folder, *_DIFF, "--stdin", stdin="".join(lines).encode()), lines)
 
     @threaded
     def patch(self, old: str, new: str, *paths: str, cut: int | None = None) -> str:
@@ -148,6 +233,15 @@ def _copy_index(source: Path, target: Path) -> None:
     """With its times: git trusts a file's recorded state only when that is older than the index itself."""
     if source.exists():
         shutil.copy2(source, target)
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Changes whenever git writes its index, which it replaces."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _by_size(folder: Path, names: list[str]) -> tuple[list[str], list[str]]:
@@ -182,12 +276,16 @@ def _revision(text: str) -> str:
     return text
 
 
-def _parse(said: str) -> Differences:
-    """Reads `--raw --numstat -z`: all raw records, then all numbers, in the same order."""
+def _parse(said: str, heads: Sequence[str] = ()) -> list[Differences]:
+    """Read `--raw --numstat -z`: all raw records, then all numbers, in the same order. With `--stdin`, a line that
+    names the two trees comes before the records of each pair."""
     fields = iter(said.split("\0"))
-    raw: list[tuple[str, str, str, str, str | None]] = []
-    counts: list[tuple[str, str]] = []
+    groups: list[tuple[list[_Raw], list[tuple[str, str]]]] = [] if heads else [([], [])]
     for field in fields:
+        while len(groups) < len(heads) and field.startswith(heads[len(groups)]):
+            field = field.removeprefix(heads[len(groups)])
+            groups.append(([], []))
+        raw, counts = groups[-1]
         if field.startswith(":"):
             _, _, before, after, status = field.split(" ")
             first = next(fields)
@@ -199,11 +297,15 @@ def _parse(said: str) -> Differences:
                 next(fields)
                 next(fields)
             counts.append((added, removed))
+    return [_differences(*group) for group in groups]
+
+
+def _differences(raw: "list[_Raw]", counts: list[tuple[str, str]]) -> Differences:
     files = [_change(record, count) for record, count in zip(raw, counts, strict=True)]
     return Differences(files[:FILES_MAX], len(files) > FILES_MAX)
 
 
-def _change(record: tuple[str, str, str, str, str | None], count: tuple[str, str]) -> Change:
+def _change(record: _Raw, count: tuple[str, str]) -> Change:
     letter, before, after, path, old_path = record
     binary = count[0] == "-"
     return Change(

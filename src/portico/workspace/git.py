@@ -16,8 +16,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from portico import limits
+from portico.cache import Cache
 from portico.errors import Conflict, Forbidden, NotFound, PorticoError, TooLarge
 from portico.workspace import adoption
+from portico.workspace.git_files import GitFiles, git_files, plain_work_tree
 from portico.workspace.process import SAID_MAX, Finished, environment, run
 
 GIT_SECONDS = 120.0  # a first capture of a huge tree on a slow disk; usually it is some milliseconds
@@ -108,9 +111,13 @@ def plumbing(
 
 
 def plumbing_text(
-    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, fine: Sequence[int] = (0,)
+    folder: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    fine: Sequence[int] = (0,),
 ) -> str:
-    return os.fsdecode(plumbing(folder, *arguments, env=env, fine=fine))
+    return os.fsdecode(plumbing(folder, *arguments, stdin=stdin, env=env, fine=fine))
 
 
 def _start(
@@ -162,7 +169,9 @@ def failure(folder: Path, verb: str, done: Finished) -> PorticoError:
 class Repository(Struct, frozen=True):
     top: Path  # of the work tree
     git_folder: Path
+    common: Path  # of all work trees of the repository: refs and settings
     prefix: str  # of the folder we came from, below the top
+    calm: Mapping[str, str]  # an environment in which no filter of the settings runs; files are taken as they are
 
 
 async def repository(folder: Path) -> Repository:
@@ -170,7 +179,28 @@ async def repository(folder: Path) -> Repository:
     return await asyncio.to_thread(_look_up, folder)
 
 
+_KNOWN: Cache[Path, tuple[GitFiles, Repository]] = Cache(limits.KNOWN_REPOSITORIES)
+
+
 def _look_up(folder: Path) -> Repository:
+    """From the cache, if all files that decide the answer have the same content as before: two processes less."""
+    files = git_files(folder)
+    known = _KNOWN.get(folder)
+    if known is not None and files is not None and known[0] == files:
+        return known[1]
+    top = plain_work_tree(folder, files) if files is not None else None
+    found = _plain(folder, top) if top is not None else _ask(folder)
+    if files is not None:
+        _KNOWN[folder] = (files, found)
+    return found
+
+
+def _plain(folder: Path, top: Path) -> Repository:
+    below = folder.resolve().relative_to(top).as_posix()
+    return Repository(top, top / ".git", top / ".git", "" if below == "." else f"{below}/", _calm([]))
+
+
+def _ask(folder: Path) -> Repository:
     wanted = ("--absolute-git-dir", "--git-common-dir", "--is-inside-work-tree", "--show-toplevel", "--show-prefix")
     try:
         said = plumbing_text(folder, "rev-parse", *wanted)
@@ -181,7 +211,7 @@ def _look_up(folder: Path) -> Repository:
     private, common, _, top, prefix = said.split("\n")[:5]
     if not _is_own(folder, Path(top), Path(private), folder / common):
         raise Forbidden(f"The '.git' of {top!r} leads to a repository elsewhere; what changes here is not shown.")
-    return Repository(Path(top), Path(private), prefix)
+    return Repository(Path(top), Path(private), (folder / common).resolve(), prefix, _calm(_filters(folder)))
 
 
 def _is_own(folder: Path, top: Path, private: Path, common: Path) -> bool:
@@ -198,12 +228,14 @@ def _is_own(folder: Path, top: Path, private: Path, common: Path) -> bool:
     return private == common and bool(module_top) and (private / module_top).resolve() == top.resolve()
 
 
-def without_filters(folder: Path) -> dict[str, str]:
-    """An environment in which no filter of the settings runs; files are taken as they are."""
+def _filters(folder: Path) -> list[str]:
     listed = plumbing_text(folder, "config", "-z", "--name-only", "--get-regexp", r"^filter\.", fine=(0, 1))
-    names = {name.rpartition(".")[0] for name in listed.split("\0") if name}
-    calm = [(f"{name}.{key}", "") for name in sorted(names) for key in ("clean", "smudge", "process")]
-    calm += [(f"{name}.required", "false") for name in sorted(names)]
+    return sorted({name.rpartition(".")[0] for name in listed.split("\0") if name})
+
+
+def _calm(filters: list[str]) -> dict[str, str]:
+    calm = [(f"{name}.{key}", "") for name in filters for key in ("clean", "smudge", "process")]
+    calm += [(f"{name}.required", "false") for name in filters]
     env = {"GIT_CONFIG_COUNT": str(len(calm))}
     for index, (key, value) in enumerate(calm):
         env |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
