@@ -140,6 +140,8 @@ AGENT_RECHECK_SECONDS = 60.0
 """An agent that was not ready is asked again after this, when a default is wanted: somebody may have signed in."""
 CAPTURES = 2
 """Folders captured concurrently: each starts up to three short git processes, and tools wait for theirs."""
+CHANGESETS = 4
+"""Changesets that are computed concurrently for editors: more would occupy the pool of threads that reads files."""
 KNOWN_REPOSITORIES = 256
 """Folders whose repository is cached: a few KB each, and more than a host works in at a time."""
 KEPT_INDEXES = 32

@@ -407,3 +407,52 @@ async def test_a_chats_own_changes_are_named_after_it(folder: Path, connect: Con
     await client.subscribe(names["session"])
     await edit(client, fork, "two", "b.txt")
     await client.wait(lambda: "b.txt" in files(client, names["session"]))
+
+
+async def test_requests_behind_a_slow_changeset_are_answered_first(
+    connect: Connect, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor subscribes to a changeset for every old turn and then to the session: that waited for git, 2 to 5 s."""
+    client = await connect("0.9.0")
+    chat = await client.create_session(SESSION)
+    await edit(client, chat, "t", "a.txt")
+    may_go_on = asyncio.Event()
+    compute = changes._differences
+
+    async def slow(view: changes.Changeset) -> Any:
+        await may_go_on.wait()
+        return await compute(view)
+
+    monkeypatch.setattr(changes, "_differences", slow)
+    views = [f"{SESSION}/changeset/turn/t", *[f"{SESSION}/changeset/{kind}" for kind in ("uncommitted", "session")]]
+    waiting = [await client.start_request("subscribe", channel=name) for name in views * 20]
+    assert (await client.request("subscribe", channel=chat))["snapshot"]["resource"] == chat
+    await client.request("ping", channel=client.root)
+    assert not any(each.done() for each in waiting)
+    may_go_on.set()
+    found = await asyncio.wait_for(asyncio.gather(*waiting), 30)
+    assert [each["result"]["snapshot"]["resource"] for each in found] == views * 20
+    assert {len(each["result"]["snapshot"]["state"]["files"]) for each in found} == {1}
+
+
+async def test_a_client_that_leaves_before_its_changeset_is_ready_leaves_nothing(
+    connect: Connect, served: Served, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, other = await connect("0.9.0"), await connect("0.9.0", "other")
+    await client.create_session(SESSION)
+    asked, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(view: changes.Changeset) -> None:
+        asked.set()
+        await may_go_on.wait()
+
+    monkeypatch.setattr(changes, "_differences", slow)
+    await client.start_request("subscribe", channel=f"{SESSION}/changeset/uncommitted")
+    await asked.wait()
+    await client.drop()
+    may_go_on.set()
+    await other.request("ping", channel=other.root)
+    tasks = [each for each in served.host.tasks("ahp ") if "subscribe" in each.get_name()]
+    if tasks:
+        await asyncio.wait(tasks)
+    assert list(served.broker.heard("changeset")) == []

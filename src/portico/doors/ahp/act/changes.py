@@ -109,9 +109,16 @@ def catalogue(of: SessionState, *, is_git: bool) -> list[Json]:
 # -- what is in one --------------------------------------------------------------------------------------------
 
 
+def is_changeset(params: Json) -> bool:
+    """Whether a subscription is one that asks git, which may take seconds."""
+    name = params.get("channel") or params.get("resource")
+    return isinstance(name, str) and names.is_changeset(name)
+
+
 async def state(connection: "Connection", target: Target) -> Json:
     connection.view.require("changes")
-    return await _state(connection.broker, target)
+    async with connection.broker.changeset_slots:
+        return await _state(connection.broker, target)
 
 
 async def _state(broker: "Broker", target: Target) -> Json:

@@ -21,11 +21,16 @@ class Method(NamedTuple):
     """What it shows or the command it becomes: who may not, learns nothing else first. None: it becomes a command that
     everybody who is connected may send, or `host.do` refuses it."""
     beside: bool = False
-    """May run beside others: it does not touch what they order."""
+    """May run concurrently with others: it does not depend on their order."""
+    is_slow: Callable[[Json], bool] | None = None
+    """Requests of this method that run concurrently because they are slow. The others are answered in order."""
     seed: bool = True
     """Version 1 has it."""
     since: str = ""
     """The first version that has it, where not all do."""
+
+    def runs_beside(self, params: Json) -> bool:
+        return self.beside or (self.is_slow is not None and self.is_slow(params))
 
     def known(self, dialect: Dialect) -> bool:
         return (self.seed or not dialect.seed) and (not self.since or dialect.since(self.since))

@@ -83,6 +83,7 @@ class Broker:
         """The refresh of each changeset that began last and is not done."""
         self.git_folders = Cache[str, bool](_FOLDERS)
         self._git_meta = Cache[str, Json](_FOLDERS)
+        self.changeset_slots = asyncio.Semaphore(limits.CHANGESETS)
         self.on_git: Callable[[str], None] = lambda folder: None
         """Told of a folder that stands otherwise in git than before."""
         self.connections: set[Connection] = set()

@@ -41,8 +41,9 @@ REPLACED = 4001
 _INBOX = 4_096
 _INBOX_BYTES = 2 * limits.FRAME_BYTES
 """Messages read ahead of their handling; then reading waits, and TCP slows the client down."""
-_AT_ONCE = 32
-"""Commands of one client that may run beside the ordered ones: file reads, completions."""
+_CONCURRENT = limits.SUBSCRIPTIONS
+"""Commands of one client that may run beside the ordered ones: file reads, completions, and changesets, which an editor
+requests for each old turn. What they do is bounded where it is done."""
 _WRITE_BYTES = 32 * limits.KIB
 """Handed to the socket in one go: what a client that stops reading keeps of its own. What waits behind it is shared."""
 _ROOM_BYTES = 256 * limits.KIB
@@ -271,8 +272,8 @@ class Connection:
         elif incoming.is_request:
             await self.settle()
             command = commands.find(incoming.method)
-            if command is not None and command.beside:
-                self._beside = beside = self._beside or asyncio.Semaphore(_AT_ONCE)
+            if command is not None and command.runs_beside(incoming.params):
+                self._beside = beside = self._beside or asyncio.Semaphore(_CONCURRENT)
                 await beside.acquire()
                 self.spawn(self._answer_beside(incoming, beside), incoming.method)
             else:
@@ -280,7 +281,8 @@ class Connection:
 
     async def _answer_beside(self, incoming: Incoming, room: asyncio.Semaphore) -> None:
         try:
-            await self._answer(incoming)
+            if self._end is None:  # the client may have left before it was its turn
+                await self._answer(incoming)
         finally:
             room.release()
 

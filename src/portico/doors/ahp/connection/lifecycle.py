@@ -400,6 +400,6 @@ async def ping(connection: "Connection", params: Json) -> None:
 COMMANDS = {
     "initialize": Method(initialize, "sessions"),
     "reconnect": Method(reconnect, "sessions"),
-    "subscribe": Method(subscribe, "sessions"),
+    "subscribe": Method(subscribe, "sessions", is_slow=changes.is_changeset),
     "ping": Method(ping, "sessions"),
 }

@@ -93,6 +93,10 @@ def changeset_uri(of: Summary | SessionState, view: str) -> str:
     return f"{chat_uri(of) if of.parent is not None else session_uri(of)}{_CHANGESETS}{view}"
 
 
+def is_changeset(name: str) -> bool:
+    return name.startswith(CHANGESET) or _CHANGESETS in name
+
+
 def find_changeset(host: View, name: str) -> str | None:
     """`SESSION ID/VIEW` for the name of a changeset. An older Portico advertised that behind a scheme of its own."""
     if name.startswith(CHANGESET):
