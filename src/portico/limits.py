@@ -97,6 +97,8 @@ BOARD_DAYS = 31
 """Times between which a list counts what it has not loaded: a month by days."""
 ANSWERS = 200
 """Answers that the inbox looks back on: a day of somebody who answers all day."""
+INTERRUPTED_DAYS = 7
+"""An interrupted turn is in the inbox for so long: what no one resumed in a week is not needed any more."""
 BOARD_SECONDS = 0.1
 """Changes of the live list are collected this long: quick to the eye, and ten frames a second at most."""
 TOOL_OUTPUT_CHARS = 64 * KIB

@@ -151,3 +151,4 @@ def test_an_interrupted_session_says_so_and_is_not_merely_idle() -> None:
     """A session in whose turn the host had died was listed as ready, like any other."""
     cases = [("idle", True), ("idle", False), ("running", True), ("failed", False)]
     assert [status_of(*case) for case in cases] == ["interrupted", "idle", "running", "failed"]
+    assert [status_of(*case, stopped=True) for case in cases] == ["interrupted", "stopped", "running", "failed"]

@@ -404,8 +404,13 @@ def test_a_summary_says_of_each_field_what_the_state_says() -> None:
         client_data={"changes": {"files": 6, "edits": []}},
     )  # fmt: skip
     found = {name: getattr(summarise(state), name) for name in Summary.__struct_fields__}
-    made = {"turns": 1, "queued": 0, "status": "failed", "changes": {"files": 6}, "interrupted": False}
+    made = {"turns": 1, "queued": 0, "status": "failed", "changes": {"files": 6}, "interrupted": False, "stopped": ""}
     assert found == {**{name: getattr(state, name, None) for name in found}, **made, "error": "No key."}
     failed.outcome, failed.error, state.client_data = "interrupted", None, {}
     again = summarise(state)
     assert (again.status, again.interrupted, again.error, again.changes) == ("idle", True, "", {})
+    failed.outcome, failed.stopped_by = "cancelled", "token:ada"
+    stopped = summarise(state)
+    assert (stopped.status, stopped.interrupted, stopped.stopped) == ("idle", False, "token:ada")
+    state.history_cut = True
+    assert summarise(state).stopped == "", "what was cut away was not stopped"

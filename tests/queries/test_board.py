@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from portico import events as e
+from portico import limits
 from portico.commands import Caller
 from portico.events import Json, Message
 from portico.host.agent import QUEUED, STARTED, Opening
@@ -14,8 +16,11 @@ from portico.host.state import CHANGES
 from portico.host.turn import Turn
 from portico.people.view import View
 from portico.queries.board import Board, BoardRow
+from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent, PlayConversation
+from tests.host.plays import idle
+from tests.host.test_recovery import crash
 
 OWNER = Caller("owner", "owner", frozenset({"admin", "read", "drive"}))
 
@@ -93,3 +98,56 @@ async def test_a_row_says_where_nobody_counts_files(host: Host, tmp_path: Path, 
     if counts:
         await session.keep(CHANGES, counts, by="host")
     assert rows(Board(host), host)[""].uncounted is (not git and not counts)
+
+
+INTERRUPTED = e.TurnEnded(turn="t1", outcome="interrupted", error=e.ErrorInfo("interrupted", "The host ended."))
+CANCELLED = e.TurnEnded(turn="t1", outcome="cancelled", by="token:ada")
+
+
+@pytest.mark.parametrize(
+    ("end", "fields", "later", "listed"),
+    [
+        (None, {}, [], True),
+        (INTERRUPTED, {}, [], True),
+        (INTERRUPTED, {}, [e.SessionArchived(archived=True, by="ada")], False),
+        (INTERRUPTED, {"by": "task:task-1"}, [], False),
+        (INTERRUPTED, {"origin": e.Origin("agent", "session-9", "t1", call="c"), "parent": "session-9"}, [], False),
+        (INTERRUPTED, {"owner": "ben"}, [], True),
+        (CANCELLED, {}, [], False),
+        (e.TurnEnded(turn="t1", outcome="failed"), {}, [], False),
+        (e.TurnEnded(turn="t1", outcome="completed"), {}, [], False),
+    ],
+    ids=["killed", "ended", "archived", "of a job", "of a helper", "of a person", "stopped", "failed", "done"],
+)
+async def test_the_inbox_lists_what_the_end_of_the_host_interrupted(
+    open_host: HostOpener, end: e.Event | None, fields: Json, later: list[e.Event], listed: bool
+) -> None:
+    """After a kill the inbox was empty: nothing reported that work had stopped."""
+    given = {"session": "session-1", "agent": "play", "model": "small", "cwd": "/w", "title": "Mine", "by": "ada"}
+    turn = e.TurnStarted(turn="t1", message=Message("go"), by="ada")
+    await crash(open_host.path, e.SessionStarted(**{**given, **fields}), turn, *([end] if end else []), *later)
+    host = await open_host(PlayAgent(idle))
+    found = [each.session for each in Board(host).interrupted(View(host, OWNER))]
+    assert found == (["session-1"] if listed else [])
+    stranger = Board(host).interrupted(View(host, Caller("t", "t", frozenset({"read"}), person="eve")))
+    assert [each.session for each in stranger] == ([] if "owner" in fields else found)
+    assert (await host.get("session-1")).summary.stopped == ("token:ada" if end is CANCELLED else "")
+
+
+async def test_interrupted_work_leaves_the_inbox_when_it_is_resumed_or_a_week_old(
+    open_host: HostOpener, clock: FakeClock
+) -> None:
+    turn = e.TurnStarted(turn="t1", message=Message("go"), by="ada")
+    for number in (1, 2):
+        started = e.SessionStarted(session=f"session-{number}", agent="play", model="small", cwd="/", by="ada")
+        await crash(open_host.path, started, turn, channel=f"session/session-{number}")
+    host = await open_host(PlayAgent(idle), clock=clock)
+    board, view = Board(host), View(host, OWNER)
+    assert [each.session for each in board.interrupted(view)] == ["session-1", "session-2"]
+    session = await host.get("session-1")
+    await session.resume(by="ada")
+    await session.wait_until(lambda state: state.status == "idle")
+    (left,) = board.interrupted(view)
+    assert left.session == "session-2"
+    clock.advance((left.since - host.now()) / 1000 + limits.INTERRUPTED_DAYS * 86_400 + 1)
+    assert board.interrupted(view) == []

@@ -45,7 +45,7 @@ test("an answer for the whole session is remembered until it is forgotten", asyn
   };
   await open(person, await sessionOf("demo", "write something"));
   await page.click('.approval button:has-text("Allow in this session")');
-  await page.click('.scopes .option:has-text("Allow portico-demo.md")');
+  await page.click('.scopes .option:has-text("Allow edits to portico-demo.md")');
   await ready(person);
   await again(2);
   await page.waitForFunction(() => document.querySelectorAll("#transcript .end").length === 2);

@@ -91,7 +91,7 @@ test("a browser is told, shows it, and leads to what waits", async () => {
   });
   await page.waitForURL(`**${told.path}`);
   await page.click(`[aria-labelledby="title-${asked.id}"] button:text-is("Decline")`); // the tap opens the card itself
-  await page.waitForFunction(() => document.querySelector(".empty-inbox h2")?.textContent === "Nothing waits for you.");
+  await page.waitForFunction(() => document.querySelector(".empty-inbox h2")?.textContent === "You're all caught up.");
   await page.goto(`${host.url}${told.path}`);
   await page.waitForFunction(() => document.querySelector(".inbox .trouble")?.textContent?.startsWith("This does not wait any more"));
   expect(await shown()).toEqual([]);

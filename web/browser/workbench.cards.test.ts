@@ -58,7 +58,7 @@ describe("a card", () => {
     await card.locator('.about:has-text("Codex wants to write 3 lines and remove 2. Nothing is written until you allow it.")').waitFor();
     expect(await card.locator("h2").textContent()).toBe("Change src/lines.py?");
     await card.locator('.card-facts:has-text("Can be undone")').waitFor();
-    expect(await card.locator(".card-facts li").allTextContents()).toEqual(["Inside the project folder", "Can be undone", "Waits as long as you need", "Show all 19 lines"]);
+    expect(await card.locator(".card-facts li").allTextContents()).toEqual(["Inside the project folder", "Can be undone", "No time limit", "Show all 19 lines"]);
     // Who loads the page where a card waits answers it with a key: the field would take the letter.
     await page.reload();
     await card.waitFor();
@@ -94,6 +94,7 @@ describe("a card", () => {
     await page.getByRole("button", { name: "Allow…" }).click();
     await page.waitForSelector('.careful:has-text("Lost for good: 3 files not in git.")');
     await page.getByRole("button", { name: "Back" }).click();
+    await page.waitForSelector(".card.dangerous:not([data-settling])"); // what has just changed takes no key, either
     await page.keyboard.press("n");
     await page.waitForSelector(".call.refused");
     expect(person.trouble).toEqual([]);
@@ -138,7 +139,7 @@ describe("without a click", () => {
     expect(await cut()).toBe(false);
     await page.fill("#message", "ask late");
     await page.press("#message", "Enter");
-    await page.waitForSelector('.verdict:has-text("Nobody answered by")');
+    await page.waitForSelector('.verdict:has-text("No one answered by")');
     expect(await page.locator(".call.refused .call-word").textContent()).toBe("not done");
     expect(person.trouble).toEqual([]);
   });
@@ -267,7 +268,7 @@ describe("from session to session", () => {
     await allow.click();
     await page.waitForSelector('.held-strip:has-text("Allowed: Change src/lines.py?")');
     expect(await person.barriers(page, "moderate")).toEqual([]);
-    await page.getByRole("button", { name: "Take back" }).click();
+    await page.getByRole("button", { name: "Undo" }).click();
     await allow.waitFor();
     expect([await waits(), await page.locator(".held-strip").count()]).toEqual([true, 0]);
     await allow.click();

@@ -43,7 +43,7 @@ describe("more of a row", () => {
     await page.keyboard.press("Escape");
     await page.waitForSelector(`${row("Other")} .entry:focus`);
     await page.keyboard.press(".");
-    await page.waitForSelector("[role=menuitem]:focus");
+    await page.waitForSelector("[role=menu]:not([data-settling]) [role=menuitem]:focus");
     await page.keyboard.press("Enter");
     await page.keyboard.type("Another name");
     await page.keyboard.press("Enter");
@@ -62,7 +62,7 @@ describe("more of a row", () => {
     await page.waitForSelector(`${row("Another name")} .dot`);
     await page.focus(`${row("Another name")} .entry`);
     await page.keyboard.press(".");
-    await page.waitForSelector("[role=menuitem]:focus");
+    await page.waitForSelector("[role=menu]:not([data-settling]) [role=menuitem]:focus");
     await page.keyboard.press("End");
     await page.keyboard.press("Enter");
     await page.waitForSelector('dialog[open]:has-text("Delete “Another name”?")');

@@ -90,7 +90,7 @@ describe("one session", () => {
     const id = await started("scripted", "hello");
     await person.page.route(`**/v1/sessions/${id}`, (route) => route.fulfill({ json: { ...state, id } }));
     await person.page.goto(`${host.url}/app/s/${id}`);
-    await person.page.waitForSelector('.verdict:has-text("Nobody answered by")');
+    await person.page.waitForSelector('.verdict:has-text("No one answered by")');
     expect(await person.page.textContent(".verdict")).toContain("so it was not done");
   });
 
@@ -244,9 +244,9 @@ describe("one session", () => {
     await page.waitForSelector(".approval");
     await page.getByRole("button", { name: "Allow in this session", exact: true }).click();
     // What it is about is said before it is given: this file, or all of the folder.
-    await page.waitForSelector('.scopes .option:has-text("all files of the project folder")');
+    await page.waitForSelector('.scopes .option:has-text("Allow edits to every file in this project")');
     expect(await person.barriers()).toEqual([]);
-    await page.click('.scopes .option:has-text("Allow portico-demo.md")');
+    await page.click('.scopes .option:has-text("Allow edits to portico-demo.md")');
     await ready(person);
     await page.click("#menu summary");
     await page.click("#grants");
@@ -387,7 +387,7 @@ describe("the list", () => {
     const working = await started("scripted", "[[deltas:3000]] [[gap:50]]", "Working");
     await page.waitForSelector(`.group[data-group="work"] [data-key="s/${working}"] .act:text-is("Writing")`);
     await host.cancel(working);
-    await page.waitForSelector(`.group[data-group="today"] [data-key="s/${working}"].unread`);
+    await page.waitForSelector(`.group[data-group="stopped"] [data-key="s/${working}"].unread .act:text-is("Stopped by you")`);
     expect(await bob.barriers()).toEqual([]);
     await page.fill("#filter", "amphibian");
     await page.waitForSelector(".entry.hit mark");
@@ -441,7 +441,7 @@ describe("the inbox", () => {
     await page.waitForSelector(".card .asked-where:has-text('First')");
     const second = await started("demo", "ask me", "Second");
     await page.waitForSelector(".asked:has-text('Second')");
-    expect(await page.textContent(".head p")).toBe("2 things wait for you, oldest first");
+    expect(await page.textContent(".head p")).toBe("2 items need you, oldest first");
     expect(await page.locator(".card .diff-added").count()).toBeGreaterThan(0);
     expect(await person.barriers()).toEqual([]);
     await page.focus("#main");
@@ -451,7 +451,7 @@ describe("the inbox", () => {
     }
     await page.waitForSelector(".card.question:has-text('Second')");
     await host.cancel(second);
-    await page.waitForSelector("text=Nothing waits for you.");
+    await page.waitForSelector("text=You're all caught up.");
     await page.waitForFunction(() => document.title === "Inbox · Portico");
     expect(person.trouble).toEqual([]);
   });

@@ -1,6 +1,7 @@
 /** Keys for whoever likes them, and the list of them behind `?`. */
 
 import { make, makeButton } from "./page";
+import { settle } from "./settle";
 
 export interface Shortcut {
   key: string;
@@ -54,6 +55,10 @@ export function dialog(title: string): HTMLDialogElement {
   head.append(heading, makeButton("quiet", "Close", () => found.close()));
   found.append(head);
   document.body.append(found);
+  found.showModal = () => {
+    HTMLDialogElement.prototype.showModal.call(found);
+    settle(found);
+  };
   return found;
 }
 

@@ -7,8 +7,10 @@ import { stepsOf, taskDecisions, treeOf, type WorkTree } from "../src/app/jobMod
 import { markRange } from "../src/conversation/diffColours";
 import { approvalCard } from "../src/conversation/approval";
 import { coverWords, grantWords } from "../src/conversation/grants";
+import type { CardActs } from "../src/conversation/pieces";
 import { questionCard } from "../src/conversation/question";
 import type { Approval, CallPart, Field, QuestionPart } from "../src/conversation/state";
+import { settle, settled } from "../src/settle";
 import { type ChangedFile, v1 } from "../src/v1";
 
 afterEach(() => vi.restoreAllMocks());
@@ -27,13 +29,13 @@ function asked(fields: Field[], more: Partial<QuestionPart> = {}) {
 }
 
 /** A card as it stands on a page; what git does not hold is what the host would say. */
-function approving(more: Partial<Approval>, lost: ChangedFile[] = [], call: Partial<CallPart> = {}) {
+function approving(more: Partial<Approval>, lost: ChangedFile[] = [], call: Partial<CallPart> = {}, attempt: CardActs["attempt"] = async () => true) {
   vi.spyOn(v1, "uncommitted").mockResolvedValue({ git: true, state: "x", files: lost });
   const options = [{ id: "y", label: "Allow once", allow: true }, { id: "n", label: "Deny", allow: false }];
   const approval: Approval = { id: "s.a", kind: "shell", title: "", input: "{}", expires: 0, options, ...more };
-  const card = approvalCard(approval, { part: "call", id: "c", tool: "bash", ...call }, { cwd: () => "/w", attempt: async () => true });
+  const card = approvalCard(approval, { part: "call", id: "c", tool: "bash", ...call }, { cwd: () => "/w", attempt });
   document.body.replaceChildren(card);
-  return { title: card.querySelector("h2")?.textContent, answers: () => [...card.querySelectorAll(".answers button")].map((button) => button.textContent), facts: () => [...card.querySelectorAll(".card-facts li")].map((item) => item.textContent) };
+  return { card, title: card.querySelector("h2")?.textContent, answers: () => [...card.querySelectorAll(".answers button")].map((button) => button.textContent), facts: () => [...card.querySelectorAll(".card-facts li")].map((item) => item.textContent) };
 }
 
 describe("approvals", () => {
@@ -46,27 +48,88 @@ describe("approvals", () => {
 
   test("what opens an address names it in full, and a yes takes two steps", () => {
     const { title, answers, facts } = approving({ kind: "other", title: "web_fetch" }, [], { tool: "web_fetch", kind: "fetch", input: '{"url":"https://example.org/a?b=c"}' });
-    expect([title, answers(), facts()]).toEqual(["Open https://example.org/a?b=c?", ["DenyN", "Allow…"], ["Uses the network", "Waits as long as you need"]]);
+    expect([title, answers(), facts()]).toEqual(["Open https://example.org/a?b=c?", ["DenyN", "Allow…"], ["Uses the network", "No time limit"]]);
   });
 
   test("what a command would lose for good is said before anybody answers", async () => {
     const { facts } = approving({ command: "rm -r old" }, [{ path: "old/a.sql", status: "added", added: 1, removed: 0, binary: false }]);
-    await vi.waitFor(() => expect(facts()).toEqual(["Lost for good: 1 file not in git.", "Deletes files", "Waits as long as you need"]));
+    await vi.waitFor(() => expect(facts()).toEqual(["Lost for good: 1 file not in git.", "Deletes files", "No time limit"]));
   });
 
   test("a limit counts down in words", () => {
     vi.useFakeTimers({ now: new Date(2026, 5, 10, 12) });
     try {
       const { facts } = approving({ command: "make", expires: Date.now() + 10 * 60_000 });
-      expect(facts()).toEqual([expect.stringMatching(/^Not done if nobody answers within 10 min, by 12:10/)]);
+      expect(facts()).toEqual([expect.stringMatching(/^Not done if no one answers within 10 min, by 12:10/)]);
       vi.advanceTimersByTime(9 * 60_000);
       expect(facts()).toEqual([expect.stringMatching(/within 60 s, by/)]);
       vi.advanceTimersByTime(61_000);
-      expect(facts()).toEqual(["Nobody answered in time"]);
+      expect(facts()).toEqual(["No one answered in time"]);
     } finally {
       vi.useRealTimers();
     }
   });
+
+  test("a countdown goes on for a card that was out of the page, and after the limit the card takes no answer", () => {
+    vi.useFakeTimers({ now: new Date(2026, 5, 10, 12) });
+    try {
+      const { card, facts } = approving({ command: "make", expires: Date.now() + 60_000 });
+      card.remove();
+      vi.advanceTimersByTime(5_000);
+      document.body.append(card);
+      vi.advanceTimersByTime(1_000);
+      expect(facts()).toEqual([expect.stringMatching(/within 54 s/)]);
+      const enabled = () => [...card.querySelectorAll("button")].filter(({ disabled }) => !disabled).length;
+      expect(enabled()).toBe(2);
+      vi.advanceTimersByTime(54_000);
+      expect([facts(), enabled()]).toEqual([["No one answered in time"], 0]);
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("an answer that was refused after the limit leaves the card without answers", async () => {
+    vi.useFakeTimers({ now: new Date(2026, 5, 10, 12) });
+    try {
+      const { card } = approving({ command: "make", expires: Date.now() + 1_500 }, [], {}, async () => (vi.advanceTimersByTime(2_000), false));
+      card.querySelector<HTMLElement>("[data-answer=y]")!.click();
+      await vi.advanceTimersByTimeAsync(0);
+      expect([...card.querySelectorAll("button")].map(({ disabled }) => disabled)).toEqual([true, true]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("two quick clicks ask once what a remembered answer covers, and open one menu", async () => {
+    const covers = vi.spyOn(v1, "covers").mockResolvedValue([{ breadth: "shown", covers: ["path:/w/a.py"] }, { breadth: "all", covers: ["folder:/w"] }]);
+    const options = [{ id: "y", label: "Allow once", allow: true }, { id: "s", label: "Allow in this session", allow: true, grant: "session" as const }, { id: "n", label: "Deny", allow: false }];
+    const approve = vi.spyOn(v1, "approve").mockResolvedValue(undefined as never);
+    const receipts: unknown[] = [];
+    const { card } = approving({ kind: "write", path: "/w/a.py", options }, [], {}, async (work, allows, scope) => (receipts.push([allows, scope]), await work(), true));
+    const button = [...card.querySelectorAll("button")].find(({ textContent }) => textContent === "Allow in this session")!;
+    button.click();
+    button.click();
+    await vi.waitFor(() => expect(card.querySelector(".scopes")).not.toBeNull());
+    expect([covers.mock.calls.length, card.querySelectorAll(".scopes").length]).toEqual([1, 1]);
+    expect([...card.querySelectorAll(".scopes .option")].map(({ textContent }) => textContent)).toEqual(["Allow edits to a.py", "Allow edits to every file in this project"]);
+    card.querySelectorAll<HTMLElement>(".scopes .option")[1]!.click();
+    expect(approve).toHaveBeenCalledWith("s.a", { option: "s", covers: "all" });
+    expect(receipts.at(-1)).toEqual([true, "edits to every file in this project in this session"]);
+    expect(card.querySelector(".scopes")).toBeNull();
+  });
+});
+
+test("what has just opened settles after 400 ms; a click by the page's own code, which checks before, passes", () => {
+  const [box, button, clicked] = [document.createElement("div"), document.createElement("button"), vi.fn()];
+  button.addEventListener("click", clicked);
+  box.append(button);
+  const now = vi.spyOn(performance, "now").mockReturnValue(1_000);
+  settle(box);
+  button.click();
+  expect([settled(box), box.hasAttribute("data-settling"), clicked.mock.calls.length]).toEqual([false, true, 1]);
+  now.mockReturnValue(1_401);
+  expect(settled(box)).toBe(true);
 });
 
 describe("questions", () => {
@@ -118,8 +181,8 @@ describe("questions", () => {
 
 test.each([
   [["path:/w/src/a.py"], "src/a.py"],
-  [["folder:/w/src"], "all files in src/"],
-  [["folder:/w"], "all files of the project folder"],
+  [["folder:/w/src"], "every file in src/"],
+  [["folder:/w"], "every file in this project"],
   [["command:npm test", "line:ls -l"], "npm test …, ls -l"],
   [["call:0123"], "exactly this call"],
   [[], "everything bash does"],

@@ -99,7 +99,7 @@ describe("the conversation", () => {
       const note = view.querySelector(".outcome")!;
       return [[...note.children].filter(({ tagName }) => tagName === "SPAN").map(({ textContent }) => textContent), note.querySelector("details .box")?.textContent];
     };
-    const todo = "Try again, or write what should be done otherwise.";
+    const todo = "Try again, or tell the agent what to do differently.";
     expect(failed("The key has expired.")).toEqual([["The key has expired.", todo], undefined]);
     expect(failed('Overloaded: 529. {"type":"error"}')).toEqual([["Overloaded: 529.", todo], 'Overloaded: 529. {"type":"error"}']);
     expect(failed("It broke.\n  at f (x.js:1)")).toEqual([["It broke.", todo], "It broke.\n  at f (x.js:1)"]);

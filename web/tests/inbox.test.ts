@@ -1,11 +1,16 @@
 /** The inbox: what asks is named as people know it. */
 
 import { afterEach, expect, test, vi } from "vitest";
+import { needsResume, type Row } from "../src/app/entries";
 import { Inbox } from "../src/app/inbox";
 import type { Shell } from "../src/app/shell";
+import { v1 } from "../src/v1";
 import { V1Host } from "./v1Host";
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
 
 test("a step of a job is named with its job, and leads there", async () => {
   const asked = (id: string, session: string, title: string) => ({ id, session, title, agent: "demo", cwd: "/w/docs", since: Date.now(), text: "", question: { part: "question", id, text: "Which date?" } });
@@ -28,4 +33,43 @@ test("a step of a job is named with its job, and leads there", async () => {
   expect([link.textContent, new URL(link.href).pathname]).toEqual(["Release notes, step “review”", "/app/j/j1"]);
   expect([...document.querySelectorAll(".asked small")].map((each) => each.textContent!.split(" · ")[0])).toEqual(["Move billing", "review"]);
   inbox.leave();
+});
+
+test("interrupted work is listed and counted; one or all are resumed, and an error of one keeps none of the others", async () => {
+  const stopped = (session: string) => ({ session, title: `Work ${session}`, agent: "demo", cwd: "/w/docs", since: Date.now() });
+  const resumed: string[] = [];
+  new V1Host({
+    "GET /inbox": { waiting: [], interrupted: [stopped("s1"), stopped("s2"), stopped("s3")] },
+    [`GET /inbox/answered?since=${new Date().setHours(0, 0, 0, 0)}`]: { answers: [], rules: 0 },
+  });
+  vi.spyOn(v1, "resume").mockImplementation((id) => {
+    resumed.push(id);
+    return id === "s2" ? Promise.reject(new Error("The agent is gone.")) : Promise.resolve({} as never);
+  });
+  const feed = { rows: new Map(), jobs: new Map(), watch: () => () => undefined, agentName: () => "Demo", entries: () => [] };
+  const inbox = new Inbox({ feed } as unknown as Shell);
+  document.body.replaceChildren(inbox.element);
+  const titles = () => [...document.querySelectorAll(".interrupted-row .asked-title")].map(({ textContent }) => textContent);
+  await vi.waitFor(() => expect(titles()).toEqual(["Work s1", "Work s2", "Work s3"]));
+  expect(document.querySelector(".head p")?.textContent).toBe("3 items need you, oldest first");
+  document.querySelector<HTMLElement>('[aria-label="Resume Work s1"]')!.click();
+  await vi.waitFor(() => expect(titles()).toEqual(["Work s2", "Work s3"]));
+  [...document.querySelectorAll("button")].find(({ textContent }) => textContent === "Resume all")!.click();
+  await vi.waitFor(() => expect(resumed).toEqual(["s1", "s2", "s3"]));
+  await vi.waitFor(() => expect(document.querySelector(".trouble")?.textContent).toContain("The agent is gone."));
+  inbox.leave();
+});
+
+const NOW = Date.now();
+test.each<[string, Partial<Row["session"]>, boolean]>([
+  ["interrupted", {}, true],
+  ["running again", { status: "running" }, false],
+  ["archived", { archived: true }, false],
+  ["of a job", { by: "task:t1" }, false],
+  ["of a helper", { origin: { kind: "agent" } }, false],
+  ["a week old", { moved: NOW - 8 * 86_400_000 }, false],
+  ["done", { interrupted: false }, false],
+])("a session that is %s: has a person to resume it? %j", (_name, fields, needed) => {
+  const session = { id: "s", status: "idle", interrupted: true, moved: NOW, ...fields } as Row["session"];
+  expect(needsResume({ session }, NOW)).toBe(needed);
 });

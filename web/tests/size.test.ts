@@ -34,9 +34,9 @@ test.each(pages)("%s is light", (page) => {
 });
 
 /** The list is there with the first load; what shows conversations comes beside it, code colours and all else when they are wanted. */
-test("the workbench is there with 64 KB, and with its first conversation under 80 KB as browsers take it", () => {
+test("the workbench is there with 68 KB, and with its first conversation under 80 KB as browsers take it", () => {
   const files = [...needed("app.html")];
-  expect(files.reduce((sum, name) => sum + compressed(name), 0)).toBeLessThan(64 * 1024);
+  expect(files.reduce((sum, name) => sum + compressed(name), 0)).toBeLessThan(68 * 1024); // 64 before cards took no early click and receipts had an Undo
   const markdown = readdirSync(join(built, "assets")).filter((name) => /^markdown-.*\.js$/.test(name) && !readFileSync(join(built, "assets", name), "utf8").includes("Markdown"));
   const brotli = (name: string) => statSync(join(built, `${name}.br`)).size;
   expect([...files, ...markdown.map((name) => `assets/${name}`)].reduce((sum, name) => sum + brotli(name), 0)).toBeLessThan(80 * 1024);

@@ -240,7 +240,12 @@ describe("calls", () => {
     [{ allowed: true, by: "token:owner", option: "y", reason: "but only once" }, "You allowed it: but only once", undefined],
     [{ allowed: false, by: "token:owner", option: "n" }, "You denied it.", undefined],
     [{ allowed: false, by: "token:owner", option: "n", reason: "Another name" }, "You denied it: Another name", undefined],
-    [{ allowed: false, by: "timeout" }, "Nobody answered in time, so it was not done.", undefined],
+    [{ allowed: true, by: "token:owner", option: "s", grant: "g", covers: ["folder:/w"] }, "You allowed every file in this project in this session. Undo", undefined],
+    [{ allowed: true, by: "token:ann", option: "s", grant: "g", covers: ["path:/w/a.py"], kind: "write", reason: "go" }, "ann allowed edits to a.py in this session: go Undo", undefined],
+    [{ allowed: false, by: "token:owner", reason: "cancelled" }, "Not run: you stopped the turn.", undefined],
+    [{ allowed: false, by: "token:ann", reason: "cancelled" }, "Not run: ann stopped the turn.", undefined],
+    [{ allowed: false, by: "host", reason: "interrupted" }, "Not answered: the turn ended first.", undefined],
+    [{ allowed: false, by: "timeout" }, "No one answered in time, so it was not done.", undefined],
   ])("an answer %j is said once: %s %s", (given, line, word) => {
     const options = [{ id: "y", label: "Allow once", allow: true }, { id: "s", label: "Allow in this session", allow: true, grant: "session" as const }, { id: "n", label: "Deny", allow: false }];
     const answered: Approval = { id: "a", kind: "shell", title: "", input: "", expires: 0, options, command: "make", answered: true, ...given };

@@ -41,7 +41,8 @@ async def list_sessions(
         print_json(found)
         return
     rows = [
-        [s.id, status_of(s.status, s.interrupted), s.agent, s.model, when(s.modified), plain(s.title)] for s in found
+        [s.id, status_of(s.status, s.interrupted, bool(s.stopped)), s.agent, s.model, when(s.modified), plain(s.title)]
+        for s in found
     ]
     print_table(
         ["id", "status", "agent", "model", "changed", "title"], rows, "No sessions yet. Try: portico send hello"
@@ -275,7 +276,7 @@ async def share(
 
 
 def _text(state: SessionState) -> str:
-    status = status_of(state.status, state.last_outcome == "interrupted")
+    status = status_of(state.status, state.last_outcome == "interrupted", state.last_outcome == "cancelled")
     lines = [f"{state.id}  {state.title}", f"{state.agent} {state.model}  {state.cwd}  {status}", ""]
     for turn in state.turns:
         lines.append(f"> {turn.message.text}")
@@ -293,6 +294,6 @@ def _text(state: SessionState) -> str:
     return plain("\n".join(lines))
 
 
-def status_of(status: str, interrupted: bool) -> str:
-    """An interrupted session is idle and can go on: `portico sessions resume`."""
-    return "interrupted" if interrupted and status == "idle" else status
+def status_of(status: str, interrupted: bool, stopped: bool = False) -> str:
+    """An idle session also reports how its last turn ended; `portico sessions resume` resumes an interrupted one."""
+    return status if status != "idle" else "interrupted" if interrupted else "stopped" if stopped else status

@@ -186,6 +186,10 @@ class ApprovalAnswered(Event, frozen=True, tag="approval.answered"):
     """The input as the person edited it."""
     meta: Json = {}
     """What the client said besides, in its protocol's words; others are shown it as it came."""
+    grant: str = ""
+    """The id of the grant that remembers this answer."""
+    covers: list[str] = []
+    """What that grant covers, as in `Grant.covers`."""
 
 
 class SignInAsked(Event, frozen=True, tag="sign_in.asked"):

@@ -206,6 +206,7 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, record: Record) -> None
     turn = state.active
     if turn is not None and turn.id == event.turn:
         turn.outcome, turn.error, turn.ended = event.outcome, event.error, record.time
+        turn.stopped_by = event.by if event.outcome == "cancelled" else ""
         _waited(turn, record.time)
         state.last_turn_at = max(turn.started, record.time)
 
@@ -351,6 +352,7 @@ def _approval_answered(state: SessionState, event: e.ApprovalAnswered, record: R
     call, approval = found
     approval.answered, approval.allowed, approval.by = True, event.allowed, event.by
     approval.option, approval.reason, approval.meta = event.option, event.reason, event.meta
+    approval.grant, approval.covers = event.grant, event.covers
     call.input = event.input or call.input
     _answered(state, record.time)
 

@@ -61,6 +61,10 @@ class Approval(Struct, omit_defaults=True):
     """Why a person is asked."""
     unclear: str = ""
     """Why the call cannot be judged."""
+    grant: str = ""
+    """The id of the grant that remembers the answer."""
+    covers: list[str] = []
+    """What that grant covers."""
 
 
 class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
@@ -154,6 +158,8 @@ class TurnState(Struct, omit_defaults=True):
     """Since when a person is waited for; 0: nobody is."""
     waited: int = 0
     """Milliseconds in which it waited for people, or for being resumed, and did not work."""
+    stopped_by: str = ""
+    """Who cancelled it."""
 
     def worked(self, now: int) -> int:
         """Milliseconds of work so far."""
@@ -319,6 +325,8 @@ class Summary(Struct, omit_defaults=True):
     owner: str = ""
     shares: dict[str, list[e.Right]] = {}
     """As in the state."""
+    stopped: str = ""
+    """Idle, and the last turn was cancelled: by whom."""
 
 
 class FileChange(Struct, frozen=True):
@@ -361,6 +369,7 @@ def summarise(state: SessionState) -> Summary:
         {key: value for key, value in changes.items() if key != "edits"} if changes else {}, state.folders,
         state.folder_subset, state.model_config, state.chat_order, state.last_turn_at, last == "interrupted",
         _failure(state) if last == "failed" else "", state.owner, state.shares,
+        state.turns[-1].stopped_by if last == "cancelled" else "",
     )  # fmt: skip
 
 

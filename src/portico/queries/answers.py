@@ -5,7 +5,7 @@ Read from the sessions' own records. What was read of a session is remembered, s
 
 from collections.abc import Iterable
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from portico import events as e
 from portico import limits
@@ -32,6 +32,12 @@ class PastAnswer(Struct, omit_defaults=True):
     allowed: bool = False
     """Of a question: it was answered."""
     question: bool = False
+    grant: str = ""
+    """The id of the grant that remembers it, while that grant is in force."""
+    covers: list[str] = []
+    """What the grant covers, as in `Grant.covers`."""
+    tool: str = ""
+    cwd: str = ""
 
 
 class PastAnswers(Struct):
@@ -43,7 +49,8 @@ class PastAnswers(Struct):
 class _Read(Struct):
     seq: int = 0
     pos: int = 0
-    asked: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """What is open: its text and its tool."""
     answers: list[PastAnswer] = field(default_factory=list)
     ruled: list[int] = field(default_factory=list)
 
@@ -62,7 +69,13 @@ class Answers:
                 found += [each for each in known.answers if each.time >= time]
                 rules += sum(each >= time for each in known.ruled)
         found.sort(key=lambda each: each.time, reverse=True)
-        return PastAnswers(found[: limits.ANSWERS], rules)
+        return PastAnswers([self._current(each) for each in found[: limits.ANSWERS]], rules)
+
+    def _current(self, answer: PastAnswer) -> PastAnswer:
+        """Without a grant that was revoked or has expired."""
+        if not answer.grant or answer.grant in self._host.grants.live():
+            return answer
+        return structs.replace(answer, grant="")
 
     async def _read(self, session: Session) -> _Read:
         known = self._known.setdefault(session.id, _Read())
@@ -81,11 +94,14 @@ def _fold(known: _Read, session: Session, page: Iterable[Record]) -> None:
         known.seq = record.seq
         match record.event:
             case e.ApprovalAsked() as asked:
-                known.asked[asked.approval] = wants(asked, asked.tool)
+                known.asked[asked.approval] = (wants(asked, asked.tool), asked.tool)
             case e.QuestionAsked() as asked:
-                known.asked[asked.question] = asks(asked.text)
-            case e.ApprovalAnswered(approval=ident, by=by, allowed=allowed, option=str()):  # else the turn's end did
-                known.answers.append(_answer(known, session, record, ident, by, allowed))
+                known.asked[asked.question] = (asks(asked.text), "")
+            case e.ApprovalAnswered(approval=ident, by=by, allowed=allowed, option=str()) as given:
+                # Without an option the end of the turn closed it.
+                answer = _answer(known, session, record, ident, by, allowed)
+                answer.grant, answer.covers = given.grant, given.covers
+                known.answers.append(answer)
             case e.QuestionAnswered(question=ident, by=by, response=response) if response != "cancel":
                 known.answers.append(_answer(known, session, record, ident, by, response == "accept", question=True))
             case e.ToolDecided():
@@ -97,5 +113,8 @@ def _fold(known: _Read, session: Session, page: Iterable[Record]) -> None:
 def _answer(
     known: _Read, session: Session, record: Record, ident: str, by: str, allowed: bool, *, question: bool = False
 ) -> PastAnswer:
-    text = known.asked.pop(ident, "")
-    return PastAnswer(ident, session.id, session.summary.title, text, record.time, by, allowed, question)
+    text, tool = known.asked.pop(ident, ("", ""))
+    title, cwd = session.summary.title, session.summary.cwd
+    return PastAnswer(
+        ident, session.id, title, text, record.time, by, allowed, question, tool=tool, cwd=cwd if tool else ""
+    )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from portico import limits
 from portico.cache import Cache
 from portico.events import Record
 from portico.host.host import Host
@@ -54,6 +55,19 @@ class PendingRequest(Struct, omit_defaults=True):
     call: CallPart | None = None
     approval: Approval | None = None
     question: QuestionPart | None = None
+
+
+class InterruptedSession(Struct, omit_defaults=True):
+    """A session whose turn ended with the host. It waits for a person to resume it."""
+
+    session: str
+    title: str
+    agent: str
+    cwd: str
+    since: int
+    """When the host recorded the interruption: milliseconds since the epoch."""
+    by: str = ""
+    """Who began the session."""
 
 
 class BoardPart(NamedTuple):
@@ -212,6 +226,17 @@ class Board:
         for session in self._host.catalogue:
             if session.loaded and session.summary.status == "waiting" and view.sees(session.channel):
                 found += self._asked_by(session.summary)
+        return sorted(found, key=lambda each: each.since)
+
+    def interrupted(self, view: View) -> list[InterruptedSession]:
+        """Sessions whose last turn the host's end interrupted, oldest first. Jobs and agents start their own again."""
+        after = self._host.now() - limits.INTERRUPTED_DAYS * 86_400_000
+        found = [
+            InterruptedSession(each.id, each.title, each.agent, each.cwd, each.last_turn_at, each.by)
+            for each in view.list()
+            if each.interrupted and each.status == "idle" and not each.archived and each.last_turn_at >= after
+            if not each.by.startswith("task:") and not _is_helper(each)
+        ]
         return sorted(found, key=lambda each: each.since)
 
     def _asked_by(self, summary: Summary) -> list[PendingRequest]:

@@ -88,6 +88,12 @@ async def test_a_yes_can_be_remembered_for_more_and_is_listed_as_answered(
     answered = (await shared.http.get("/v1/inbox/answered", params={"since": str(created)})).json()
     (mine,) = [each for each in answered["answers"] if each["session"] == session]
     assert (mine["text"], mine["allowed"]) == ("Wants to change portico-demo.md", True)
+    assert (mine["grant"], mine["covers"], mine["tool"]) == (grant["id"], grant["covers"], grant["tool"])
+    assert mine["cwd"] == row["session"]["cwd"]
+    assert (await shared.http.delete(f"/v1/grants/{grant['id']}")).status_code < 300
+    answered_again = (await shared.http.get("/v1/inbox/answered", params={"since": str(created)})).json()
+    (undone,) = [each for each in answered_again["answers"] if each["session"] == session]
+    assert undone == {name: value for name, value in mine.items() if name != "grant"}, "what is revoked is not offered"
     assert answered["rules"] >= 1
     later = (await shared.http.get("/v1/inbox/answered", params={"since": str(mine["time"] + 60_000)})).json()
     assert [each for each in later["answers"] if each["session"] == session] == []

@@ -2,6 +2,7 @@
 
 import type { Summary } from "../conversation/state";
 import { plain } from "../conversation/pieces";
+import { stoppedWords } from "../conversation/words";
 import { said } from "./reasons";
 import { clock, type Day, dayOf } from "./time";
 
@@ -13,7 +14,7 @@ export interface Waiting {
 
 /** A row of `GET /v1/board`. */
 export interface Row {
-  session: Summary & { interrupted?: boolean; error?: string; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string; shares?: Record<string, string[]> };
+  session: Summary & { interrupted?: boolean; stopped?: string; error?: string; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string; shares?: Record<string, string[]> };
   activity?: string;
   since?: number;
   waiting?: Waiting[];
@@ -49,7 +50,7 @@ export interface JobRow {
   works?: Work[];
 }
 
-export type State = "need" | "ask" | "work" | "queued" | "interrupted" | "failed" | "done";
+export type State = "need" | "ask" | "work" | "queued" | "interrupted" | "stopped" | "failed" | "done";
 export type Group = "need" | "work" | "stopped" | "pinned" | Day;
 export type Step = "done" | "work" | "need" | "failed";
 
@@ -142,14 +143,25 @@ function stateOf(session: Row["session"], waiting: Waiting[], queued = false): S
   if (session.status === "waiting") return waiting[0]?.kind === "question" ? "ask" : "need";
   if (session.status === "running") return queued ? "queued" : "work";
   if (session.interrupted) return "interrupted";
+  if (session.stopped && session.status === "idle") return "stopped";
   return session.status === "failed" ? "failed" : "done";
 }
 
-function endLine(state: State, { turns = 0, moved, error }: Row["session"], files: number, uncounted = false): string {
+function endLine(state: State, { turns = 0, moved, error, stopped = "" }: Row["session"], files: number, uncounted = false): string {
   if (state === "interrupted") return moved ? `Interrupted at ${clock(moved)}: the host stopped` : "Interrupted: the host stopped";
+  if (state === "stopped") return stoppedWords(stopped);
   if (state === "failed") return error ? `Failed: ${plain(error)}` : "Failed";
   if (turns === 0) return "Nothing said yet";
   return files ? `${files} ${files === 1 ? "file" : "files"}` : uncounted ? "Answered" : "Answered, no files changed";
+}
+
+/** Days in which an interrupted session is in the inbox, as the host counts (`INTERRUPTED_DAYS`). */
+const INTERRUPTED_MS = 7 * 86_400_000;
+
+/** Its turn ended with the host, and a person has to resume it: a job resumes the sessions of its tasks. */
+export function needsResume(row: Row, now: number): boolean {
+  const { interrupted, status, archived, origin, moved = 0 } = row.session;
+  return interrupted === true && status === "idle" && archived !== true && !ofTask(row) && origin?.kind !== "agent" && moved >= now - INTERRUPTED_MS;
 }
 
 /** `sessions` are those of its tasks: what one of them waits for, the job waits for. */
@@ -184,7 +196,7 @@ export function entryOfJob(job: JobRow, sessions: Row[], titleOf: TitleOf = () =
   };
 }
 
-const JOB_STATES: Record<JobRow["status"], State> = { running: "work", waiting: "need", succeeded: "done", failed: "failed", canceled: "interrupted" };
+const JOB_STATES: Record<JobRow["status"], State> = { running: "work", waiting: "need", succeeded: "done", failed: "failed", canceled: "stopped" };
 const lower = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
 function jobLine({ status, reason, error, works = [] }: JobRow, current: string | undefined): string {
@@ -202,7 +214,7 @@ export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> =
   if (pinned.has(entry.key)) return "pinned";
   const day = dayOf(entry.time, now);
   // What stopped a week ago and was left alone needs nobody any more.
-  return (entry.state === "interrupted" || entry.state === "failed") && day !== "older" ? "stopped" : day;
+  return (entry.state === "interrupted" || entry.state === "stopped" || entry.state === "failed") && day !== "older" ? "stopped" : day;
 }
 
 /** In the order of the list: what waits longest first, elsewhere the newest; who waits for a place comes after those who have one, in turn. */
@@ -221,6 +233,7 @@ const IS: Record<string, (entry: Entry) => boolean> = {
   working: ({ state }) => state === "work",
   queued: ({ state }) => state === "queued",
   interrupted: ({ state }) => state === "interrupted",
+  stopped: ({ state }) => state === "stopped",
   failed: ({ state }) => state === "failed",
   done: ({ state }) => state === "done",
   unread: ({ unread }) => unread,

@@ -4,7 +4,7 @@ import { keyed } from "../key";
 import { root } from "../root";
 import { reportConnection } from "../connection";
 import { call, v1 } from "../v1";
-import { type Entry, entryOfJob, entryOfSession, type JobRow, ofTask, type Row } from "./entries";
+import { type Entry, entryOfJob, entryOfSession, type JobRow, needsResume, ofTask, type Row } from "./entries";
 import { type Day, dayOf, startOfDay } from "./time";
 
 interface Page {
@@ -92,7 +92,8 @@ export class Feed {
   /** How many things wait for a person, everywhere. */
   get needed(): number {
     let count = 0;
-    for (const { waiting } of this.rows.values()) count += waiting?.length ?? 0;
+    const now = Date.now();
+    for (const row of this.rows.values()) count += (row.waiting?.length ?? 0) + (needsResume(row, now) ? 1 : 0);
     for (const { status } of this.jobs.values()) count += status === "waiting" ? 1 : 0;
     return count;
   }

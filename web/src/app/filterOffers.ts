@@ -4,7 +4,7 @@ import { makeButton } from "../page";
 import { fits } from "./entries";
 import type { Feed } from "./feed";
 
-const STATES: Record<string, string> = { "is:needs": "needs you", "is:working": "working", "is:queued": "queued", "is:interrupted": "interrupted", "is:failed": "failed", "is:unread": "unread", "is:job": "jobs" };
+const STATES: Record<string, string> = { "is:needs": "needs you", "is:working": "working", "is:queued": "queued", "is:interrupted": "interrupted", "is:stopped": "stopped", "is:failed": "failed", "is:unread": "unread", "is:job": "jobs" };
 /** So many folders, and so many agents. */
 const MOST = 4;
 

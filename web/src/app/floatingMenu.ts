@@ -1,6 +1,7 @@
 /** A menu over the page, beside what opened it. */
 
 import { make } from "../page";
+import { settle } from "../settle";
 import { type Choice, item, walk } from "./menu";
 
 /** The same list over the page, beside what opened it: a list that scrolls would cut it off. `closed` says where the focus goes. */
@@ -38,6 +39,7 @@ export function openMenu(beside: HTMLElement, name: string, choices: Choice[], c
   list.style.top = `${Math.max(8, Math.min(at.bottom + 4, window.innerHeight - list.offsetHeight - 8))}px`;
   list.style.left = `${Math.max(8, Math.min(at.left, window.innerWidth - list.offsetWidth - 8))}px`;
   beside.setAttribute("aria-expanded", "true");
+  settle(list);
   for (const type of OUTSIDE) document.addEventListener(type, outside, true);
   list.querySelector<HTMLElement>("[role=menuitem]")?.focus();
   return list;

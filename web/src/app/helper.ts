@@ -1,5 +1,6 @@
 /** A helper that an agent sent out: one line with what it does now, and its own conversation when it is opened. */
 
+import { explain } from "../api";
 import { Conversation } from "../conversation/conversation";
 import { Stream } from "../conversation/stream";
 import { duration } from "../conversation/words";
@@ -65,17 +66,28 @@ export class Helper {
     view.setAttribute("aria-label", "Conversation of the helper");
     const end = makeButton("", "↓", () => undefined);
     end.hidden = true;
+    const trouble = make("p", "trouble");
+    trouble.setAttribute("role", "alert");
+    trouble.hidden = true;
     const link = make("a", "", "Open it as a session");
     link.href = sessionAddress(this.id);
     const conversation = (this.conversation = new Conversation(view, end, {
-      attempt: async (work) => work().then(() => true, () => false),
+      attempt: (work) =>
+        work().then(
+          () => (trouble.hidden = true),
+          (error: unknown) => {
+            trouble.textContent = explain(error);
+            trouble.hidden = false;
+            return false;
+          },
+        ),
       cwd: () => this.feed.rows.get(this.id)?.session.cwd ?? "",
       agent: () => this.name,
       fork: () => undefined,
       resume: () => undefined,
       files: () => undefined,
     }));
-    this.element.append(view, link);
+    this.element.append(trouble, view, link);
     this.stream = new Stream(this.id, { opened: (state) => conversation.open(state), moved: (state, events) => conversation.move(state, events), gone: () => view.replaceChildren("It is gone.") });
     void this.stream.open();
   }

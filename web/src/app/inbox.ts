@@ -2,15 +2,17 @@
 
 import { root } from "../root";
 import { explain } from "../api";
-import { approvalCard, question } from "../conversation/approval";
+import { approvalCard, question, undoButton } from "../conversation/approval";
 import { countOf, linesOf } from "../conversation/diffLines";
+import { coverWords } from "../conversation/grants";
 import { counted, exact, plain } from "../conversation/pieces";
 import { questionCard } from "../conversation/question";
 import type { Approval, CallPart, QuestionPart } from "../conversation/state";
 import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
-import { call } from "../v1";
-import { lastName } from "./entries";
+import { settle, settled } from "../settle";
+import { call, v1 } from "../v1";
+import { lastName, needsResume } from "./entries";
 import { type Icon, icon } from "../icons";
 import { pathOf } from "./router";
 import type { Shell, View } from "./shell";
@@ -39,10 +41,22 @@ interface Answer {
   by: string;
   allowed?: boolean;
   question?: boolean;
+  /** The grant that remembers it, while it is in force. */
+  grant?: string;
+  covers?: string[];
+  tool?: string;
+  cwd?: string;
 }
 
-/** A card that has only just come takes no key: it was meant for another. */
-const SETTLED_MS = 400;
+/** A session whose turn ended with the host. */
+interface Interrupted {
+  session: string;
+  title: string;
+  agent: string;
+  cwd: string;
+  since: number;
+}
+
 /** So long a yes can be taken back: it is sent afterwards, or at once when somebody leaves. */
 const HELD_MS = 3_000;
 /** Answers of today that are listed. */
@@ -56,6 +70,7 @@ export class Inbox implements View {
   private readonly trouble = make("p", "trouble");
   private readonly unwatch: () => void;
   private waiting: Asked[] = [];
+  private interrupted: Interrupted[] = [];
   private known = "";
   private shown = "";
   private opened = "";
@@ -95,16 +110,16 @@ export class Inbox implements View {
 
   /** The list says what waits; when that has changed, the whole of it is asked for. */
   private async look(): Promise<void> {
-    const known = [...this.shell.feed.rows.values()].flatMap(({ waiting = [] }) => waiting.map(({ id }) => id)).sort().join(" ");
+    const known = [...this.shell.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).sort().join(" ");
     if (known === this.known && this.shown !== "") return this.show();
     this.known = known;
     try {
       const today = new Date().setHours(0, 0, 0, 0);
-      const [{ waiting }, { answers, rules }] = await Promise.all([
-        call<{ waiting: Asked[] }>("GET", "/inbox"),
+      const [{ waiting, interrupted }, { answers, rules }] = await Promise.all([
+        call<{ waiting: Asked[]; interrupted?: Interrupted[] }>("GET", "/inbox"),
         call<{ answers: Answer[]; rules: number }>("GET", `/inbox/answered?since=${today}`),
       ]);
-      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id)), answered: answers, rules });
+      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id)), interrupted: interrupted ?? [], answered: answers, rules });
       this.arrive();
       this.show();
     } catch (error) {
@@ -129,14 +144,14 @@ export class Inbox implements View {
   }
 
   private show(): void {
-    const shown = JSON.stringify([this.waiting.map(({ id, agent }) => [id, this.shell.feed.agentName(agent)]), this.opened, this.answered.map(({ id }) => id), this.rules]);
+    const shown = JSON.stringify([this.waiting.map(({ id, agent }) => [id, this.shell.feed.agentName(agent)]), this.opened, this.interrupted.map(({ session }) => session), this.answered.map(({ id }) => id), this.rules]);
     if (shown === this.shown) return;
     this.shown = shown;
-    const count = this.waiting.length;
-    this.facts.textContent = count === 0 ? "Nothing waits for you" : `${count} ${count === 1 ? "thing waits" : "things wait"} for you, oldest first`;
+    const count = this.waiting.length + this.interrupted.length;
+    this.facts.textContent = count === 0 ? "You're all caught up" : `${count} ${count === 1 ? "item needs" : "items need"} you, oldest first`;
     if (!this.waiting.some(({ id }) => id === this.opened)) this.opened = this.waiting[0]?.id ?? "";
     const focused = this.list.contains(document.activeElement);
-    this.list.replaceChildren(...this.waiting.map((asked) => (asked.id === this.opened ? this.card(asked) : this.line(asked))), ...(count === 0 ? [this.nothing()] : []), ...this.history());
+    this.list.replaceChildren(...this.waiting.map((asked) => (asked.id === this.opened ? this.card(asked) : this.line(asked))), ...this.stopped(), ...(count === 0 ? [this.nothing()] : []), ...this.history());
     if (focused || document.activeElement === document.body) this.list.querySelector<HTMLElement>(".card h2")?.focus({ preventScroll: true });
   }
 
@@ -163,9 +178,10 @@ export class Inbox implements View {
       cwd: () => asked.cwd,
       agent: () => this.shell.feed.agentName(asked.agent),
       wholeChange: () => this.shell.go({ at: "session", id: asked.session, tab: "changes" }),
-      attempt: async (work: () => Promise<unknown>, allows = false) => {
+      attempt: async (work: () => Promise<unknown>, allows?: boolean, scope?: string) => {
+        if (allows === undefined) return this.answer(work, () => undefined);
         if (!allows) return this.answer(work, () => this.done(asked));
-        this.hold(asked, work);
+        this.hold(asked, work, scope);
         return true;
       },
     };
@@ -192,7 +208,7 @@ export class Inbox implements View {
   }
 
   /** A yes opens the next one at once, and can be taken back for a moment, while the agent has not begun. */
-  private hold(asked: Asked, work: () => Promise<unknown>): void {
+  private hold(asked: Asked, work: () => Promise<unknown>, scope = ""): void {
     const strip = make("div", "held-strip");
     const end = () => {
       clearTimeout(timer);
@@ -206,8 +222,8 @@ export class Inbox implements View {
     const timer = setTimeout(send, HELD_MS);
     this.held.set(asked.id, send);
     const text = make("span", "strip-text");
-    text.append("Allowed: ", ...titleOf(asked));
-    const back = makeButton("btn small", "Take back", () => {
+    text.append("Allowed: ", ...(scope ? [make("b", "", scope), " · "] : []), ...titleOf(asked));
+    const back = makeButton("btn small", "Undo", () => {
       end();
       this.opened = asked.id;
       this.lookAgain();
@@ -235,6 +251,41 @@ export class Inbox implements View {
     return row;
   }
 
+  /** What the host's end interrupted: nothing of it runs until a person resumes it. */
+  private stopped(): HTMLElement[] {
+    if (this.interrupted.length === 0) return [];
+    const section = make("section", "interrupted");
+    const head = make("header", "section-head");
+    head.append(make("h2", "", "Interrupted when the host stopped"), make("span", "spring"));
+    if (this.interrupted.length > 1) head.append(makeButton("btn primary", "Resume all", () => void this.resume(this.interrupted)));
+    section.append(head, ...this.interrupted.map((each) => this.stoppedRow(each)));
+    settle(section);
+    return [section];
+  }
+
+  private stoppedRow(each: Interrupted): HTMLElement {
+    const [row, text, link] = [make("div", "interrupted-row"), make("span", "asked-text"), make("a", "asked-title", each.title || "New session")];
+    link.href = pathOf({ at: "session", id: each.session });
+    text.append(link, make("small", "", `${lastName(each.cwd)} · ${this.shell.feed.agentName(each.agent)} · interrupted at ${clock(each.since)}`));
+    const sign = make("span", "mark");
+    sign.append(icon("interrupted"));
+    const [resume, archive] = [makeButton("btn small", "Resume", () => void this.resume([each])), makeButton("btn small", "Archive", () => void this.answer(() => v1.change(each.session, { archived: true }), () => this.resumed(each)))];
+    resume.setAttribute("aria-label", `Resume ${each.title}`);
+    archive.setAttribute("aria-label", `Archive ${each.title}`);
+    row.append(sign, text, resume, archive);
+    return row;
+  }
+
+  /** One after the other: an error of one does not keep the others from running. */
+  private async resume(all: Interrupted[]): Promise<void> {
+    for (const each of [...all]) await this.answer(() => v1.resume(each.session), () => this.resumed(each));
+  }
+
+  private resumed({ session }: Interrupted): void {
+    this.interrupted = this.interrupted.filter((each) => each.session !== session);
+    this.show();
+  }
+
   /** At once: the host's own word follows. */
   private done(asked: Asked): void {
     const at = this.waiting.findIndex(({ id }) => id === asked.id);
@@ -247,8 +298,8 @@ export class Inbox implements View {
   private nothing(): HTMLElement {
     const text = make("div", "empty-inbox");
     const working = this.shell.feed.entries().filter(({ state }) => state === "work");
-    text.append(make("h2", "", "Nothing waits for you."));
-    text.append(make("p", "soft", working.length === 0 ? "And nothing works just now." : `Working: ${working.slice(0, 5).map(({ title }) => title).join(", ")}${working.length > 5 ? ` and ${working.length - 5} more` : ""}.`));
+    text.append(make("h2", "", "You're all caught up."));
+    text.append(make("p", "soft", working.length === 0 ? "No agent is running right now." : `Working: ${working.slice(0, 5).map(({ title }) => title).join(", ")}${working.length > 5 ? ` and ${working.length - 5} more` : ""}.`));
     return text;
   }
 
@@ -259,12 +310,14 @@ export class Inbox implements View {
     if (this.rules > 0) section.append(make("p", "soft", `Rules and remembered answers decided ${this.rules} ${this.rules === 1 ? "call" : "calls"} without asking.`));
     section.append(
       ...this.answered.slice(0, HISTORY).map((answer) => {
-        const row = make("a", "answered-row");
-        row.href = `${root}/app/s/${encodeURIComponent(answer.session)}`;
+        const row = make("div", "answered-row");
+        const link = make("a", "asked-text");
+        link.href = `${root}/app/s/${encodeURIComponent(answer.session)}`;
         const [name, ...words] = outcome(answer);
-        const text = make("span", "asked-text");
-        text.append(...words, ...(answer.title ? [` in ${answer.title}`] : []));
-        row.append(icon(name), text, make("time", "soft", clock(answer.time)));
+        link.append(...words, ...(answer.title ? [` in ${answer.title}`] : []));
+        row.append(icon(name), link);
+        if (answer.grant) row.append(undoButton(answer.grant, (work) => this.answer(work, () => undefined)));
+        row.append(make("time", "soft", clock(answer.time)));
         return row;
       }),
     );
@@ -285,14 +338,14 @@ export class Inbox implements View {
     const card = this.list.querySelector<HTMLElement>(".card.question");
     const button = card?.querySelector<HTMLButtonElement>(`button[data-answer="${number}"]:enabled`);
     if (!card || !button) return false;
-    if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) button.click();
+    if (settled(card)) button.click();
     return true;
   }
 
   press(key: "y" | "n"): boolean {
     const card = this.list.querySelector<HTMLElement>(".card.approval");
     if (!card) return false;
-    if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
+    if (settled(card)) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
     return true;
   }
 }
@@ -305,10 +358,20 @@ function titleOf({ approval, call: part, question: asked, cwd }: Asked): (string
   return [...question(approval, part, cwd), ...command, ...(approval.diff ? [" ", counted(added, removed)] : [])];
 }
 
-/** What became of it, and who said so, with a sign; a limit that passed is nobody's no. */
-function outcome({ by, allowed, question: asked, text }: Answer): [Icon, HTMLElement, string] {
-  const what = text.replace(/^(Wants to|Asks:) /, "");
-  if (by === "timeout") return ["clock", make("b", "", "Nobody answered in time:"), ` ${what}`];
-  const verb = asked ? (allowed ? "answered" : "declined") : allowed ? "let it" : "did not let it";
-  return [allowed ? "done" : "close", make("b", "", `${who(by)} ${verb}`), ` ${what || "a question"}`];
+const ACTIONS: [pattern: RegExp, noun: string][] = [
+  [/^Wants to change /, "the change to "],
+  [/^Wants to run /, "running "],
+  [/^Wants to read /, "reading "],
+  [/^Wants to use /, "using "],
+  [/^Asks: /, ""],
+];
+
+/** What became of it, by whom, and for how long; no one denied what timed out. */
+function outcome({ by, allowed, question: asked, text, grant, covers = [], tool = "", cwd = "" }: Answer): [Icon, HTMLElement, string] {
+  const [pattern, noun] = ACTIONS.find(([each]) => each.test(text)) ?? [/^/, ""];
+  const what = text.replace(pattern, noun) || "a question";
+  if (by === "timeout") return ["clock", make("b", "", "No one answered in time:"), ` ${what}`];
+  const verb = asked ? (allowed ? "answered" : "declined") : allowed ? "allowed" : "denied";
+  const scope = grant ? `, and ${coverWords(covers, tool, cwd)} from now on` : "";
+  return [allowed ? "done" : "close", make("b", "", `${who(by)} ${verb}`), ` ${what}${scope}`];
 }

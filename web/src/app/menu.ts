@@ -2,6 +2,7 @@
 
 import { make, makeButton } from "../page";
 import { icon } from "../icons";
+import { settle } from "../settle";
 
 export interface Choice {
   id?: string;
@@ -21,7 +22,9 @@ export function menu(id: string, name: string, choices: () => Choice[]): HTMLEle
   const list = make("div", "menu");
   details.append(summary, list);
   details.addEventListener("toggle", () => {
-    if (details.open) list.replaceChildren(...choices().map((choice) => item(choice, () => (details.open = false))));
+    if (!details.open) return;
+    list.replaceChildren(...choices().map((choice) => item(choice, () => (details.open = false))));
+    settle(list);
   });
   document.addEventListener("click", (event) => {
     if (details.open && !details.contains(event.target as Node)) details.open = false;

@@ -14,6 +14,7 @@ export const MARKS: Record<State, [icon: Icon, look: string, word: string]> = {
   work: ["work", "work", "Working"],
   queued: ["todo", "", "Queued"],
   interrupted: ["interrupted", "", "Interrupted"],
+  stopped: ["stop", "", "Stopped"],
   failed: ["failed", "bad", "Failed"],
   done: ["done", "", "Done"],
 };

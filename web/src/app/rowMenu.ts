@@ -49,7 +49,7 @@ function ofJob(entry: Entry): Choice[] {
   const { id, state } = entry;
   const follow = (work: (id: string) => Promise<{ job: string }>) => void attempt(async () => goTo({ at: "job", id: (await work(id)).job }));
   return [
-    ...(state === "failed" || state === "interrupted" ? [{ text: "Resume", run: () => follow(v1.resumeJob) }] : []),
+    ...(state === "failed" || state === "stopped" ? [{ text: "Resume", run: () => follow(v1.resumeJob) }] : []),
     ...(moves(entry) ? [] : [{ text: "Run again", run: () => follow(v1.retryJob) }]),
     copyLink(entry),
     ...(moves(entry) ? [{ text: "Stop…", danger: true, run: () => askStop(id, attempt) }] : []),

@@ -8,6 +8,7 @@ import type { QueueView } from "../conversation/queue";
 import { active, type LogRecord, type Part, type SessionState, statusOf, type Turn, waits } from "../conversation/state";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
+import { settle } from "../settle";
 import { v1 } from "../v1";
 import { Announcer } from "./announcer";
 import { Composer } from "./composer";
@@ -143,6 +144,8 @@ export class SessionView {
   shown(): void {
     this.stream.resume();
     this.ticking ??= setInterval(() => this.showNow(), 1000);
+    // The second tap on a row of the list would land on the card that has come in its place.
+    for (const card of this.element.querySelectorAll<HTMLElement>(".card")) settle(card);
     if (this.state) {
       this.showHead();
       this.conversation.toEnd();
@@ -224,10 +227,11 @@ export class SessionView {
     for (const call of this.expected) this.conversation.refresh(call);
     const asks = this.helperAsking() !== undefined;
     const interrupted = !active(now) && now.turns?.at(-1)?.outcome === "interrupted" && !now.rewound;
+    const stopped = !active(now) && now.turns?.at(-1)?.outcome === "cancelled" && !now.rewound;
     const title = now.title || "New session";
     this.title.textContent = title;
     this.title.title = title;
-    const [look, word] = now.closed ? ["closed", "Closed"] : now.archived && !active(now) ? ["archived", "Archived"] : interrupted ? ["interrupted", "Interrupted"] : asks ? ["waiting", WORDS.waiting] : status === "running" && this.frame.feed.rows.get(this.id)?.queued ? ["queued", "Queued"] : ([status, WORDS[status]] as const);
+    const [look, word] = now.closed ? ["closed", "Closed"] : now.archived && !active(now) ? ["archived", "Archived"] : interrupted ? ["interrupted", "Interrupted"] : stopped ? ["idle stopped", "Stopped"] : asks ? ["waiting", WORDS.waiting] : status === "running" && this.frame.feed.rows.get(this.id)?.queued ? ["queued", "Queued"] : ([status, WORDS[status]] as const);
     if (this.status.textContent !== word) this.status.textContent = word;
     this.status.className = `status ${look}`;
     this.status.hidden = word === "";

@@ -2,13 +2,15 @@
 
 import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
-import { type Covered, type Uncommitted, v1 } from "../v1";
+import { settle } from "../settle";
+import { type Grant, type Uncommitted, v1 } from "../v1";
 import { subjectOf } from "./calls";
 import { dangers, lostBy, outside } from "./danger";
 import { diffView } from "./diff";
 import { countOf, linesOf } from "./diffLines";
-import { coverWords } from "./grants";
 import { type CardActs, box, exact, plain, pretty, relative } from "./pieces";
+import { coverPhrase } from "./grants";
+import type { Scopes } from "./scopes";
 import type { Approval, CallPart, Option } from "./state";
 import { duration, folder, who } from "./words";
 
@@ -31,7 +33,7 @@ export function approvalCard(approval: Approval, call: CallPart, acts: CardActs)
   title.tabIndex = -1;
   card.setAttribute("aria-labelledby", title.id);
   card.setAttribute("role", "group");
-  card.dataset["since"] = String(performance.now());
+  settle(card);
   card.dataset["approval"] = approval.id;
   const about = make("p", "about");
   about.append(make("span", "asking", acts.agent?.() || "The agent"), ` ${lead(approval, acts.cwd())}`);
@@ -42,18 +44,31 @@ export function approvalCard(approval: Approval, call: CallPart, acts: CardActs)
   const edit = approval.editable ? editor(approval.input) : undefined;
   if (edit) card.append(edit.view);
   const reason = make("input", "reason");
-  reason.placeholder = "A word to the agent (optional)";
+  reason.placeholder = "Note to the agent (optional)";
   reason.setAttribute("aria-label", reason.placeholder);
   reason.dir = "auto";
-  const answer = async (option: Option, breadth?: string) => {
+  const answer = async (option: Option, breadth?: string, covers?: string[]) => {
     const changed = edit?.changed();
     const body = { option: option.id, ...(breadth ? { covers: breadth } : {}), ...(reason.value ? { reason: reason.value } : {}), ...(changed === undefined || !option.allow ? {} : { input: changed }) };
-    for (const button of card.querySelectorAll("button")) button.disabled = true;
-    if (!(await acts.attempt(() => v1.approve(approval.id, body), option.allow))) for (const button of card.querySelectorAll("button")) button.disabled = false;
+    const scope = covers && `${coverPhrase(covers, approval, call, acts.cwd())}${ENDS[option.grant ?? "once"]}`;
+    enable(card, false);
+    if (!(await acts.attempt(() => v1.approve(approval.id, body), option.allow, scope))) enable(card, !isOver(approval.expires));
   };
-  const scopes = (option: Option) => void chooseScope(card, approval, call, option, acts, answer);
-  card.append(reason, reasons.length > 0 ? carefulButtons(approval, reasons, answer, uncommitted) : buttons(approval.options, answer, scopes));
+  let menu: Promise<Scopes> | undefined;
+  const scopes = (option: Option, button: HTMLElement) => {
+    // Its code is loaded with its first use.
+    menu ??= import("./scopes").then((module) => new module.Scopes(card, approval, call, acts, answer));
+    void menu.then((found) => found.toggle(button, option));
+  };
+  card.append(reason, reasons.length > 0 ? carefulButtons(card, approval, reasons, answer, uncommitted, scopes) : buttons(approval.options, answer, scopes));
+  if (isOver(approval.expires)) enable(card, false);
   return card;
+}
+
+const isOver = (expires: number) => expires > 0 && Date.now() >= expires;
+
+function enable(card: HTMLElement, on: boolean): void {
+  for (const button of card.querySelectorAll("button")) button.disabled = !on;
 }
 
 /** The title: a verb and its object. */
@@ -113,20 +128,32 @@ function facts(approval: Approval, acts: CardActs, reasons: string[], uncommitte
   return list;
 }
 
-/** How long it waits; a limit counts down in words. */
+/** How long it waits; a limit counts down in words, and after it the card takes no answer. */
 function limit(expires: number): HTMLElement {
-  if (expires <= 0 || expires - Date.now() > FOR_EVER_MS) return fact("clock", "Waits as long as you need");
+  if (expires <= 0 || expires - Date.now() > FOR_EVER_MS) return fact("clock", "No time limit");
   const item = fact("clock", "");
-  const by = new Date(expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
-  const count = () => {
-    const left = Math.max(0, Math.ceil((expires - Date.now()) / 1000)) * 1000;
-    const text = left === 0 ? "Nobody answered in time" : `Not done if nobody answers within ${left < 90_000 ? `${left / 1000} s` : duration(left)}, by ${by}`;
-    if (item.lastChild?.textContent !== text) item.lastChild?.replaceWith(text);
-  };
   item.append("");
-  count();
-  const ticking = setInterval(() => (item.isConnected ? count() : clearInterval(ticking)), 1000);
+  showLeft(item, expires);
+  countDown(new WeakRef(item), expires);
   return item;
+}
+
+/** Also while the card is out of the page: it may come back. A card that is gone for good is not held by its countdown. */
+function countDown(held: WeakRef<HTMLElement>, expires: number): void {
+  const ticking = setInterval(() => {
+    const item = held.deref();
+    if (item) showLeft(item, expires);
+    if (!item || isOver(expires)) clearInterval(ticking);
+  }, 1000);
+}
+
+function showLeft(item: HTMLElement, expires: number): void {
+  const by = new Date(expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
+  const left = Math.max(0, Math.ceil((expires - Date.now()) / 1000)) * 1000;
+  const text = left === 0 ? "No one answered in time" : `Not done if no one answers within ${left < 90_000 ? `${left / 1000} s` : duration(left)}, by ${by}`;
+  if (item.lastChild?.textContent !== text) item.lastChild?.replaceWith(text);
+  const card = item.closest<HTMLElement>(".card");
+  if (left === 0 && card) enable(card, false);
 }
 
 /** What would be lost for good, in words; empty where nothing is known to be. */
@@ -157,9 +184,13 @@ async function canBeUndone(approval: Approval, cwd: string, uncommitted: () => P
   }
 }
 
-function answerButton(option: Option, look: string, key: string, answer: (option: Option) => unknown): HTMLButtonElement {
-  const button = makeButton(look, option.label, () => void answer(option));
-  if (option.grant && option.grant !== "once") button.setAttribute("aria-haspopup", "true");
+type Opens = (option: Option, button: HTMLElement) => void;
+type Answer = (option: Option) => Promise<void>;
+const isRemembered = ({ allow, grant }: Option) => allow && grant !== undefined && grant !== "once";
+
+function answerButton(option: Option, look: string, key: string, answer: (option: Option, button: HTMLElement) => unknown): HTMLButtonElement {
+  const button: HTMLButtonElement = makeButton(look, option.label, () => void answer(option, button));
+  if (isRemembered(option)) button.setAttribute("aria-haspopup", "true");
   if (key) {
     button.dataset["answer"] = key;
     button.setAttribute("aria-keyshortcuts", key.toUpperCase());
@@ -171,36 +202,23 @@ function answerButton(option: Option, look: string, key: string, answer: (option
 }
 
 /** Yes first, then what allows more, and a gap before the no. The first yes answers `y`, the first no answers `n`. */
-function buttons(options: Option[], answer: (option: Option) => Promise<void>, scopes: (option: Option) => void): HTMLElement {
+function buttons(options: Option[], answers: Answer, scopes: Opens): HTMLElement {
   const row = make("div", "answers");
+  const answer = (option: Option) => answers(option);
   const [yes, no] = [options.find(({ allow }) => allow), options.find(({ allow }) => !allow)];
   const ordered = [...options.filter(({ allow }) => allow), ...options.filter(({ allow }) => !allow)];
   for (const option of ordered) {
-    const button = answerButton(option, option === yes ? "primary" : option.allow ? "" : "danger", option === yes ? "y" : option === no ? "n" : "", option.allow && option.grant && option.grant !== "once" ? scopes : answer);
+    const button = answerButton(option, option === yes ? "primary" : option.allow ? "" : "danger", option === yes ? "y" : option === no ? "n" : "", isRemembered(option) ? scopes : answer);
     if (option === no) button.classList.add("apart");
     row.append(button);
   }
   return row;
 }
 
-/** What is remembered says its scope before it is: this file, this folder, this command, or all that the tool does. */
-async function chooseScope(card: HTMLElement, approval: Approval, call: CallPart, option: Option, acts: CardActs, answer: (option: Option, breadth?: string) => Promise<void>): Promise<void> {
-  if (card.querySelector(".scopes")) return card.querySelector(".scopes")?.remove();
-  let covers: Covered[] = [];
-  if (!(await acts.attempt(async () => void (covers = await v1.covers(approval.id))))) return;
-  const menu = make("div", "scopes");
-  menu.setAttribute("role", "group");
-  menu.setAttribute("aria-label", `${option.label}: what for?`);
-  const until = option.grant === "session" ? "Not asked again in this session. Details lists it, to take it back." : "Not asked again in this folder. Details lists it, to take it back.";
-  menu.append(make("p", "soft", until), ...covers.map(({ breadth, covers: each }) => makeButton("option", `Allow ${coverWords(each, call.tool, acts.cwd())}`, () => void answer(option, breadth))));
-  card.append(menu);
-  menu.querySelector("button")?.focus();
-  menu.scrollIntoView({ block: "nearest" });
-}
-
 /** The safe answer is the large one; a yes takes two steps and no key. */
-function carefulButtons(approval: Approval, reasons: string[], answer: (option: Option) => Promise<void>, uncommitted: () => Promise<Uncommitted>): HTMLElement {
+function carefulButtons(card: HTMLElement, approval: Approval, reasons: string[], answers: Answer, uncommitted: () => Promise<Uncommitted>, scopes: Opens): HTMLElement {
   const row = make("div", "answers");
+  const answer = (option: Option) => answers(option);
   const { options } = approval;
   const no = options.find(({ allow }) => !allow);
   const yes = options.filter(({ allow }) => allow);
@@ -208,15 +226,22 @@ function carefulButtons(approval: Approval, reasons: string[], answer: (option: 
     const rest = options.filter((option) => !option.allow).map((option) => answerButton(option, option === no ? "primary" : "", option === no ? "n" : "", answer));
     const more = makeButton("danger apart", "Allow…", second);
     row.replaceChildren(...rest, more);
+    settle(card);
   };
   const second = () => {
-    const sure = make("p", "careful", `${reasons.join(". ")}. Allow it all the same?`);
-    row.replaceChildren(sure, makeButton("primary", "Back", first), ...yes.map((option, index) => answerButton(option, index === 0 ? "danger apart" : "danger", "", answer)));
+    const sure = make("p", "careful", `${sentence(reasons)} Allow it anyway?`);
+    row.replaceChildren(sure, makeButton("primary", "Back", first), ...yes.map((option, index) => answerButton(option, index === 0 ? "danger apart" : "danger", "", isRemembered(option) ? scopes : answer)));
+    settle(card);
     row.querySelector("button")?.focus();
     void lossOf(approval, uncommitted).then((lost) => lost && sure.prepend(make("b", "", lost), " "));
   };
   first();
   return row;
+}
+
+/** Reasons such as "Deletes files" and "Outside the project folder" as whole sentences. */
+function sentence(reasons: string[]): string {
+  return reasons.map((reason) => `This ${reason.startsWith("Outside") ? "is " : ""}${reason.charAt(0).toLowerCase()}${reason.slice(1)}.`).join(" ");
 }
 
 /** A change or a command line is what the agent says about the call; this is the call itself. */
@@ -236,19 +261,48 @@ function editor(input: string): { view: HTMLElement; changed(): string | undefin
   return { view, changed: () => (area.value === input ? undefined : area.value) };
 }
 
-/** What was answered, by whom; a limit that passed is nobody's no. */
-export function verdict(approval: Approval): HTMLElement {
+/** What was answered, by whom; no one denied what timed out. What is remembered names its scope, and can be undone. */
+export function verdict(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
   if (!approval.allowed && approval.by === "timeout") {
     const until = approval.expires > 0 ? ` by ${new Date(approval.expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })}` : " in time";
-    return make("p", "bad", `Nobody answered${until}, so it was not done.`);
+    return make("p", "bad", `No one answered${until}, so it was not done.`);
   }
-  if (!approval.allowed && (approval.by === "host" || approval.by === "turn")) return make("p", "soft", "Not answered: the turn ended before.");
-  return make("p", approval.allowed ? "good" : "bad", `${verdictOf(approval)}${approval.reason ? `: ${approval.reason}` : "."}`);
+  if (!approval.allowed && !approval.option) {
+    const stopped = approval.reason === "cancelled" && approval.by !== "host" && approval.by !== "turn";
+    return make("p", "soft", stopped ? `Not run: ${who(approval.by ?? "").replace(/^You$/, "you")} stopped the turn.` : "Not answered: the turn ended first.");
+  }
+  const line = make("p", approval.allowed ? "good" : "bad", `${verdictOf(approval, coveredBy(approval, call, acts))}${approval.reason ? `: ${approval.reason}` : "."}`);
+  if (approval.grant) line.append(" ", undoButton(approval.grant, (work) => acts.attempt(work)));
+  return line;
+}
+
+function coveredBy(approval: Approval, call: CallPart, acts: CardActs): string {
+  return approval.grant ? coverPhrase(approval.covers ?? [], approval, call, acts.cwd()) : "it";
+}
+
+/** Revokes a remembered answer. What another reader has revoked already cannot be undone again. */
+export function undoButton(grant: string, attempt: (work: () => Promise<unknown>) => Promise<unknown>): HTMLElement {
+  const place = make("span", "undo");
+  const undone = () => place.replaceChildren(make("span", "soft", "Undone: it will ask again."));
+  const button = makeButton("link", "Undo", () => {
+    button.disabled = true;
+    void attempt(() => v1.revoke(grant)).then((done) => (done ? undone() : (button.disabled = false)));
+  });
+  place.append(button);
+  liveGrants().then((live) => (live.some(({ id }) => id === grant) ? undefined : place.replaceChildren()), () => undefined);
+  return place;
+}
+
+/** One request for all receipts that are built together. */
+let live: Promise<Grant[]> | undefined;
+function liveGrants(): Promise<Grant[]> {
+  live ??= v1.grants().finally(() => setTimeout(() => (live = undefined), 1000));
+  return live;
 }
 
 const ENDS = { once: "", session: " in this session", project: " in this folder" };
 
-/** Who said what, and for how long. */
-export function verdictOf({ by = "", allowed, option, options }: Approval): string {
-  return `${who(by)} ${allowed ? "allowed" : "denied"} it${ENDS[options.find(({ id }) => id === option)?.grant ?? "once"]}`;
+/** Who allowed or denied what, and for how long. */
+export function verdictOf({ by = "", allowed, option, options }: Approval, what = "it"): string {
+  return `${who(by)} ${allowed ? "allowed" : "denied"} ${what}${ENDS[options.find(({ id }) => id === option)?.grant ?? "once"]}`;
 }

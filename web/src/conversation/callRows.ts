@@ -79,7 +79,7 @@ export class CallRow implements Row {
     const word = make("span", `call-word ${exit ? "bad" : ""}`, exit === undefined ? wordOf(this.call, state) : `exit ${exit}`);
     const took = tookOf([this.call]);
     const allowed = this.call.approvals?.findLast(({ answered }) => answered);
-    const yes = allowed?.allowed && !allowed.reason ? [make("span", "call-word verdict", verdictOf(allowed))] : [];
+    const yes = allowed?.allowed && !allowed.reason && !allowed.grant ? [make("span", "call-word verdict", verdictOf(allowed))] : [];
     // "Done" is what the sign says already; the time, and who allowed it, are worth more.
     summary.replaceChildren(signOf(kind, seen), ...this.title(kind), ...yes, ...((took || yes.length > 0) && exit === undefined && state === "ok" ? [] : [word]), ...(took ? [make("span", "call-word", took)] : []));
   }
@@ -166,9 +166,9 @@ export class CallRow implements Row {
       this.answered = answered.length;
       this.row?.querySelector("p.verdict")?.remove();
       const last = answered.at(-1);
-      // A yes stands in the call's own line, unless something was said with it.
-      if (last && (!last.allowed || last.reason)) {
-        const line = verdict(last);
+      // A yes is in the call's own line, unless it is remembered or has a note.
+      if (last && (!last.allowed || last.reason || last.grant)) {
+        const line = verdict(last, this.call, this.acts);
         line.classList.add("verdict");
         this.row?.append(line);
       }

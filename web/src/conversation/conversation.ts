@@ -1,6 +1,7 @@
 /** The rows of a session, kept in step with its state. */
 
 import { make } from "../page";
+import { settled } from "../settle";
 import { CallRow, LookRow } from "./callRows";
 import { kindOf } from "./calls";
 import type { Acts } from "./pieces";
@@ -10,7 +11,6 @@ import { type Row, Transcript } from "./transcript";
 import { learn } from "./words";
 
 const ID_FIELDS = ["part", "call", "question"];
-const SETTLED_MS = 400;
 /** The story was cut or copied: everything is shown again. */
 const REWRITES = new Set(["session.truncated", "history.copied"]);
 
@@ -133,7 +133,7 @@ export class Conversation {
     const card = part && this.transcript.element(this.rowKey(part.id))?.querySelector<HTMLElement>(".approval");
     if (!part || !card) return false;
     if (!this.inSight(card)) this.transcript.reveal(this.rowKey(part.id));
-    else if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
+    else if (settled(card)) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
     return true;
   }
 
@@ -144,7 +144,7 @@ export class Conversation {
     const button = card?.querySelector<HTMLButtonElement>(`button[data-answer="${number}"]:enabled`);
     if (!part || !card || !button) return false;
     if (!this.inSight(card)) this.transcript.reveal(this.rowKey(part.id));
-    else if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) button.click();
+    else if (settled(card)) button.click();
     return true;
   }
 

@@ -88,7 +88,7 @@ function approved(state: SessionState, event: Fields): void {
     for (const part of turn.parts ?? []) {
       const found = part.part === "call" ? part.approvals?.find(({ id }) => id === event["approval"]) : undefined;
       if (!found || found.answered) continue;
-      Object.assign(found, { answered: true, allowed: event["allowed"] === true, by: event.by, option: event["option"], reason: event["reason"] });
+      Object.assign(found, { answered: true, allowed: event["allowed"] === true, by: event.by, option: event["option"], reason: event["reason"], grant: event["grant"], covers: event["covers"] });
       if (event["input"]) (part as CallPart).input = event["input"] as string;
       return;
     }
@@ -163,7 +163,7 @@ const FOLDS: Record<string, Fold> = {
   "turn.resumed": resumed,
   "turn.ended": (state, event, time) => {
     const turn = active(state);
-    if (turn?.id === event.turn) Object.assign(turn, { outcome: event["outcome"], error: event["error"] as Problem | undefined, ended: time });
+    if (turn?.id === event.turn) Object.assign(turn, { outcome: event["outcome"], error: event["error"] as Problem | undefined, ended: time, ...(event["outcome"] === "cancelled" ? { stopped_by: event.by } : {}) });
   },
   "part.started": (state, { turn, part, kind }, time) => add(state, turn, { part: "text", id: part, kind: kind as TextPart["kind"], text: "", ...(kind === "reasoning" ? { started: time } : {}) }),
   "part.delta": (state, { turn, part, text }) => whenOpen(find(state, turn, part, "text"), (found) => (found.text = (found.text ?? "") + text)),

@@ -4,7 +4,7 @@ import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { type Grant, v1 } from "../v1";
 import { exact, relative } from "./pieces";
-import type { SessionState } from "./state";
+import type { Approval, CallPart, SessionState } from "./state";
 
 type Attempt = (work: () => Promise<unknown>) => Promise<boolean>;
 
@@ -20,10 +20,17 @@ export function coverWords(covers: string[], tool: string, cwd: string): string 
   return covers.map((each) => oneCover(each, cwd)).join(", ");
 }
 
+/** What an answer allows, in words that follow "Allow" or "You allowed". */
+export function coverPhrase(covers: string[], approval: Approval, call: CallPart, cwd: string): string {
+  const words = coverWords(covers, call.tool, cwd);
+  const files = covers.length > 0 && covers.every((each) => /^(path|folder):/.test(each));
+  return files && approval.kind === "write" ? `edits to ${words}` : files && approval.kind === "read" ? `reading ${words}` : words;
+}
+
 function oneCover(cover: string, cwd: string): string {
   const [kind = "", about = ""] = cover.split(/:(.*)/s);
   if (kind === "path") return relative(about, cwd);
-  if (kind === "folder") return about === cwd ? "all files of the project folder" : `all files in ${relative(about, cwd)}/`;
+  if (kind === "folder") return about === cwd ? "every file in this project" : `every file in ${relative(about, cwd)}/`;
   if (kind === "command") return `${exact(about)} …`;
   return kind === "line" ? exact(about) : "exactly this call";
 }

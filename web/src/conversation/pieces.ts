@@ -12,8 +12,8 @@ export interface CardActs {
   agent?(): string;
   /** Shows a change as a whole, beside the conversation. */
   wholeChange?(path: string): void;
-  /** Does something, and says on the page when that failed. `allows`: it is a yes to what the card shows. */
-  attempt(work: () => Promise<unknown>, allows?: boolean): Promise<boolean>;
+  /** Sends something, and shows the error when that failed. `allows`: it answers the card, with a yes or not; a yes is remembered for `scope`. */
+  attempt(work: () => Promise<unknown>, allows?: boolean, scope?: string): Promise<boolean>;
 }
 
 /** What rows may ask of the session. */

@@ -3,6 +3,7 @@
 import { outsideAddress } from "../addresses";
 import { icon } from "../icons";
 import { make, makeButton } from "../page";
+import { settle } from "../settle";
 import { v1 } from "../v1";
 import { evidenceView } from "./evidence";
 import { type CardActs, plain } from "./pieces";
@@ -75,7 +76,7 @@ class Steps {
     const focused = this.body.contains(document.activeElement);
     this.at = at;
     // A number that was meant for the step before chooses nothing here.
-    this.card.dataset["since"] = String(performance.now());
+    settle(this.card);
     const field = this.fields[at] as Field;
     const control = field.options?.length ? this.choices(field) : this.input(field);
     this.body.replaceChildren(...this.heading(field), ...control, ...this.elsewhere(), this.foot(field));
@@ -176,7 +177,7 @@ class Steps {
     if (!one) row.append(make("button", "primary", this.word));
     else if (!field.required && this.fields.length > 1) row.append(makeButton("", "Leave it open", () => this.take(undefined)));
     if (this.at > 0) row.append(makeButton("", "Back", () => this.show(this.at - 1)));
-    const decline = makeButton("apart", "Decline", () => void this.acts.attempt(() => v1.answer(this.question.id, { response: "decline" })));
+    const decline = makeButton("apart", "Decline", () => void this.acts.attempt(() => v1.answer(this.question.id, { response: "decline" }), false));
     row.append(decline);
     return row;
   }
@@ -192,7 +193,7 @@ class Steps {
   private async send(): Promise<void> {
     const hold = (on: boolean) => this.card.querySelectorAll("button").forEach((button) => (button.disabled = on));
     hold(true);
-    if (!(await this.acts.attempt(() => v1.answer(this.question.id, { answers: Object.fromEntries(this.answers) })))) hold(false);
+    if (!(await this.acts.attempt(() => v1.answer(this.question.id, { answers: Object.fromEntries(this.answers) }), false))) hold(false);
   }
 }
 

@@ -9,7 +9,7 @@ import { type Acts, box, picture, plain, sizeWords, withCaption } from "./pieces
 import { questionCard } from "./question";
 import type { Problem, QuestionPart, TextPart, Turn } from "./state";
 import type { Row } from "./transcript";
-import { duration, who, words } from "./words";
+import { duration, stoppedWords, who, words } from "./words";
 
 export const messageOf = (turn: Turn) => `${turn.id}/message`;
 export const endOf = (turn: Turn) => `${turn.id}/end`;
@@ -336,7 +336,7 @@ export class EndRow implements Row {
       note.append(make("strong", "", this.sentence()));
       // That the host ended is what the sentence says already.
       if (turn.error && turn.outcome !== "interrupted") note.append(...problem(turn.error));
-      if (this.last() && turn.outcome === "failed") note.append(make("span", "soft", "Try again, or write what should be done otherwise."));
+      if (this.last() && turn.outcome === "failed") note.append(make("span", "soft", "Try again, or tell the agent what to do differently."));
       if (this.last() && (turn.outcome === "failed" || turn.outcome === "interrupted"))
         note.append(makeButton("", turn.outcome === "failed" ? "Try again" : "Resume", () => this.acts.resume()));
       row.append(note);
@@ -349,8 +349,8 @@ export class EndRow implements Row {
   }
 
   private sentence(): string {
-    if (this.turn.outcome === "failed") return "It failed.";
-    if (this.turn.outcome === "cancelled") return "Stopped.";
+    if (this.turn.outcome === "failed") return "The turn failed.";
+    if (this.turn.outcome === "cancelled") return `${stoppedWords(this.turn.stopped_by)}.`;
     return this.turn.ended ? `Interrupted: the host stopped at ${clock(this.turn.ended)}.` : "Interrupted: the host stopped.";
   }
 }

@@ -61,6 +61,9 @@ export interface Approval {
   reason?: string;
   /** Why a person is asked. */
   why?: string;
+  /** The id of the grant that remembers the answer, and what it covers. */
+  grant?: string;
+  covers?: string[];
 }
 
 export interface CallPart {
@@ -127,6 +130,8 @@ export interface Turn {
   ended?: number | null;
   outcome?: Outcome | null;
   error?: Problem | null;
+  /** Who cancelled it. */
+  stopped_by?: string;
 }
 
 export interface Pending {

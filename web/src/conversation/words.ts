@@ -21,6 +21,12 @@ export function who(by: string): string {
   return name || kind;
 }
 
+/** Who stopped a turn. */
+export function stoppedWords(by = ""): string {
+  const name = who(by);
+  return !by || by === "agent" || by === "host" ? "Stopped" : `Stopped by ${name === "You" ? "you" : name}`;
+}
+
 export function count(number: number): string {
   if (number < 10_000) return String(number);
   return number < 999_500 ? `${Math.round(number / 1e3)} k` : `${(number / 1e6).toFixed(1)} M`;

@@ -1,4 +1,4 @@
-"""The list of sessions as people watch it, live over one WebSocket; and the inbox: all that waits for a person."""
+"""The list of sessions as people watch it, live over one WebSocket; and the inbox: what waits for a person."""
 
 import asyncio
 from functools import partial
@@ -18,7 +18,7 @@ from portico.errors import BadRequest
 from portico.events import Breadth
 from portico.people.view import View
 from portico.queries.answers import Answers, PastAnswers
-from portico.queries.board import Board, BoardRow, PendingRequest
+from portico.queries.board import Board, BoardRow, InterruptedSession, PendingRequest
 
 
 class BoardPage(Struct):
@@ -36,6 +36,8 @@ class BoardPage(Struct):
 
 class Inbox(Struct):
     waiting: list[PendingRequest]
+    interrupted: list[InterruptedSession]
+    """Sessions whose turn ended with the host; resume them with `POST /v1/sessions/{id}/resume`."""
 
 
 class Covered(Struct):
@@ -73,9 +75,10 @@ def table(app: App) -> Table:
     async def listing(request: Request) -> BoardPage:
         return page(request)
 
-    @read("/v1/inbox", "read", "All that waits for a person, oldest first.")
+    @read("/v1/inbox", "read", "All that waits for a person, oldest first, and what was interrupted.")
     async def inbox(request: Request) -> Inbox:
-        return Inbox(board.inbox(app.view(request)))
+        view = app.view(request)
+        return Inbox(board.inbox(view), board.interrupted(view))
 
     summary = "What was answered, newest first, and how often a rule did."
 

@@ -35,6 +35,7 @@ def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> 
         raise BadRequest(f"This answer cannot be remembered for {command.covers!r}.", field="covers")
     if context.withdrawn or state.active is None:
         raise Conflict("The turn is being cancelled: nothing of it can be approved any more.")
+    grant = _grant(state, call, chosen, context)
     answered = e.ApprovalAnswered(
         turn=state.active.id,
         approval=command.approval,
@@ -44,17 +45,19 @@ def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> 
         reason=command.reason,
         input=command.input,
         meta=command.meta,
+        grant=grant.id if grant is not None else "",
+        covers=grant.covers if grant is not None else [],
     )
-    remembered = [*_remember(state, call, chosen, context), *_audit(answered)]
+    remembered = [*([e.GrantAdded(grant=grant, by=context.by)] if grant is not None else []), *_audit(answered)]
     return Outcome([answered], c.Decided(command.approval, chosen.allow, context.by), remembered)
 
 
-def _remember(state: SessionState, call: CallPart, chosen: Option, context: Context) -> list[e.Event]:
-    """What was shown, and no more: this program and subcommand, these files. None: nobody waits for it any more."""
+def _grant(state: SessionState, call: CallPart, chosen: Option, context: Context) -> e.Grant | None:
+    """The grant that remembers the answer: what was shown, and no more. None: it counts once, or the call has ended."""
     covers: Sequence[str] | None = context.found
     if chosen.grant == "once" or covers is None:
-        return []
-    grant = new_grant(
+        return None
+    return new_grant(
         context.shared,
         agent=state.agent,
         tool=call.tool,
@@ -64,7 +67,6 @@ def _remember(state: SessionState, call: CallPart, chosen: Option, context: Cont
         covers=covers,
         owner=context.owner if chosen.grant == "project" else "",
     )
-    return [e.GrantAdded(grant=grant, by=context.by)]
 
 
 def _audit(answered: e.ApprovalAnswered) -> list[e.Event]:
