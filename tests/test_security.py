@@ -176,6 +176,13 @@ PROMISES: dict[str, list[str]] = {
         "agents/test_hostile_actions.py: a_remembered_approval_covers_no_unknown_field",
         "queries/test_activity.py: a_long_command_does_not_hide_that_it_cannot_be_judged",
     ],
+    "44 cached facts expire and are checked again": [
+        "agents/test_cached_facts.py: signed_out_of_an_acp_agent, list_test_and_doctor_agree, a_failed_check",
+        "agents/test_cached_facts.py: a_rejected_key_of_an_endpoint, a_rejected_key_of_copilot",
+        "agents/test_cached_facts.py: an_endpoint_without_tools, an_agent_that_works_in_one_folder",
+        "jobs/test_away.py: a_note_decides_nothing, a_job_waits_asks_and_goes_on",
+        "jobs/test_away.py: a_job_that_a_restart_resumes_does_not_fail_by_a_note",
+    ],
     "51 the smallest set of MCP tools, and answers only by name": [
         "doors/mcp/test_offers.py: no_credential_has_these_tools_unless_it_names_them",
         "doors/mcp/test_offers.py: a_misled_model_with_the_hosts_token",

@@ -140,6 +140,8 @@ AGENT_CHECK_SECONDS = 60.0
 """A check of an agent ends by then: some programs unpack themselves at their first start."""
 AGENT_RECHECK_SECONDS = 60.0
 """An agent that was not ready is asked again after this, when a default is wanted: somebody may have signed in."""
+AGENT_FACT_SECONDS = 300.0
+"""A remembered problem (signed out, key rejected) counts this long: nothing reports that a person has signed in."""
 CAPTURES = 2
 """Folders captured concurrently: each starts up to three short git processes, and tools wait for theirs."""
 CHANGESETS = 4

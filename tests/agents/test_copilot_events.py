@@ -209,7 +209,7 @@ async def test_a_refused_key_of_a_provider_is_a_missing_sign_in_until_it_is_take
 
     with pytest.raises(SignInRequired, match="401 bad key Set another key: api_key_env"):
         await listen(event("session.error", errorType="query", message="401 bad key", statusCode=401))
-    assert (await agent.describe()).missing == agent.key_refused
+    assert (await agent.describe()).missing == agent.key_refused.text
     await listen()
     assert (await agent.describe()).missing is None
     await agent.close()

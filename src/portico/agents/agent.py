@@ -6,7 +6,7 @@ An entry point in the group `portico.agents` names a function `(AgentContext) ->
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -62,6 +62,7 @@ __all__ = [
     "Decision",
     "ErrorInfo",
     "Factory",
+    "Forgets",
     "Json",
     "Message",
     "Model",
@@ -73,3 +74,11 @@ __all__ = [
     "Turn",
     "Unauthenticated",
 ]
+
+
+@runtime_checkable
+class Forgets(Protocol):
+    """An agent that remembers problems for a while."""
+
+    def forget(self) -> None:
+        """Drop them: the next `describe` asks again."""

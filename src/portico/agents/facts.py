@@ -1,16 +1,35 @@
 """What was learned about an agent when it last ran: it can be described without starting it."""
 
 import logging
+import time
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from portico import limits
 from portico.home import write_private
 
 F = TypeVar("F", bound=Struct)
 logger = logging.getLogger("portico.agents")
+
+
+class Problem(Struct):
+    """Why an agent or an endpoint did not work, and when (seconds since the epoch). It expires: the reason is outside
+    of the host, and nothing reports that it is gone."""
+
+    text: str = ""
+    at: float = 0.0
+
+    @property
+    def current(self) -> str:
+        """Empty: there is none, or it is too old to decide anything. A clock that was set back makes it too old."""
+        return self.text if 0 <= time.time() - self.at < limits.AGENT_FACT_SECONDS else ""
+
+    @classmethod
+    def now(cls, text: str) -> "Problem":
+        return cls(text, time.time())
 
 
 class FactsFile(Generic[F]):

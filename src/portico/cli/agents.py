@@ -44,7 +44,7 @@ def list_agents(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """The agents of this machine, or of the running host; `*` marks the default.
+    """The agents of this machine, or of the running host; `*` marks the default. Those that were not ready are checked.
 
     Example: portico agents list --check
     """
@@ -55,35 +55,41 @@ def list_agents(
         return
     found = {each.agent: each for each in checks}
     rows = [
-        [f"{'*' if info.id == default else ' '} {info.id}", _state(info, found.get(info.id)), _words(info, found)]
+        [
+            f"{'*' if info.id == default else ' '} {info.id}",
+            _state(info, found.get(info.id), check),
+            _words(info, found),
+        ]
         for info in infos
     ]
     print_table(["agent", "state", "about"], rows, "There is no agent.")
 
 
-def _state(info: AgentInfo, check: Check | None) -> str:
-    if check is not None:
-        return check.status.replace("_", " ")
-    return "not ready" if info.missing else info.label or "there"
+def _state(info: AgentInfo, check: Check | None, checked: bool) -> str:
+    if check is not None and (checked or not check.ok):
+        return check.status.replace("_", " ") if checked else "not ready"
+    return info.label or "there"
 
 
 def _words(info: AgentInfo, checks: dict[str, Check]) -> str:
-    if info.id in checks:
-        return checks[info.id].detail
-    return info.missing or info.description
+    return checks[info.id].detail if info.id in checks else info.description
 
 
 async def _look(place: Home, check: bool) -> tuple[list[AgentInfo], str | None, list[Check]]:
-    """By the running host, whose environment may be another than ours; without one as it would find them here."""
+    """By the running host, whose environment may be another than ours; without one as it would find them here. One that
+    was not ready is checked again also without `check`: a person may have signed in since."""
     if place.endpoint() is not None:
         async with Client.local(place.path) as client:
             infos = await client.agents()
-            checks = await asyncio.gather(*(client.check_agent(info.id) for info in infos)) if check else []
-            return infos, await client.default_agent(), list(checks)
+            wanted = [info.id for info in infos if check or info.missing is not None]
+            checks = await asyncio.gather(*map(client.check_agent, wanted))
+            return await client.agents(), await client.default_agent(), list(checks)
     async with _agents(place) as agents:
         infos = [await agent.describe() for agent in agents]
+        again = [agent for agent, info in zip(agents, infos, strict=True) if check or info.missing is not None]
+        checks = await asyncio.gather(*map(check_agent, again))
+        infos = [await agent.describe() for agent in agents]
         chosen = load(place.settings_path).settings.default_agent
-        checks = await asyncio.gather(*(check_agent(agent) for agent in agents)) if check else []
         return infos, chosen or likely(infos, list(checks)), list(checks)
 
 
@@ -280,9 +286,9 @@ async def _try(place: Home, name: str, model: str | None, seconds: float) -> Tri
         if agent.id == "demo":
             words = "The demo plays a script and does as that says, so there is nothing to test."
             raise BadRequest(f'{words} Try: portico send --yes "write something"', field="name")
-        missing = (await agent.describe()).missing
-        if missing is not None:
-            return Trial(agent.id, False, 0.0, [], "", missing)
+        found = await check_agent(agent)
+        if not found.ok:
+            return Trial(agent.id, False, 0.0, [], "", found.detail)
         return await try_agent(agent, model, seconds)
 
 

@@ -23,6 +23,7 @@ from portico.errors import PorticoError
 from portico.events import Json, PartDelta, ToolSpec
 from portico.host.call import Call
 from portico.host.host import Host
+from portico.host.readiness import check_agent
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, TextPart, TurnState
 from portico.host.tool import Tool, ToolResult
@@ -80,10 +81,10 @@ Check = Callable[[Bench, Session], Awaitable[dict[str, MatrixCell]]]
 async def try_all(make: Callable[[], Agent], **options: Any) -> MatrixRow:
     """All checks of one agent; what fails is a no with its reason, and the others go on."""
     agent = make()
-    info = await agent.describe()
+    ready = await check_agent(agent)
     await agent.close()
-    if info.missing is not None:
-        return MatrixRow(info.id, "", {}, info.missing)
+    if not ready.ok:
+        return MatrixRow(agent.id, "", {}, ready.detail)
     found: dict[str, MatrixCell] = {}
     with tempfile.TemporaryDirectory(prefix="portico-matrix-", ignore_cleanup_errors=True) as place:
         bench = Bench(make, Path(place), **options)
@@ -91,8 +92,8 @@ async def try_all(make: Callable[[], Agent], **options: Any) -> MatrixRow:
         while len(found) < len(CHECKS):
             async with bench.host() as host:
                 await _try_until_no(checks, bench, host, found)
-                version = _version(await host.agents[info.id].describe())
-    return MatrixRow(info.id, version, {name: found[name] for name in CHECKS})
+                version = _version(await host.agents[agent.id].describe())
+    return MatrixRow(agent.id, version, {name: found[name] for name in CHECKS})
 
 
 async def _try_until_no(checks: Iterator[Check], bench: Bench, host: Host, found: dict[str, MatrixCell]) -> None:

@@ -33,8 +33,7 @@ class AddToken(Command, frozen=True, tag="token.add"):
     days: float | None = None
     """How long it lasts; absent: until it is revoked."""
     tools: list[str] = []
-    """MCP tools that it is created for by name: without them, those that answer, write files, open a shell or manage
-    the host are not offered."""
+    """MCP tools beyond those of `read`, `drive` and `jobs`."""
 
 
 class RevokeToken(Command, frozen=True, tag="token.revoke"):

@@ -64,8 +64,7 @@ class Caller(Struct, frozen=True):
             raise Forbidden(f"{why}: that needs the scope 'admin'.")
 
     def with_tool(self, name: str) -> "Caller":
-        """The same caller as it uses one MCP tool: with all its scopes only if its token names that tool. A model that
-        drives a session must not answer approvals, open a shell or manage the host because its token could."""
+        """The same caller as it uses one MCP tool: with all its scopes only if its token names that tool."""
         return self if name in self.tools else replace(self, scopes=self.scopes & TOOL_SCOPES)
 
     def asking(self, request: str) -> "Caller":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from portico import commands as c
 from portico import limits
 from portico.errors import BadRequest, Conflict, Forbidden
+from portico.host.agent import Checks
 from portico.host.state import Summary
 
 if TYPE_CHECKING:
@@ -109,5 +110,8 @@ async def check_folders(host: "Host", agent: str, cwd: str, folders: Iterable[st
 
 async def check_agent(host: "Host", agent: str) -> None:
     info = await host.described(agent)
+    if not info.capabilities.folders and isinstance(host.agent(agent), Checks):
+        await host.readiness.check(agent)  # it may have run in another version, or never
+        info = await host.described(agent)
     if not info.capabilities.folders:
         raise Conflict(f"{info.name} works in one folder.")

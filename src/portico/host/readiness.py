@@ -1,7 +1,7 @@
-"""Which agents are ready, and which one answers when nobody names one.
+"""Which agents are ready, and which one is the default.
 
-`describe` is quick and cannot know whether a program really starts; a check starts it. What a check found counts until
-the next one: an agent that did not start is shown as not ready, and is not chosen.
+`describe` is quick and cannot know whether a program really starts; a check starts it. A failed check counts for some
+minutes: the agent is shown as not ready. It must be checked again before that rejects anything.
 """
 
 import asyncio
@@ -19,29 +19,41 @@ if TYPE_CHECKING:
     from portico.host.host import Host
 
 LABELS = ("demo", "toy")
-"""These agents are for trying Portico: they answer unasked only where there is nobody else."""
+"""Agents for trying Portico: they are the default only if there is no other."""
 
 
 class Readiness:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self._found: dict[str, tuple[float, Check]] = {}
+        self._checking: dict[str, asyncio.Task[Check]] = {}
 
     async def check(self, ident: str) -> Check:
-        found = await check_agent(self._host.agent(ident))
-        self._found[ident] = time.monotonic(), found
+        """Concurrent callers share one check: each starts a process."""
+        running = self._checking.get(ident)
+        if running is None:
+            running = self._checking[ident] = self._host.own(self._check(ident), f"check {ident}")
+            running.add_done_callback(lambda _: self._checking.pop(ident, None))
+        return await asyncio.shield(running)
+
+    async def _check(self, ident: str) -> Check:
+        agent = self._host.agent(ident)
+        found = await check_agent(agent)
+        if isinstance(agent, Checks):  # others are as they describe themselves
+            self._found[ident] = time.monotonic(), found
         return found
 
     def show(self, info: AgentInfo) -> AgentInfo:
-        """With what the last check found missing."""
-        _, found = self._found.get(info.id, (0.0, None))
-        if found is None or found.ok or info.missing is not None:
+        """With what a recent check found missing."""
+        checked_at, found = self._found.get(info.id, (0.0, None))
+        old = time.monotonic() - checked_at > limits.AGENT_FACT_SECONDS
+        if found is None or found.ok or old or info.missing is not None:
             return info
         return msgspec.structs.replace(info, missing=found.detail)
 
     async def default(self) -> AgentInfo:
-        """The agent of those who name none: the setting's, else the first real one that is ready. Where there is no
-        choice nothing is started to make it. One that was signed out is asked again: somebody may have signed in."""
+        """The agent of sessions that name none: the setting's, else the first real one that is ready. If there is only
+        one, nothing is started. One that was signed out is checked again: a person may have signed in."""
         infos = await self._host.describe()
         if self._host.default_agent:
             return self._chosen(infos)
@@ -53,7 +65,7 @@ class Readiness:
         raise AgentUnavailable(f"No agent is ready ({missing}).")
 
     def likely(self, infos: Sequence[AgentInfo]) -> str | None:
-        """Its id as far as one can tell without starting anything, for lists."""
+        """Its id as far as it is known without starting anything, for lists."""
         return self._host.default_agent or likely(infos)
 
     def _chosen(self, infos: Sequence[AgentInfo]) -> AgentInfo:
@@ -68,7 +80,7 @@ class Readiness:
         return isinstance(self._host.agent(info.id), Checks)
 
     async def _ready(self, info: AgentInfo) -> bool:
-        """An agent that can be checked is, once; one that failed again after a while, in case somebody signed in."""
+        """An agent that can be checked is checked once; one that failed again after a minute."""
         checked_at, found = self._found.get(info.id, (0.0, None))
         if not self._checks(info):
             return info.missing is None
@@ -77,7 +89,7 @@ class Readiness:
 
 
 async def check_agent(agent: Agent) -> Check:
-    """Starts the agent, if it can be started just for that; else what it says of itself."""
+    """Starts the agent, if it can be started just for that; otherwise what it describes."""
     try:
         async with asyncio.timeout(limits.AGENT_CHECK_SECONDS):
             return await agent.check() if isinstance(agent, Checks) else described(await agent.describe())

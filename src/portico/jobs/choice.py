@@ -1,9 +1,13 @@
-"""Which agent answers for a model id: the first ready one that has it; `agent/model` names one exactly."""
+"""Which agent is used for a model id: the first ready one that has it; `agent/model` names one exactly.
 
+An agent that was not ready is checked again before anything is rejected because of it."""
+
+import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
 from portico import limits
+from portico.agents.agent import Forgets
 from portico.errors import AgentUnavailable, NotFound
 from portico.host.agent import AgentInfo, Model
 from portico.host.host import Host
@@ -19,18 +23,20 @@ async def offered(host: Host) -> list[Model]:
 
 
 async def check_offered(host: Host, uses: list[ModelUse]) -> None:
-    """Each of them is there, or one of those that take over from it."""
+    """Each of them is available, or one of those that take over from it."""
 
     def check(infos: list[AgentInfo]) -> None:
         for use in uses:
             if not any(_find(infos, model) for model in (use.model_id, *use.instead)):
                 check_models([use], _models(infos))
 
-    await _asked(host, check)
+    await _asked(host, check, [model for use in uses for model in (use.model_id, *use.instead)])
 
 
 async def choose(host: Host, ident: str) -> tuple[AgentInfo, str | None]:
-    """The agent and its own id of the model; None: only the agent was named, its first model will do."""
+    """The agent and its own id of the model; None: only the agent was named, its first model is used.
+
+    Raises AgentUnavailable while the agent that may have it is not ready, NotFound if no agent has it."""
 
     def chosen(infos: list[AgentInfo]) -> tuple[AgentInfo, str | None]:
         if (found := _find(infos, ident)) is None:
@@ -38,17 +44,49 @@ async def choose(host: Host, ident: str) -> tuple[AgentInfo, str | None]:
             raise NotFound("model", ident, f"There are: {names}.")
         return found
 
-    return await _asked(host, chosen)
+    return await _asked(host, chosen, [ident])
 
 
-async def _asked(host: Host, use: Callable[[list[AgentInfo]], T]) -> T:
-    """What `use` makes of the ready agents: of all of them, where one that was late may be the one that it misses."""
+async def _asked(host: Host, use: Callable[[list[AgentInfo]], T], idents: list[str]) -> T:
+    """What `use` returns for the ready agents. Where it fails, those that were late or not ready, and may have one of
+    the models, are asked again first."""
     try:
         return use(await _ready(host))
     except (AgentUnavailable, NotFound, EntryError):
-        if not await host.descriptions.settle(limits.JOB_DESCRIBE_SECONDS):
+        late = await host.descriptions.settle(limits.JOB_DESCRIBE_SECONDS)
+        if not await _recheck(host, await _away(host, idents)) and not late:
             raise
+    try:
         return use(await _ready(host))
+    except (NotFound, EntryError) as error:
+        if not (away := await _away(host, idents)):
+            raise
+        words = "; ".join(f"{info.name}: {info.missing}" for info in away)
+        raise AgentUnavailable(f"{', '.join(map(repr, idents))} is not available now. {words}") from error
+
+
+async def _recheck(host: Host, away: list[AgentInfo]) -> bool:
+    """False: there is none."""
+    for info in away:
+        agent = host.agent(info.id)
+        if isinstance(agent, Forgets):
+            agent.forget()
+    await asyncio.gather(*(host.readiness.check(info.id) for info in away))
+    return bool(away)
+
+
+async def _away(host: Host, idents: list[str]) -> list[AgentInfo]:
+    """The agents that are not ready and may have one of these models."""
+    return [
+        info
+        for info in await host.describe()
+        if info.missing is not None and any(_may_have(info, ident) for ident in idents)
+    ]
+
+
+def _may_have(info: AgentInfo, ident: str) -> bool:
+    """The models of an agent that is not signed in may be unknown."""
+    return not info.models or ident.startswith(f"{info.id}/") or _find([info], ident) is not None
 
 
 def _find(infos: list[AgentInfo], ident: str) -> tuple[AgentInfo, str | None] | None:

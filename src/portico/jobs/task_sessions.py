@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico.errors import BudgetSpent, LogUnavailable, NotFound, PorticoError
+from portico import limits
+from portico.errors import AgentUnavailable, BudgetSpent, LogUnavailable, NotFound, PorticoError, SignInRequired
 from portico.events import Json, Message
 from portico.host.host import Host
 from portico.host.question import Answer, Asking
@@ -23,7 +24,7 @@ from portico.host.session import Session
 from portico.host.state import SessionState, TurnState
 from portico.jobs.check import Changes, Checked
 from portico.jobs.choice import choose
-from portico.jobs.entry import DrivingRetry
+from portico.jobs.entry import ANSWER, DrivingRetry
 from portico.jobs.evidence import evidence, named
 from portico.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Mode = Literal["borrowing", "single", "multi"]
 
 CRASH_PREFIX = "The session crashed, please redo and here is the last request:\n"
+TRY_AGAIN, GIVE_UP = "Try again", "Give up"
 TASK_ATTEMPTS = 5
 """Of one prompt of task work, the first included."""
 
@@ -46,11 +48,15 @@ class TaskCrash(Exception):
 
 
 class SessionCrash(TaskCrash):
-    """The agent failed in the middle of a prompt."""
+    """The agent failed in the middle of a prompt. `away`: why it cannot work before a person has signed in."""
+
+    def __init__(self, detail: str, away: str = "") -> None:
+        super().__init__(detail)
+        self.away = away
 
 
 class NotOpened(TaskCrash):
-    """There is no session with that model: nobody has it, or its agent is not there."""
+    """There is no session with that model: no agent has it, or its agent is not available."""
 
 
 class TurnCancelled(TaskCrash):
@@ -126,8 +132,8 @@ class TaskSessions:
             if falling and number:
                 self.decide(f"[FALLBACK] {model} takes over from {models[number - 1]}")
             try:
-                task_sessions = await self._enter(model, driving, replacing=crash is not None)
-                return await self._send(task_sessions, text, availability)
+                waits = not falling or number == len(models) - 1
+                return await self._attempt(model, text, driving, availability, crash is not None, waits)
             except SessionCrash as error:
                 crash = error
                 text = prompt if prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
@@ -140,6 +146,46 @@ class TaskSessions:
                 crash = error
         assert crash is not None
         raise crash
+
+    async def _attempt(
+        self, model: str, text: str, driving: bool, availability: bool, replacing: bool, waits: bool
+    ) -> Report:
+        """`waits`: while the agent is not signed in, a person is asked, and the prompt is sent again afterwards."""
+        while True:
+            task_sessions = await self._enter(model, driving, replacing=replacing, waits=waits)
+            try:
+                return await self._send(task_sessions, text, availability)
+            except SessionCrash as crash:
+                if not crash.away or not waits:
+                    raise
+                await self.end(False)
+                await self._wait_for(model, crash.away)
+
+    async def _wait_for(self, model: str, why: str) -> None:
+        """Asks a person to make the agent available, and continues when it is. Raises when they answer no."""
+        self.decide(f"[WAITING] {why}")
+        options = [{"id": each, "label": each} for each in (TRY_AGAIN, GIVE_UP)]
+        field: Json = {"id": ANSWER, "kind": "single-select", "message": "Then", "required": True, "options": options}
+        asking = Asking(f"The task {self._plan.name!r} needs the model {model!r}. {why}", [field])
+        asked = self._host.own(self.ask_person(self._plan.name, asking), f"ask for {model}")
+        try:
+            while not asked.done():
+                await asyncio.wait({asked}, timeout=limits.AGENT_RECHECK_SECONDS)
+                if not asked.done() and await self._is_ready(model):
+                    return
+            if asked.result().response != "accept" or asked.result().text == GIVE_UP:
+                raise NotOpened(detailed("AgentUnavailable", why))
+        finally:
+            if not asked.done():
+                asked.cancel()
+                await asyncio.wait({asked})
+
+    async def _is_ready(self, model: str) -> bool:
+        try:
+            info, _ = await choose(self._host, model)
+        except (AgentUnavailable, NotFound):
+            return False
+        return (await self._host.readiness.check(info.id)).ok
 
     async def _send(self, task_sessions: _Open, prompt: str, availability: bool = False) -> Report:
         session = task_sessions.session
@@ -161,7 +207,9 @@ class TaskSessions:
         if state.error is not None and state.error.code == BudgetSpent.code:
             raise TaskCrash(detailed("BudgetSpent", state.error.message))  # a person said stop: nobody tries again
         if state.outcome != "completed":
-            raise SessionCrash(detailed("Error", state.error.message if state.error else "The session crashed."))
+            message = state.error.message if state.error else "The session crashed."
+            signed_out = state.error is not None and state.error.code == SignInRequired.code
+            raise SessionCrash(detailed("Error", message), message if signed_out else "")
         return report_of(state, task_sessions.takes_tools)
 
     async def _leave(self, session: Session, turn: TurnState, takes_tools: bool) -> Report:
@@ -222,9 +270,9 @@ class TaskSessions:
 
     async def ask_person(self, title: str, asking: Asking) -> Answer:
         """A question to a person, in a session of its own: every door shows it as it shows any other."""
-        info, model = await choose(self._host, self._plan.driving_model)
+        agent, model = await self._asker()
         session = await self._host.start(
-            by=self._by, agent=info.id, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
+            by=self._by, agent=agent, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
         )
         self.record(e.TaskSessionStarted(session=session.id, model=self._plan.driving_model, driving=True))
         answered = False
@@ -240,6 +288,14 @@ class TaskSessions:
         finally:
             await session.close(by=self._by)
             self.record(e.TaskSessionEnded(session=session.id, succeeded=answered))
+
+    async def _asker(self) -> tuple[str, str | None]:
+        """An agent for a session in which only we report. One that is not ready is as good as any other."""
+        try:
+            info, model = await choose(self._host, self._plan.driving_model)
+        except AgentUnavailable:
+            return (await self._host.describe())[0].id, None
+        return info.id, model
 
     async def changes(self) -> Changes | None:
         """What the sessions of this task changed in the working directory, as far as that is known."""
@@ -258,14 +314,14 @@ class TaskSessions:
         info = await self._host.described(session.state.agent)
         return _Open(session, session.state.model, False, info.capabilities.tools)
 
-    async def _enter(self, model: str, driving: bool, *, replacing: bool) -> _Open:
+    async def _enter(self, model: str, driving: bool, *, replacing: bool, waits: bool) -> _Open:
         """The session for a prompt: the current one if it has the model, else a new one."""
         if self._current is not None and self._current.model == model:
             return self._current
         if self._current is not None:
             await self.end(True)
         try:
-            self._current = await self._open(model, driving)
+            self._current = await self._open(model, driving, waits=waits)
         except LogUnavailable:
             raise
         except PorticoError as error:
@@ -276,8 +332,15 @@ class TaskSessions:
             raise NotOpened(detail) from error
         return self._current
 
-    async def _open(self, model: str, driving: bool) -> _Open:
-        info, name = await choose(self._host, model)
+    async def _open(self, model: str, driving: bool, *, waits: bool = True) -> _Open:
+        while True:
+            try:
+                info, name = await choose(self._host, model)
+                break
+            except AgentUnavailable as error:
+                if not waits:
+                    raise
+                await self._wait_for(model, error.message)
         # A job runs unattended: its policy is to allow, and the session's config and every decision say so in the log.
         session = await self._host.start(
             by=self._by,

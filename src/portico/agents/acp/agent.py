@@ -1,6 +1,7 @@
 """`acp:NAME`: a program that speaks the Agent Client Protocol, as an agent of the host."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -14,7 +15,7 @@ from portico.agents.acp.autonomy import classify
 from portico.agents.acp.choice import OptionChoice, choices
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Autonomy, Capabilities, Check, Model, Opening
-from portico.agents.facts import FactsFile
+from portico.agents.facts import FactsFile, Problem
 from portico.agents.pool import Pool
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
@@ -43,6 +44,12 @@ class AgentFacts(Struct):
     version: str = ""
     signed_out: str = ""
     """What to do before it answers; empty while it does."""
+    signed_out_at: float = 0.0
+    """When it was found, in seconds since the epoch. Files of 0.2 have none: theirs has expired."""
+
+    @property
+    def problem(self) -> str:
+        return Problem(self.signed_out, self.signed_out_at).current
 
 
 class AcpAgent:
@@ -94,7 +101,7 @@ class AcpAgent:
                 fork=True,
                 folders=facts.folders,
             ),
-            missing=self._missing() or self._facts.signed_out or None,
+            missing=self._missing() or self._facts.problem or None,
             config={"type": "object", "properties": {**facts.options, "mode": modes}},
             customizations=customizations(self._servers) if self.program.mcp else [],
         )
@@ -191,8 +198,8 @@ class AcpAgent:
 
     @contextmanager
     def signing_in(self, link: "AgentLink") -> Iterator[None]:
-        """What it says about a missing sign-in is remembered, for lists and for `doctor`, until it works. Its process
-        is not asked again: a new one looks for the login that a person has made meanwhile."""
+        """What it reports about a missing sign-in is remembered for lists, until it works or the note expires. Its
+        process is not used again: a new one looks for the login that a person has created since."""
         try:
             yield
         except SignInRequired as error:
@@ -203,12 +210,13 @@ class AcpAgent:
             raise SignInRequired(words) from error
 
     def works(self) -> None:
-        """It has answered, or was checked: nobody has to sign in."""
+        """It has answered, or was checked: no sign-in is missing."""
         self.remember("")
 
     def remember(self, signed_out: str) -> None:
-        if signed_out != self._facts.signed_out:
-            self._keep_facts(msgspec.structs.replace(self._facts, signed_out=signed_out))
+        if signed_out or self._facts.signed_out:
+            found = time.time() if signed_out else 0.0
+            self._keep_facts(msgspec.structs.replace(self._facts, signed_out=signed_out, signed_out_at=found))
 
     async def check(self) -> Check:
         """Starts a process of its own for it, which is ended again."""
@@ -243,6 +251,7 @@ class AcpAgent:
             folders=link.several_folders,
             version=str(info.get("version") or "") if isinstance(info, dict) else "",
             signed_out=self._facts.signed_out,
+            signed_out_at=self._facts.signed_out_at,
         )
         if facts != self._facts:
             self._keep_facts(facts)

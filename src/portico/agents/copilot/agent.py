@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from portico.agents.agent import AgentContext, AgentInfo, Autonomy, Capabilities, Check, Model, Opening, Resource
 from portico.agents.copilot.option import EFFORT, EFFORTS, CopilotOptions, thinking
-from portico.agents.facts import FactsFile
+from portico.agents.facts import FactsFile, Problem
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -75,8 +75,8 @@ class CopilotAgent:
         """By the client whose token they work with."""
         self._past: WeakSet[Supervisor[Runtime]] = WeakSet()
         """Of tokens that were followed by others: what still works there, or is still used, may finish."""
-        self.key_refused = ""
-        """What the provider of the settings said to its key, until it answers."""
+        self.key_refused = Problem()
+        """Why the provider of the settings rejected its key, until it answers."""
 
     def _supervise(self, **env: str) -> "Supervisor[Runtime]":
         return Supervisor(
@@ -107,7 +107,7 @@ class CopilotAgent:
 
     async def describe(self) -> AgentInfo:
         unsigned = await self._unsigned() if self._missing() is None else None
-        missing = self._missing() or self.key_refused or (unsigned if not self._lent else None)
+        missing = self._missing() or self.key_refused.current or (unsigned if not self._lent else None)
         models = [Model(model, model) for model in self.options.models] or self._facts.models
         capabilities = Capabilities(tools=True, steer=True, resume=True, attachments=True)
         where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
@@ -224,7 +224,9 @@ class CopilotAgent:
                 self._supervisor.dismiss(runtime)  # nobody can use it yet: 200 MB for nothing
 
     async def check(self) -> Check:
-        """Starts the runtime and asks who is signed in, whatever was known before."""
+        """Starts the runtime and asks who is signed in. What was known before does not count; whether the provider of
+        the settings accepts its key is known after the next turn."""
+        self.key_refused = Problem()
         if missing := self._missing():
             return Check(self.id, "missing", missing)
         try:

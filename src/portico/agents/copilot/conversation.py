@@ -17,6 +17,7 @@ from portico.agents.copilot.event import Events
 from portico.agents.copilot.option import EFFORT, EFFORTS, THINKING
 from portico.agents.copilot.runtime import Runtime
 from portico.agents.elicitation import elicit
+from portico.agents.facts import Problem
 from portico.agents.supervisor import Supervisor
 from portico.agents.transcript import NOTE, retold
 from portico.errors import AgentDied, AgentError, PorticoError, SignInRequired
@@ -147,10 +148,10 @@ class CopilotConversation:
             runtime.doomed = True  # the next one looks for a login again
             raise self._agent.signed_out(self._supervisor, events.error.message)
         if events.error is not None and _wants_key(events.error):
-            self._agent.key_refused = f"Copilot: {events.error.message} Set another key: {KEY}"
-            raise SignInRequired(self._agent.key_refused)
+            self._agent.key_refused = Problem.now(f"Copilot: {events.error.message} Set another key: {KEY}")
+            raise SignInRequired(self._agent.key_refused.text)
         if events.error is None and not events.aborted:
-            self._agent.key_refused = ""
+            self._agent.key_refused = Problem()
         if events.error is not None and not events.aborted:
             status = f" ({events.error.status_code})" if events.error.status_code else ""
             raise AgentError(f"Copilot: {events.error.message}{status}")

@@ -93,6 +93,10 @@ class LoopAgent:
             customizations=customizations(self.servers),
         )
 
+    def forget(self) -> None:
+        if "directory" in self.__dict__:
+            self.directory.forget()
+
     def resources(self) -> list[Resource]:
         return []
 

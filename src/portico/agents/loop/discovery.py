@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from portico.agents.certificates import certificates
+from portico.agents.facts import Problem
 from portico.agents.loop.answer import ModelError, NoList
 from portico.agents.loop.endpoint import ModelEndpoint
 from portico.agents.loop.settings import Current, LoopSettings
@@ -107,6 +108,12 @@ class Directory:
         found.append((ModelEndpoint("llama.cpp", LLAMA_CPP, timeout=timeout, schema_first=True), True))
         return found
 
+    def forget(self) -> None:
+        """Drops the lists and the rejected keys: the next one who needs them asks again."""
+        self._asked_at = 0.0
+        for place in self._places:
+            place.endpoint.refused = Problem()
+
     def local(self) -> list[str]:
         """The models in our own store."""
         return self._store.names()
@@ -122,12 +129,12 @@ class Directory:
         if not current.agent.enabled:
             return "The built-in agent is off. Set enabled = true in [agent] of the settings."
         places = await self.places(current)
-        open_ones = [place for place in places if not place.endpoint.refused]
+        open_ones = [place for place in places if not place.endpoint.refused.current]
         if any(place.models for place in open_ones) or self.local():
             return None
         if current.models and open_ones:
             return None  # endpoints need not list their models
-        refused = next((place.endpoint.refused for place in places if place.endpoint.refused), "")
+        refused = next(filter(None, (place.endpoint.refused.current for place in places)), "")
         problem = refused or next((place.problem for place in places if place.problem), "")
         return problem or HOW_TO_GET_ONE
 

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.agents.certificates import certificates
+from portico.agents.facts import Problem
 from portico.agents.loop.answer import (
     ANSWER_MAX,
     ERROR_CHARS,
@@ -107,8 +108,8 @@ class ModelEndpoint:
     ) -> None:
         self.name = name
         self.url = url.rstrip("/")
-        self.refused = ""
-        """What it said to our key, until it answers. New settings make a new endpoint, which knows nothing of it."""
+        self.refused = Problem()
+        """Why it rejected our key, until it answers. New settings create a new endpoint, without this note."""
         self.schema_first = schema_first
         """Constrained decoding is this server's strength (llama.cpp); native calls depend on the model's template."""
         self.context_chars = context_chars
@@ -165,9 +166,9 @@ class ModelEndpoint:
         try:
             if response.status_code != 200:
                 refusal = self._refusal(response.status_code, await _some(response), response.headers)
-                self.refused = refusal.message if response.status_code == 401 else self.refused
+                self.refused = Problem.now(refusal.message) if response.status_code == 401 else self.refused
                 raise refusal
-            self.refused = ""
+            self.refused = Problem()
             if response.headers.get("content-type", "").startswith("application/json"):
                 return answer.take_whole(await _some(response, ANSWER_MAX))
             async with aclosing(_lines(response)) as batches:

@@ -5,9 +5,11 @@ A run keeps the model that answered last, so a fallback happens once and the run
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
+from portico import limits
 from portico.agents.loop.answer import Feature, ModelError, Reply, Report
 from portico.agents.loop.discovery import Directory
 from portico.agents.loop.endpoint import CompletionRequest, ModelEndpoint
@@ -20,8 +22,9 @@ WAIT_MAX = 30.0
 """What a `Retry-After` may ask for; beyond it the next model is the better answer."""
 
 Mode = Literal["tools", "schema", "text"]
-Lacking = dict[tuple[str, str], set[Feature]]
-"""What an endpoint turned out not to know, by address and model. Shared by all runs of the agent."""
+Lacking = dict[tuple[str, str], dict[Feature, float]]
+"""What an endpoint did not support, and when (monotonic seconds), by address and model; for all runs of the agent. It
+is tried again after some minutes: a server may have been updated, or may have been wrong."""
 
 
 class Way:
@@ -95,9 +98,10 @@ class ModelCaller:
         void: Callable[[], None],
     ) -> Reply:
         endpoint = await self._directory.find(self.model, self._current)
-        lacking = self._lacking.setdefault((endpoint.url, self.model), set())
+        found = self._lacking.setdefault((endpoint.url, self.model), {})
         attempts = 0
         while True:
+            lacking = {feature for feature, at in found.items() if time.monotonic() - at < limits.AGENT_FACT_SECONDS}
             mode = self._mode(endpoint, lacking)
             way = Way(self.model, endpoint, mode, "usage" not in lacking, "pictures" not in lacking)
             ask = build(way)
@@ -105,7 +109,7 @@ class ModelCaller:
                 return await endpoint.ask(ask, report, drained)
             except ModelError as error:
                 if error.lacks is not None and error.lacks not in lacking and _asked_for(ask, error.lacks):
-                    lacking.add(error.lacks)
+                    found[error.lacks] = time.monotonic()
                     if error.lacks == "pictures":
                         self._notice(f"{self.model} does not take pictures; they are left out.")
                     continue
