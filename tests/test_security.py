@@ -170,6 +170,12 @@ PROMISES: dict[str, list[str]] = {
         "automation/test_hook.py: a_delivery_runs_once, orders_in_a_payload_stay_quoted, bounds",
         "automation/test_hook.py: a_flood_is_told_to_come_again",
     ],
+    "41 an exhausted limit blocks the next start": [
+        "budgets/test_start.py: every_kind_of_agent_waits_in_every_scope, every_bound_holds_the_next_turn",
+        "budgets/test_start.py: parallel_sessions_share_one_question_and_its_answer",
+        "budgets/test_start.py: a_turn_that_waits_to_start_waits_again_after_a_restart",
+        "budgets/test_start.py: the_question_moves_on_when_its_turn_is_cancelled",
+    ],
     "42 a call that cannot be judged is covered by a grant for the identical call only": [
         "host/test_action.py: an_unclear_call_is_covered_by_a_grant_for_the_identical_call_only",
         "host/test_action.py: a_refusal_also_covers_unknown_fields",

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from portico import events as e
-from portico.budgets.budgets import FINISH, RAISE, STOP, WARNED
+from portico.budgets.budgets import WARNED
+from portico.budgets.question import FINISH, RAISE, STOP
 from portico.events import Event, Message, Record
 from portico.host.host import Host
 from portico.host.session import Session

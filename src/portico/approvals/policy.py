@@ -27,7 +27,7 @@ from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
 from portico.events import Breadth, Json
 from portico.host.action import Action
 from portico.host.approval import Request, Ruling
-from portico.host.component import Component
+from portico.host.component import Component, Judge
 from portico.host.folders import below
 from portico.workspace.glob import Glob
 from portico.workspace.jail import is_closed
@@ -139,7 +139,7 @@ def session_rules(config: Mapping[str, Any]) -> Rules:
     return rules
 
 
-class WorkspacePolicy(Component):
+class WorkspacePolicy(Component, Judge):
     """The host's `Judge`: `refuse` comes before all policies, `allow` after them. The rules may change at any time,
     and count at once."""
 

@@ -1,24 +1,28 @@
-"""Holds turns to their budgets: before each model call and tool that an agent lets us see, and when usage arrives.
+"""Holds turns to their budgets: before they start, before each model call and tool that an agent asks about, and when
+usage arrives.
 
-At 80 % a remark, once. At 100 % a person is asked, and the turn waits where its agent lets us hold it: raise it by as
-much again, let it finish, or stop. Nothing dies by itself. One question for each budget, however many turns wait for
-its answer. What a person added is stored, and so is what they said about a job or a run: it holds over a restart.
+At 80 % a remark, once. At 100 % a person is asked, and no turn that counts toward the budget starts: raise it by as
+much again, let it finish, or stop. Nothing is killed. The question belongs to the budget (`question.py`): it is asked
+once, and its answer applies to every turn that waits. What a person added is stored, and so is their answer about a
+job or a run: both survive a restart. A turn that waits to start waits again after a restart.
 """
 
 import asyncio
 from collections.abc import Sequence
-from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec import Struct
 
 from portico import commands as c
 from portico import events as e
 from portico.budgets.budget import WARN_AT, Use, most_used, raised
-from portico.budgets.ledger import SHARED, AppliedBudget, Ledger, read_budget
-from portico.errors import BudgetSpent
-from portico.events import HOST, Budget, Json, Record
+from portico.budgets.ledger import SHARED, AppliedBudget, Ledger, is_current, read_budget
+from portico.budgets.question import FINISH, RAISE, STOP, BudgetQuestion, chosen, options
+from portico.budgets.question import is_budget_question as is_budget_question
+from portico.errors import BadRequest, BudgetSpent
+from portico.events import HOST, Budget, Record
 from portico.host.autonomy import BUDGET
-from portico.host.component import Component
+from portico.host.component import Component, Spending
 from portico.host.host import Host
 from portico.host.question import Answer
 from portico.host.session import Session
@@ -27,9 +31,11 @@ from portico.host.turn import Turn
 from portico.usage.lineage import ORIGINS
 
 STORED = "budget/"
+HELD = "held"
+"""Beside a session: its turn that waits to start (`HeldTurn`)."""
 WARNED = "budget.warned"
 """What the audit record calls it."""
-RAISE, FINISH, STOP = "raise", "finish", "stop"
+STARTS_LATER = "The agent starts when it is answered."
 WAITS = "The agent waits."
 WORKS_ON = "The agent works on meanwhile: it waits only before a tool that it asks about."
 """Of an agent that does not ask us before each call of its model: nobody can hold it there."""
@@ -37,21 +43,36 @@ _LOOK_SECONDS, _NAP_SECONDS = 1.0, 60.0
 """Between two looks at the minutes of a turn, at least and at most: 80 % are noticed within a minute."""
 _GRACE_SECONDS = 5.0
 """In which an agent that asks us before each call ends by itself."""
+_PERIOD_OVER = "budget"
+"""Who withdraws a question about a day or a month that is over."""
 
 
 _GUARDED = frozenset({c.StartSession, c.ChangeSession, c.ConfigureSession, c.AnswerQuestion})
 _HEARD = frozenset({e.UsageReported, e.ToolStarted, e.TurnStarted, e.TurnResumed, e.TurnEnded})
 
 
-class Budgets(Component):
+class HeldTurn(Struct, frozen=True):
+    turn: str
+    resumed: bool
+
+
+class Budgets(Component, Spending):
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.rules: dict[str, Budget] = {}
-        """`turn`, `session`, `day`, `month`, ...: as the settings say."""
+        self._rules: dict[str, Budget] = {}
         self._ledger = Ledger(host)
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._asked_in: dict[str, str] = {}
-        """By budget: the session in which a person is asked about it."""
+        self._evaluating = asyncio.Lock()
+        """Turns that want to start are counted one after another."""
+        self._questions: dict[str, BudgetQuestion] = {}
+        """By budget: what a person is asked about it."""
+        self._answers = 0
+        self._starting: dict[str, bool] = {}
+        """Turns that want to start, and whether they are resumed."""
+        self._stored: set[str] = set()
+        """Those of them that are stored as waiting."""
+        self._recovered: set[str] = set()
+        """Turns that waited to start when the host ended."""
+        self._configured = asyncio.Event()
         self._warned: set[tuple[str, str]] = set()
         self._excused: set[str] = set()
         """Turns that a person let finish."""
@@ -62,6 +83,16 @@ class Budgets(Component):
         host.spending = self
         host.log.on_commit(self._committed)
         host.commands.guard(self._guard)
+
+    @property
+    def rules(self) -> dict[str, Budget]:
+        """`turn`, `session`, `day`, `month`, ...: as the settings say."""
+        return self._rules
+
+    @rules.setter
+    def rules(self, rules: dict[str, Budget]) -> None:
+        self._rules = rules
+        self._configured.set()
 
     # -- when ----------------------------------------------------------------------------------------------------
 
@@ -80,6 +111,9 @@ class Budgets(Component):
             key = _key(ident, record.event.turn)
             self._excused.discard(key)
             self._stopped.pop(key, None)
+            self._ledger.unstarted.discard((ident, record.event.turn))
+            for question in self._questions.values():
+                question.left(key)
             if (watch := self._watches.pop(key, None)) is not None:
                 watch.cancel()
             return
@@ -125,11 +159,53 @@ class Budgets(Component):
         except BudgetSpent as spent:
             if turn.live:
                 turn.remark(spent.message)
-                if turn.admits:  # it fails by itself where it waits for us
-                    await asyncio.wait({asyncio.ensure_future(turn.session.wait(turn.id))}, timeout=_GRACE_SECONDS)
+                if turn.admits or turn.held:  # it fails by itself where it waits for us
+                    ended = self.host.own(turn.session.wait(turn.id), f"end of {turn.id} after its budget")
+                    await asyncio.wait({ended}, timeout=_GRACE_SECONDS)
+                    ended.cancel()
                 if turn.live:
                     await turn.session.cancel(by="budget")
             return False
+
+    async def start(self, turn: Turn, *, resumed: bool) -> None:
+        """Returns when the turn may start; BudgetSpent if a person said stop."""
+        session, key = turn.session, _key(turn.session.id, turn.id)
+        recovered = key in self._recovered
+        if recovered:
+            await self._configured.wait()  # the host has restarted: its budgets are known with its settings
+            self._begin(session.id)
+        try:
+            if self._counts(session):
+                if not resumed:
+                    self._ledger.unstarted.add((session.id, turn.id))
+                self._starting[key] = resumed
+                await self.admit(turn)
+        finally:
+            self._starting.pop(key, None)
+            self._ledger.unstarted.discard((session.id, turn.id))
+            if (recovered or key in self._stored) and not self.host.stopping:
+                self.host.log.put_kv(session.channel, HELD, None)
+                self._recovered.discard(key)
+                self._stored.discard(key)
+
+    async def held_at_start(self, session: Session, turn: str) -> bool | None:
+        """Jobs and automations resume their turns themselves."""
+        if session.state.by.startswith(("task:", "run:")):
+            return None
+        data = await self.host.log.get_kv(session.channel, HELD)
+        found = msgspec.json.decode(data, type=HeldTurn) if data is not None else None
+        if found is None or found.turn != turn:
+            return None
+        self._recovered.add(_key(session.id, turn))
+        return found.resumed
+
+    async def _store_held(self, turn: Turn) -> None:
+        key = _key(turn.session.id, turn.id)
+        if key in self._starting and key not in self._stored and key not in self._recovered:
+            self._stored.add(key)
+            held = HeldTurn(turn.id, self._starting[key])
+            self.host.log.put_kv(turn.session.channel, HELD, msgspec.json.encode(held))
+            await self.host.log.flush()
 
     async def admit(self, turn: Turn) -> None:
         """Returns when the turn may go on; BudgetSpent if a person said stop."""
@@ -153,38 +229,42 @@ class Budgets(Component):
     # -- how much ------------------------------------------------------------------------------------------------
 
     async def _check(self, turn: Turn) -> None:
+        key = _key(turn.session.id, turn.id)
         await self.host.log.flush()  # what was reported is counted
+        while not _is_over(turn) and key not in self._excused:
+            if key in self._stopped:
+                raise BudgetSpent(self._stopped[key])
+            answers = self._answers
+            async with self._evaluating:
+                found = await self._first_exhausted(turn)
+                if found is None:
+                    self._ledger.unstarted.discard((turn.session.id, turn.id))
+                    return
+            await self._store_held(turn)
+            if answers != self._answers:
+                continue  # answered in between
+            turn.waiting += 1
+            since = self.host.now()
+            try:
+                await self._wait(*found, turn)
+            finally:
+                turn.waiting -= 1
+                self._ledger.note_held(turn, self.host.now() - since)
+
+    async def _first_exhausted(self, turn: Turn) -> tuple[AppliedBudget, Use] | None:
+        """The narrowest one, unless a person let it finish. BudgetSpent: a person stopped the whole job or run."""
         for held in await self._ledger.held(turn, self.rules):
-            if not await self._hold(held, turn):
-                return
-
-    async def _hold(self, held: AppliedBudget, turn: Turn) -> bool:
-        """Whether the next budget is to be looked at."""
-        lock = self._locks.setdefault(held.key, asyncio.Lock())
-        if held.key in self._asked_in:
-            turn.remark(f"Waits for an answer about the budget of {held.about}, asked in {self._asked_in[held.key]}.")
-        turn.waiting += 1
-        try:
-            async with lock:
-                return await self._settle(held, turn)
-        finally:
-            turn.waiting -= 1
-
-    async def _settle(self, held: AppliedBudget, turn: Turn) -> bool:
-        while turn.live and not turn.withdrawn:
             said = await self._said(held.key)
-            if said.get(FINISH):
-                return True
-            use = await self._use(held, said, turn)
-            if use is None or use.share < 1.0:
-                if use is not None and use.share >= WARN_AT:
-                    await self._warn(held, use, turn)
-                return True
+            use = None if said.get(FINISH) else await self._use(held, said, turn)
+            if use is None or use.share < WARN_AT:
+                continue
+            if use.share < 1.0:
+                await self._warn(held, use, turn)
+                continue
             if said.get(STOP):
                 raise BudgetSpent(f"The budget of {held.about} is spent: {use.words}. A person has stopped it.")
-            if not await self._ask(held, use, turn):
-                return bool(held.whole)
-        return False
+            return held, use
+        return None
 
     async def _use(self, held: AppliedBudget, said: dict[str, float], turn: Turn) -> Use | None:
         spent = await held.spent()
@@ -211,36 +291,79 @@ class Budgets(Component):
         turn.remark(words)
         return True
 
-    async def _ask(self, held: AppliedBudget, use: Use, turn: Turn) -> bool:
-        """Whether to look again. BudgetSpent: no."""
-        size = getattr(held.budget, use.bound)
-        text = f"The budget of {held.about} is spent: {use.words}. {WAITS if turn.admits else WORKS_ON}"
-        self._asked_in[held.key] = turn.session.id
+    async def _wait(self, held: AppliedBudget, use: Use, turn: Turn) -> None:
+        """Until the question about this budget is answered, or the turn ends."""
+        question = self._questions.setdefault(held.key, BudgetQuestion())
+        if question.shown_in is not None:
+            turn.remark(f"Waits for an answer about the budget of {held.about}, asked in {question.asked_in}.")
         try:
-            answer = await turn.ask(text, _choices(use.bound, size, held))
+            await self._wait_for(question, held, use, turn)
         finally:
-            del self._asked_in[held.key]
-        if not turn.live or turn.withdrawn:
-            return False  # it is being cancelled anyway
-        choice = answer.text if answer.response == "accept" else STOP
+            if self._questions.get(held.key) is question and (question.closed or not question.turns):
+                del self._questions[held.key]
+
+    async def _wait_for(self, question: BudgetQuestion, held: AppliedBudget, use: Use, turn: Turn) -> None:
+        with question.waiting(turn):
+            while not _is_over(turn) and not question.closed:
+                if question.shown_in is not None:
+                    await question.changed()
+                    continue
+                with question.showing(turn):
+                    answer, part = await self._ask(held, use, turn)
+                    if answer.by == "turn":
+                        return  # the turn ended without an answer: another turn shows the question
+                    if answer.by != _PERIOD_OVER:
+                        await self._apply(held, use, answer, part, question)
+                    question.closed = True
+                    self._answers += 1
+
+    async def _ask(self, held: AppliedBudget, use: Use, turn: Turn) -> tuple[Answer, str]:
+        """Returns the answer and the question's id. After a restart the question of before is waited for."""
+        key, words = _key(turn.session.id, turn.id), f"The budget of {held.about} is spent:"
+        asked = _asked_before(turn) if key in self._recovered else None
+        if key in self._recovered:
+            self._recovered.discard(key)
+            self._stored.add(key)
+        if asked is not None and asked.done and f"answered/{asked.id}" in await self._said(held.key):
+            asked = None  # it was answered, and the answer was applied
+        if asked is not None and asked.text.startswith(words):
+            return await _answer_to(asked, turn), asked.id
+        then = STARTS_LATER if turn.held else WAITS if turn.admits else WORKS_ON
+        fields = options(use.bound, getattr(held.budget, use.bound), held.whole)
+        answer = await turn.ask(f"{words} {use.words}. {then}", fields)
+        asked = _asked_before(turn)
+        return answer, asked.id if asked is not None else ""
+
+    async def _apply(self, held: AppliedBudget, use: Use, answer: Answer, part: str, question: BudgetQuestion) -> None:
+        """To every turn that waits for it."""
+        fields = options(use.bound, getattr(held.budget, use.bound), held.whole)
+        choice = (chosen(fields, answer.text) if answer.response == "accept" else None) or STOP
         await self.host.audit("budget.answered", answer.by, budget=held.key, answer=choice, spent=use.words)
         if choice == RAISE:
-            await self._store(held.key, use.bound, size)
+            await self._store(held.key, {use.bound: getattr(held.budget, use.bound), f"answered/{part}": 1})
             self._warned.discard((held.key, use.bound))
-            return True
-        if held.whole:
-            await self._store(held.key, choice, 1)
+        elif held.whole:
+            await self._store(held.key, {choice: 1})
         elif choice == FINISH:
-            self._excused.add(_key(turn.session.id, turn.id))
-        if choice == FINISH:
-            return False
-        words = f"The budget of {held.about} is spent: {use.words}. Stopped by {answer.by}."
-        self._stopped[_key(turn.session.id, turn.id)] = words
-        raise BudgetSpent(words)
+            self._excused |= question.turns.keys()
+        else:
+            words = f"The budget of {held.about} is spent: {use.words}. Stopped by {answer.by}."
+            self._stopped |= dict.fromkeys(question.turns, words)
 
-    async def _store(self, key: str, name: str, more: float) -> None:
+    async def sweep(self) -> None:
+        """A budget of a day or a month that is over holds nothing any more."""
+        for key, question in list(self._questions.items()):
+            turn = question.shown_in
+            if turn is None or is_current(key, self.host.now()):
+                continue
+            asked = _asked_before(turn)
+            if asked is not None and not asked.done:
+                await turn.session.questions.answer(asked.id, "cancel", by=_PERIOD_OVER)
+
+    async def _store(self, key: str, added: dict[str, float]) -> None:
         said = await self._said(key)
-        said[name] = said.get(name, 0) + more
+        for name, more in added.items():
+            said[name] = said.get(name, 0) + more
         self.host.log.put_kv(HOST, STORED + key, msgspec.json.encode(said))
         await self.host.log.flush()
 
@@ -257,18 +380,24 @@ class Budgets(Component):
         match command:
             case c.StartSession(config=values) | c.ChangeSession(config=values) | c.ConfigureSession(values=values):
                 read_budget((values or {}).get(BUDGET), "config.budget")
-            case c.AnswerQuestion(response="accept") if caller.person:
-                self._guard_raise(command, caller)
+            case c.AnswerQuestion(response="accept"):
+                self._guard_answer(command, caller)
 
-    def _guard_raise(self, command: c.AnswerQuestion, caller: c.Caller) -> None:
-        """A budget of a day or a month is not of one conversation alone: where there are people, an admin raises it."""
-        session = self.host.find(self.host.session_of(command.question))
+    def _guard_answer(self, command: c.AnswerQuestion, caller: c.Caller) -> None:
+        """A budget of a day or a month is not of one conversation alone: where there are people, an admin raises it.
+        An answer that names no option is rejected: it counts neither as yes nor as no."""
+        session = self.host.find(command.question.rpartition(".")[0])
         active = session.state.active if session is not None and session.loaded else None
         part = active.part(command.question) if active is not None else None
         if session is None or not isinstance(part, QuestionPart) or not is_budget_question(part.fields):
             return
-        shared = any(where == session.id and key.startswith(SHARED) for key, where in self._asked_in.items())
-        if shared and Answer("accept", {**part.answers, **command.answers}, "").text != STOP:
+        said = command.text or Answer("accept", {**part.answers, **command.answers}, "").text
+        choice = chosen(part.fields, said)
+        if choice is None:
+            names = ", ".join(repr(option["label"]) for option in part.fields[0]["options"])
+            raise BadRequest(f"{said!r} is no option. Answer with one of {names}.", field="answers")
+        shared = any(each.asked_in == session.id and key.startswith(SHARED) for key, each in self._questions.items())
+        if shared and caller.person and choice != STOP:
             caller.require_all("This budget is for a day or a month, and more than this conversation depends on it")
 
 
@@ -276,15 +405,19 @@ def _key(session: str, turn: str) -> str:
     return f"{session}/{turn}"
 
 
-def _choices(bound: str, size: float, held: AppliedBudget) -> list[Json]:
-    amount = f"${size:.2f}" if bound == "dollars" else f"{size:,g} {'tool calls' if bound == 'calls' else bound}"
-    options = [
-        {"id": RAISE, "label": f"Raise it by {amount}"},
-        {"id": FINISH, "label": f"Let this {held.whole or 'turn'} finish"},
-        {"id": STOP, "label": f"Stop {f'the {held.whole}' if held.whole else ''}".strip()},
-    ]
-    return [{"id": "answer", "kind": "single-select", "message": "Go on?", "required": True, "options": options}]
+def _is_over(turn: Turn) -> bool:
+    """It has ended, or is being cancelled."""
+    return not turn.live or turn.withdrawn
 
 
-def is_budget_question(fields: list[Json]) -> bool:
-    return [option.get("id") for field in fields for option in field.get("options", [])] == [RAISE, FINISH, STOP]
+async def _answer_to(part: QuestionPart, turn: Turn) -> Answer:
+    """Of a question that was asked before the host restarted."""
+    await turn.session.wait_until(lambda _: part.done or _is_over(turn))
+    return Answer(part.response or "cancel", part.answers, "turn" if _is_over(turn) else part.by)
+
+
+def _asked_before(turn: Turn) -> QuestionPart | None:
+    """The last question about a budget in this turn."""
+    state = turn.session.state.turn(turn.id)
+    found = [part for part in state.parts if isinstance(part, QuestionPart)] if state is not None else []
+    return next((part for part in reversed(found) if is_budget_question(part.fields)), None)

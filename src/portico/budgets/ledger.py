@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from portico.budgets.budget import Spent
+from portico.cache import Cache
 from portico.errors import BadRequest
 from portico.events import Budget
 from portico.host.autonomy import BUDGET
@@ -28,6 +29,8 @@ SHARED = ("day/", "month/")
 """How the keys of budgets begin that more than one conversation depends on."""
 _DAYS = 31
 """A month at most."""
+_HELD = 10_000
+"""Turns whose waiting time is in memory: a hundred bytes each."""
 
 
 class AppliedBudget(NamedTuple):
@@ -48,18 +51,27 @@ class Ledger:
         self._host = host
         self._book = UsageIndex(host)
         self.lineages = Lineages(host)
+        self.unstarted: set[tuple[str, str]] = set()
+        """Turns that wait to start, by session and turn: they have not spent anything."""
+        self._held = Cache[tuple[str, str], int](_HELD)
+        """Milliseconds in which a turn waited for a question that another turn shows. It did not work."""
+
+    def note_held(self, turn: Turn, milliseconds: int) -> None:
+        key, state = (turn.session.id, turn.id), turn.session.state.turn(turn.id)
+        if state is not None and not state.waited:  # else the fold has counted it
+            self._held[key] = self._held.get(key, 0) + milliseconds
 
     async def held(self, turn: Turn, rules: dict[str, Budget]) -> list[AppliedBudget]:
         """Those with a bound, the narrowest first."""
-        found = [*self._of_family(turn, rules), *await self._of_origin(turn.session, rules)]
+        found = [*self._of_family(turn, rules), *await self._of_origin(turn, rules)]
         return [each for each in found if each.budget != Budget()]
 
     def _of_family(self, turn: Turn, rules: dict[str, Budget]) -> Iterable[AppliedBudget]:
         session: Session | None = turn.session
         ident, words = turn.id, "this"
         while session is not None:
-            whole = partial(self._of_session, session, None)
-            key, of_turn = f"turn/{session.id}/{ident}", partial(self._of_session, session, ident)
+            whole = partial(self._of_session, session, None, turn)
+            key, of_turn = f"turn/{session.id}/{ident}", partial(self._of_session, session, ident, turn)
             yield AppliedBudget(key, f"{words} turn", rules.get("turn", Budget()), of_turn)
             yield AppliedBudget(f"session/{session.id}", f"{words} session", rules.get("session", Budget()), whole)
             own = read_budget(session.state.config.get(BUDGET), "config.budget") if session.loaded else Budget()
@@ -69,59 +81,79 @@ class Ledger:
                 return
             session, ident, words = self._host.find(origin.session), origin.turn, "the parent's"
 
-    async def _of_origin(self, session: Session, rules: dict[str, Budget]) -> list[AppliedBudget]:
-        lineage = await self.lineages.of(session)
+    async def _of_origin(self, turn: Turn, rules: dict[str, Budget]) -> list[AppliedBudget]:
+        lineage = await self.lineages.of(turn.session)
         found: list[AppliedBudget] = []
         if lineage.job:
-            spent = partial(self._of_sessions, partial(self.lineages.sessions_of, lineage, whole_run=False))
+            spent = partial(self._of_sessions, partial(self.lineages.sessions_of, lineage, whole_run=False), turn)
             found.append(AppliedBudget(f"job/{lineage.job}", "this job", rules.get("job", Budget()), spent, "job"))
             found.append(AppliedBudget(f"entry/{lineage.job}", "this job", lineage.job_budget, spent, "job"))
         if lineage.run:
-            spent = partial(self._of_sessions, partial(self.lineages.sessions_of, lineage, whole_run=True))
+            spent = partial(self._of_sessions, partial(self.lineages.sessions_of, lineage, whole_run=True), turn)
             about = f"this run of {lineage.automation or 'an automation'}"
             found.append(AppliedBudget(f"run/{lineage.run}", about, rules.get("automation", Budget()), spent, "run"))
             found.append(AppliedBudget(f"plan/{lineage.run}", about, lineage.run_budget, spent, "run"))
-        return [*found, *(self._of_days(lineage.spender, rules) if rules else ())]
+        return [*found, *(self._of_days(lineage.spender, rules, turn) if rules else ())]
 
-    def _of_days(self, spender: str, rules: dict[str, Budget]) -> Iterable[AppliedBudget]:
-        today = datetime.fromtimestamp(self._host.now() / 1000).strftime("%Y-%m-%d")
+    def _of_days(self, spender: str, rules: dict[str, Budget], turn: Turn) -> Iterable[AppliedBudget]:
+        today = _today(self._host.now())
         for kind, period, words in (("day", today, "today"), ("month", today[:7], "this month")):
             budget = rules.get(f"{kind}/{spender}", rules.get(f"person_{kind}", Budget()))
             if spender:
-                key, spent = f"{kind}/{period}/{spender}", partial(self._of_host, period, spender)
+                key, spent = f"{kind}/{period}/{spender}", partial(self._of_host, period, turn, spender)
                 yield AppliedBudget(key, f"{spender} {words}", budget, spent)
-            spent = partial(self._of_host, period)
+            spent = partial(self._of_host, period, turn)
             yield AppliedBudget(f"{kind}/{period}", f"{words} on this host", rules.get(kind, Budget()), spent)
 
     # -- what was spent ------------------------------------------------------------------------------------------
 
-    async def _of_sessions(self, sessions: Callable[[], Awaitable[list[Session]]]) -> Spent:
+    async def _of_sessions(self, sessions: Callable[[], Awaitable[list[Session]]], asking: Turn) -> Spent:
         spent = Spent()
         for session in await sessions():
-            spent += await self._of_session(session, None)
+            spent += await self._of_session(session, None, asking)
         return spent
 
-    async def _of_session(self, session: Session, turn: str | None) -> Spent:
-        """With its sub-agents: they spend what it was given."""
+    async def _of_session(self, session: Session, turn: str | None, asking: Turn) -> Spent:
+        """With its sub-agents: they spend what it was given. `asking` counts as a turn, also before it starts."""
         await session.load()
         state = session.state
         turns = [each for each in state.turns if turn is None or each.id == turn]
-        spent = await spent_in(state, turns, self._host.now())
+        started = [each for each in turns if (state.id, each.id) not in self.unstarted]
+        spent = await spent_in(state, started, self._host.now())
+        spent.minutes -= sum(self._held.get((state.id, each.id), 0) for each in started) / 60_000
+        spent.turns += asking.session is session and (state.id, asking.id) in self.unstarted
         for child in state.children:
             found = self._host.find(child)
             origin = found.summary.origin if found is not None else None
             if found is not None and (turn is None or (origin is not None and origin.turn == turn)):
-                spent += await self._of_session(found, None)
+                spent += await self._of_session(found, None, asking)
         return spent
 
-    async def _of_host(self, period: str, spender: str | None = None) -> Spent:
+    def _unstarted(self, asking: Turn) -> set[tuple[str, str]]:
+        """Other turns that wait to start."""
+        return self.unstarted - {(asking.session.id, asking.id)}
+
+    async def _of_host(self, period: str, asking: Turn, spender: str | None = None) -> Spent:
         spent = Spent()
         offset = int(datetime.now().astimezone().utcoffset().total_seconds() // 60)  # type: ignore[union-attr]
         for row in await self._book.rows(_DAYS, offset):
             if row.day.startswith(period) and spender in (None, row.person):
                 used = row.input + row.output
                 spent += Spent(row.cost + row.estimated, row.estimated > 0, row.unpriced, used, 0.0, row.turns)
+        for session, _ in self._unstarted(asking):
+            found = self._host.find(session)
+            if found is not None and spender in (None, (await self.lineages.of(found)).spender):
+                spent.turns -= 1
         return spent
+
+
+def is_current(key: str, now: int) -> bool:
+    """Whether the period of a budget of a day or a month is not over."""
+    return not key.startswith(SHARED) or _today(now).startswith(key.split("/")[1])
+
+
+def _today(now: int) -> str:
+    return datetime.fromtimestamp(now / 1000).strftime("%Y-%m-%d")
 
 
 async def spent_in(state: SessionState, turns: list[TurnState], now: int) -> Spent:

@@ -20,6 +20,7 @@ from msgspec import UNSET, Struct
 from portico import limits
 from portico.errors import NotFound, PorticoError
 from portico.events import Json
+from portico.host.component import FolderCaptures
 from portico.host.state import CHANGES, ChangeList, FileChange, Summary
 from portico.workspace.changes import Change, Changes, Differences
 from portico.workspace.git import in_work_tree
@@ -61,7 +62,7 @@ class CaptureBounds(Protocol):
     slots: asyncio.Semaphore
 
 
-class Captures:
+class Captures(FolderCaptures):
     """The captures of one session, one after another."""
 
     def __init__(self, session: "Session", bounds: CaptureBounds) -> None:

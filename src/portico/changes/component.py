@@ -12,7 +12,7 @@ from portico.changes import review
 from portico.changes.captures import Captures
 from portico.changes.isolation import isolate, release
 from portico.events import Json
-from portico.host.component import Component
+from portico.host.component import Component, Worktrees
 from portico.host.locks import KeyedLocks
 from portico.host.session import Session
 from portico.workspace.git import work_tree
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-class FolderChanges(Component):
+class FolderChanges(Component, Worktrees):
     def __init__(self, host: "Host") -> None:
         self._host = host
         self.enabled = True

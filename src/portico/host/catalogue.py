@@ -203,6 +203,11 @@ async def _close_open(session: Session) -> None:
         session.refresh_summary()
         if session.running is not None and state.active is not None and session.running.id == state.active.id:
             return
+        if state.active is not None:
+            resumed = await session.host.spending.held_at_start(session, state.active.id)
+            if resumed is not None:
+                session.begin(state.active.id, state.active.message, resumed=resumed)
+                return
         if events := _ends(session, state):
             await session.append(*events)
     if not session.used_at:  # else a command may wait for the lock, with the state it has loaded

@@ -23,13 +23,9 @@ from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.command_turn import RunCommandLine, no_commands
 from portico.host.component import (
-    AskAlways,
     Component,
     FolderCaptures,
     Judge,
-    NoBudgets,
-    NoCaptures,
-    NoWorktrees,
     Spending,
     Worktrees,
 )
@@ -72,15 +68,15 @@ class Host:
         self.default_agent = ""
         self.readiness = Readiness(self)
         self.tools: dict[str, Tool] = {}
-        self.rules: Judge = AskAlways()
+        self.rules = Judge()
         self.policies: list[Policy] = [
             lambda session, request: self.rules.refuse(session, request),
             session_policy,
             lambda session, request: self.rules.allow(session, request),
         ]
-        self.captures: Callable[[Session], FolderCaptures] = NoCaptures
-        self.worktrees: Worktrees = NoWorktrees()
-        self.spending: Spending = NoBudgets()
+        self.captures: Callable[[Session], FolderCaptures] = FolderCaptures
+        self.worktrees = Worktrees()
+        self.spending = Spending()
         self.shared = SharedState(self)
         self.grants = self.shared.grants
         self.approval_timeout: float | None = None

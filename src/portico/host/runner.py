@@ -67,6 +67,12 @@ class Runner:
     async def _run(self, turn: Turn, playing: "asyncio.Task[None]") -> None:
         """Never cancelled itself: whatever becomes of the agent's part, the turn gets its end here."""
         await asyncio.wait({playing})
+        session = self._session
+        left = turn.held and session.host.stopping and turn.cancelled_by is None
+        if left and await session.host.spending.held_at_start(session, turn.id) is not None:
+            turn.live = False  # its agent has not started: the next start of the host lets it wait again
+            session.forget(turn.id)
+            return
         outcome, error, by = self._verdict(turn, playing)
         if error is not None and error.code in ("agent_died", "agent_unavailable"):
             await self.release()
@@ -81,6 +87,11 @@ class Runner:
         if (line := command_line(turn.message)) is not None:
             await self._session.host.run_command(turn, line)
             return
+        turn.held = True
+        await self._session.host.spending.start(turn, resumed=resumed)
+        if turn.withdrawn:
+            return
+        turn.held = False
         state = self._session.state
         news = context.news(state)
         first = next(context.to_agent(state.turns)).id == turn.id
@@ -225,6 +236,9 @@ class Runner:
         if playing is None or playing.done():
             return
         obeys, turn = False, self._session.running
+        if turn is not None and turn.held:
+            playing.cancel()
+            return
         if self._conversation is not None and (turn is None or command_line(turn.message) is None):
             try:
                 async with asyncio.timeout(limits.CANCEL_SECONDS):
@@ -259,7 +273,8 @@ class Runner:
     async def steer(self, message: Message) -> bool:
         """The session's lock is held meanwhile: an agent that does not answer or whose turn ends is not waited for."""
         conversation, playing = self._conversation, self._playing
-        if self._session.running is None or conversation is None or playing is None:
+        running = self._session.running
+        if running is None or running.held or conversation is None or playing is None:
             return False
         offered = self._session.host.own(conversation.steer(message), f"agent steer {self._session.id}")
         try:

@@ -56,6 +56,8 @@ class Turn:
         """It is being cancelled: nothing of it waits for a person any more."""
         self.calls: dict[str, Call] = {}
         self.children: list[Turn] = []
+        self.held = False
+        """It waits before its agent gets the message: a budget is exhausted."""
         self.admits = False
         """Its agent asks before each call of its model (`admit`): it need not be stopped from outside."""
         self.called = False

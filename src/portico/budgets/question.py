@@ -1,0 +1,82 @@
+"""The question about an exhausted budget. It belongs to the budget, not to the turn that reached it.
+
+One of the turns that wait for the answer shows it. When that turn ends without an answer, another waiting turn shows
+it. The answer applies to all of them.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from portico.events import Json
+from portico.host.turn import Turn
+
+RAISE, FINISH, STOP = "raise", "finish", "stop"
+
+
+class BudgetQuestion:
+    def __init__(self) -> None:
+        self.turns: dict[str, Turn] = {}
+        """Those that wait for the answer, by `SESSION/TURN`."""
+        self.shown_in: Turn | None = None
+        self.closed = False
+        """It was answered, or the period of its budget is over: all turns check their budgets again."""
+        self._changed = asyncio.Event()
+
+    @property
+    def asked_in(self) -> str:
+        """The session in which it is shown."""
+        return self.shown_in.session.id if self.shown_in is not None else ""
+
+    @contextmanager
+    def waiting(self, turn: Turn) -> Iterator[None]:
+        key = f"{turn.session.id}/{turn.id}"
+        self.turns[key] = turn
+        try:
+            yield
+        finally:
+            self.turns.pop(key, None)
+
+    @contextmanager
+    def showing(self, turn: Turn) -> Iterator[None]:
+        self.shown_in = turn
+        try:
+            yield
+        finally:
+            self.shown_in = None
+            self._wake()
+
+    async def changed(self) -> None:
+        """Returns when it is closed, when no turn shows it, and when a turn that waits has ended."""
+        await self._changed.wait()
+
+    def left(self, key: str) -> None:
+        """A turn has ended: it does not wait any more."""
+        if self.turns.pop(key, None) is not None:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def options(bound: str, size: float, whole: str) -> list[Json]:
+    """The fields of the question. `whole`: what a person stops or lets finish; empty: the turn."""
+    amount = f"${size:.2f}" if bound == "dollars" else f"{size:,g} {'tool calls' if bound == 'calls' else bound}"
+    found = [
+        {"id": RAISE, "label": f"Raise it by {amount}"},
+        {"id": FINISH, "label": f"Let this {whole or 'turn'} finish"},
+        {"id": STOP, "label": f"Stop {f'the {whole}' if whole else ''}".strip()},
+    ]
+    return [{"id": "answer", "kind": "single-select", "message": "Go on?", "required": True, "options": found}]
+
+
+def is_budget_question(fields: list[Json]) -> bool:
+    return [option.get("id") for field in fields for option in field.get("options", [])] == [RAISE, FINISH, STOP]
+
+
+def chosen(fields: list[Json], said: str) -> str | None:
+    """The option that the answer names by its id or its label; None: there is no such option."""
+    named = said.strip().casefold()
+    found = [option for field in fields for option in field["options"]]
+    return next((each["id"] for each in found if named in (each["id"].casefold(), each["label"].casefold())), None)
