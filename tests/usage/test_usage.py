@@ -11,11 +11,15 @@ from portico.cli.usage import cost_words
 from portico.errors import BadRequest
 from portico.events import Message
 from portico.host.state import SessionState, TurnState, Usage
+from portico.host.turn import Turn
+from portico.testing.clock import FakeClock
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
 from portico.usage import prices
 from portico.usage.prices import TokenUse, price
 from portico.usage.rollup import read_keys, roll_up
 from portico.usage.shapes import UsageRow
-from portico.usage.usage_index import priced
+from portico.usage.usage_index import UsageIndex, priced
 from tests.process import HostProcess, inside
 
 
@@ -134,3 +138,26 @@ async def test_a_broken_library_costs_an_estimate(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(prices, "_library", broken)
     assert await prices.dollars([prices.TokenUse("gpt-4o", 10, 10, 0)]) == [None]
+
+
+async def test_a_copy_costs_nothing_until_it_runs(open_host: HostOpener, clock: FakeClock) -> None:
+    """Continuing in a copy doubled the cost and the tokens, although nothing had run."""
+
+    async def spend(message: Message, turn: Turn) -> None:
+        turn.usage(input=100, output=10, cost=0.25, model="small")
+
+    host = await open_host(PlayAgent(spend), clock=clock)
+    session = await host.start(by="ada", title="first")
+    await session.wait(await session.send(Message("go"), by="ada"))
+    index = UsageIndex(host)
+
+    async def used() -> list[tuple[str, int, float]]:
+        return sorted((row.session, row.turns, row.cost) for row in await index.rows(7))
+
+    before = await used()
+    clock.advance(60)
+    copy = await host.fork(session.id, by="ada")
+    assert await used() == before == [(session.id, 1, 0.25)]
+    await copy.wait(await copy.send(Message("go"), by="ada"))
+    assert await used() == sorted([*before, (copy.id, 1, 0.25)])
+    assert copy.summary.usage.cost == 0.25

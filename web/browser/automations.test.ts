@@ -102,7 +102,7 @@ test("a hook's secret is shown once; a signed call is in the history; one that s
   const deliver = (body: string) => fetch(`${host.url}/hooks/on-call`, { method: "POST", body, headers: { "X-Hub-Signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}` } });
   expect((await deliver('{"action": "opened"}')).status).toBe(202);
   await page.waitForSelector('.runs .job-state:has-text("Failed")');
-  await page.waitForSelector('.facts-list:has-text("Stopped"):has-text("1 runs failed in a row.")');
+  await page.waitForSelector('.facts-list:has-text("Stopped"):has-text("The last run failed.")');
   expect(await person.barriers()).toEqual([]);
   await page.tap('[aria-label="All automations"]');
   await page.waitForSelector('.auto:has-text("Stopped"):has-text("/hooks/on-call"):has-text("Failed")');

@@ -184,3 +184,31 @@ test("a shell ends with its host, and the page says so", async () => {
   await page.click("#first");
   await page.waitForSelector(".xterm-cursor");
 });
+
+test("the panel attaches to a shell or offers one: going from session to session starts none", async () => {
+  const other = await Person.arrive({ size: { width: 1440, height: 900 } });
+  const { page } = other;
+  await page.goto(host.login);
+  const begin = async (title: string) => (await host.ask<{ id: string }>("/v1/sessions", { agent: "scripted", cwd: host.folder, title })).id;
+  const sessions = [await begin("First"), await begin("Second"), await begin("Third")];
+  await page.goto(`${host.url}/app/s/${sessions[0]}`);
+  await page.click("#changes-button");
+  await page.click("#tab-terminal");
+  await page.waitForSelector(".terminal-tab .xterm-rows");
+  await page.waitForSelector('.shell-leave:has-text("leaves the terminal")');
+  const shells = async () => (await host.ask<{ terminals: { session?: string }[] }>("/v1/terminals")).terminals.filter(({ session }) => session !== undefined && sessions.includes(session)).length;
+  expect(await shells()).toBe(1);
+  for (const id of [sessions[1], sessions[2]]) {
+    await page.click(`.list [data-key="s/${id}"]`);
+    await page.waitForSelector('.terminal-tab button:text-is("Start a terminal")');
+  }
+  expect(await shells()).toBe(1);
+  await page.click('.terminal-tab button:text-is("Start a terminal")');
+  await page.waitForSelector(".terminal-tab .xterm-rows");
+  expect(await shells()).toBe(2);
+  await page.click(`.list [data-key="s/${sessions[0]}"]`);
+  await page.waitForSelector(".terminal-tab .xterm-rows");
+  expect(await shells()).toBe(2);
+  expect(await other.barriers()).toEqual([]);
+  await other.leave();
+});

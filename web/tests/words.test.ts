@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { hasMoved, linesWord, messageOf, quoteOf } from "../src/app/comments";
 import { size } from "../src/conversation/pieces";
 import { fileTree } from "../src/app/fileTree";
-import { said } from "../src/app/reasons";
+import { facts, said } from "../src/app/reasons";
 import { dayWords } from "../src/app/usage";
 import { lostBy } from "../src/conversation/danger";
 import { linesOf } from "../src/conversation/diffLines";
@@ -34,7 +34,7 @@ test.each([
   ['[CRITERIA] Criteria condition failed. Condition: ["Are all tests green?","Say why."]', "The check failed: Are all tests green? Say why."],
   ["[CRITERIA] Criteria failed on retry #2", "The check failed at retry 2"],
   ["[OPERATION] Starting retry #1", "Retry 1 begins"],
-  ["[DECISION] Retry budget drained after 0 retries", "It may not try again"],
+  ["[DECISION] Retry budget drained after 0 retries", "No retries left"],
   ["[TASK SUCCEEDED] Decision: task succeeded", "The step succeeded"],
   ["[DECISION] Retry budget drained after 3 retries", "All 3 retries are used up"],
   ["[TASK FAILED] Decision: task failed (criteria not satisfied)", "The step failed: its check did not pass"],
@@ -83,4 +83,27 @@ test("days as people say them", () => {
   expect(dayWords("2019-11-03")).toMatch(/3.*2019|2019.*3/);
   expect(dayWords(`${new Date().getFullYear()}-11-03`)).not.toContain(String(new Date().getFullYear()));
   expect(dayWords("some day")).toBe("some day");
+});
+
+const CRASH = '{"name":"Error","message":"stub crash","stack":"Error: stub crash"}';
+test.each<[string, [text: string, ok: boolean | undefined][], [text: string, ok: boolean | undefined][]]>([
+  [
+    "crashed five times, and failed for that",
+    [...Array.from({ length: 5 }, (): [string, boolean] => [`[SESSION CRASHED] ${CRASH}`, false]), [`[TASK FAILED] Task error: ${CRASH}`, false], [CRASH, false]],
+    [["stub crash (5 times)", false]],
+  ],
+  [
+    "failed its check",
+    [["[CRITERIA] Criteria condition failed. Condition: [\"x\"]", false], ["[DECISION] Retry budget drained after 0 retries", false], ["[TASK FAILED] Decision: task failed (criteria not satisfied)", false]],
+    [["The check failed: x", false], ["No retries left", undefined]],
+  ],
+  [
+    "passed at the second attempt",
+    [["[CRITERIA] Criteria condition failed. Condition: [\"x\"]", false], ["[OPERATION] Starting retry #1", undefined], ["[CRITERIA] Criteria condition passed", true], ["[TASK SUCCEEDED] Decision: task succeeded", true]],
+    [["The check failed: x", false], ["Retry 1 begins", undefined], ["The check passed", true], ["The step succeeded", true]],
+  ],
+  ["failed for a reason that no check gave", [["[TASK FAILED] Decision: task failed (criteria not satisfied)", false]], [["The step failed: its check did not pass", false]]],
+])("a step that %s has one line for each fact", (_name, given, lines) => {
+  const found = facts(given.map(([text, ok], time) => ({ time, text, ok })));
+  expect(found.map(({ text, ok }) => [text, ok])).toEqual(lines);
 });

@@ -160,5 +160,6 @@ def stop_reason(state: AutomationState, now: int, more: int = 0) -> str:
     if stop is not None and now >= stop:
         return f"It ends at {state.plan.stop_at} (stop_at)."
     if 0 < failures <= state.failures + more:
-        return f"{failures} runs failed in a row (stop_after_failures). Look at them, then resume it."
+        runs = "The last run failed" if failures == 1 else f"{failures} runs failed in a row"
+        return f"{runs} (stop_after_failures). Check {'it' if failures == 1 else 'them'}, then turn it back on."
     return ""

@@ -14,7 +14,7 @@ from portico.cache import Cache
 from portico.events import Channel
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.host.state import SessionState
+from portico.host.state import SessionState, TurnState
 from portico.usage.lineage import Lineages
 from portico.usage.prices import TokenUse, dollars
 from portico.usage.shapes import UsageRow
@@ -63,7 +63,7 @@ class UsageIndex:
 
 
 async def priced(state: SessionState, offset_minutes: int) -> list[UsageRow]:
-    untold = [(turn, turn.usage) for turn in state.turns if turn.usage is not None and not turn.usage.cost]
+    untold = [(turn, turn.usage) for turn in _own(state) if turn.usage is not None and not turn.usage.cost]
     used = [TokenUse(usage.model or state.model, usage.input, usage.output, usage.cached) for _, usage in untold]
     found = await dollars(used)
     estimates = {turn.id: cost for (turn, _), cost in zip(untold, found, strict=True) if cost is not None}
@@ -76,7 +76,7 @@ def count(
     """`estimates`: dollars by turn, for those whose cost nobody told."""
     days: dict[tuple[str, str], UsageRow] = {}
     turns: dict[tuple[str, str], int] = defaultdict(int)
-    for turn in state.turns:
+    for turn in _own(state):
         used = turn.usage
         key = (_day(turn.started, offset_minutes), (used.model if used else "") or state.model)
         row = days.setdefault(key, UsageRow(key[0], state.id, state.title, state.agent, key[1], state.by))
@@ -92,6 +92,11 @@ def count(
         elif used is None or not used.cost:
             row.unpriced += 1
     return list(days.values())
+
+
+def _own(state: SessionState) -> list[TurnState]:
+    """The turns that ran in this session. Those that a copy began with are older than it, and count in the original."""
+    return [turn for turn in state.turns if turn.started >= state.created]
 
 
 def _day(milliseconds: int, offset_minutes: int) -> str:

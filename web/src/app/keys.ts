@@ -82,6 +82,7 @@ export const KEYS: Key[] = [
   { keys: "Enter", text: "Send (Shift+Enter: a line; while it works: goes next)" },
   { keys: "Ctrl+Enter", text: "Tell the working agent now; in the changes: send the comments" },
   { keys: "Esc", text: "Close, leave a field" },
+  { keys: "Shift+Esc", text: "Leave the terminal" },
   { keys: "Esc Esc", text: "Stop the turn" },
   { keys: "?", text: "This list", run: () => void import("./keyList").then(({ showKeys }) => showKeys(KEYS)) },
 ];

@@ -6,7 +6,7 @@ const EVERYDAY: [pattern: RegExp, words: string][] = [
   [/^Criteria condition failed\. Condition: (.*)$/s, "The check failed: $1"],
   [/^Criteria (passed|failed) on retry #(\d+)$/, "The check $1 at retry $2"],
   [/^Starting retry #(\d+)$/, "Retry $1 begins"],
-  [/^Retry budget drained after 0 retries$/, "It may not try again"],
+  [/^Retry budget drained after 0 retries$/, "No retries left"],
   [/^Retry budget drained after (\d+) retries$/, "All $1 retries are used up"],
   [/^task succeeded$/, "The step succeeded"],
   [/^task failed \(criteria not satisfied\)$/, "The step failed: its check did not pass"],
@@ -15,7 +15,7 @@ const EVERYDAY: [pattern: RegExp, words: string][] = [
 
 /** Without the tag that the portal's protocol puts before a reason, and without the JSON it has around an error. */
 export function said(reason: string): string {
-  const text = reason.replace(/^\[[A-Z ]+\] (?:Decision: )?/, "");
+  const text = reason.replace(/^\[[A-Z ]+\] (?:Decision: |Task error: )?/, "");
   const everyday = EVERYDAY.find(([pattern]) => pattern.test(text));
   if (everyday) return text.replace(...everyday).replace(/: \["(.*)"\]$/s, (_, inner: string) => `: ${inner.replace(/","/g, " ").replace(/\\n/g, "\n").replace(/\\"/g, '"')}`);
   if (!text.startsWith('{"name":')) return text;
@@ -25,4 +25,26 @@ export function said(reason: string): string {
   } catch {
     return text; // it only begins like one
   }
+}
+
+export interface StepDecision {
+  time: number;
+  text: string;
+  ok: boolean | undefined;
+  exit?: number;
+  why?: string;
+}
+
+/** One line for each fact: a step that crashed five times, and failed for that, has one reason. */
+export function facts(decisions: readonly StepDecision[]): StepDecision[] {
+  const found: (StepDecision & { tag: string; times: number })[] = [];
+  for (const each of decisions) {
+    const [text, tag] = [said(each.text), /^\[[A-Z ]+\]/.exec(each.text)?.[0] ?? ""];
+    const same = each.ok === false ? found.find((other) => other.ok === false && other.text === text) : undefined;
+    const failed = found.some(({ ok }) => ok === false);
+    if (same) same.times += Number(tag === same.tag);
+    else if (failed && /task failed \(criteria not satisfied\)$/.test(each.text)) continue; // its check is listed
+    else found.push({ ...each, text, tag, times: 1, ...(failed && /Retry budget drained/.test(each.text) ? { ok: undefined } : {}) });
+  }
+  return found.map(({ tag: _tag, times, ...each }) => ({ ...each, text: times > 1 ? `${each.text} (${times} times)` : each.text }));
 }

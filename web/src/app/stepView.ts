@@ -9,7 +9,7 @@ import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { sessionAddress, v1 } from "../v1";
 import type { JobRecord, Run, StepNode } from "./jobModel";
-import { said } from "./reasons";
+import { facts, type StepDecision } from "./reasons";
 import { clock } from "./time";
 
 interface TaskSession {
@@ -29,7 +29,7 @@ export class StepView {
   private stream: Stream | undefined;
   private source: EventSource | undefined;
   private found: TaskSession[] = [];
-  private decisions: { time: number; text: string; ok: boolean | undefined; exit?: number; why?: string }[] = [];
+  private decisions: StepDecision[] = [];
   private shown = "";
   private cwd = "";
   private agent = "";
@@ -136,12 +136,12 @@ export class StepView {
     this.checks.hidden = this.decisions.length === 0;
     const list = make("ol");
     list.append(
-      ...this.decisions.map(({ time, text, ok, exit, why }) => {
+      ...facts(this.decisions).map(({ time, text, ok, exit, why }) => {
         const item = make("li", ok === true ? "passed" : ok === false ? "failed" : "");
         const sign = make("span", `call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}`, ok === true ? "✓" : ok === false ? "✗" : "·");
         sign.setAttribute("aria-hidden", "true");
         const word = make("span", "vh", ok === true ? "Passed:" : ok === false ? "Failed:" : "");
-        const evidence = make("span", "evidence", plain(said(text)));
+        const evidence = make("span", "evidence", plain(text));
         if (why) evidence.append(make("q", "why", plain(why)));
         item.append(sign, word, evidence, ...(exit === undefined ? [] : [make("span", `call-word ${exit ? "bad" : ""}`, `exit ${exit}`)]), make("time", "soft", clock(time)));
         return item;

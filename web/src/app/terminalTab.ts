@@ -1,4 +1,4 @@
-/** The session's shells in the panel: the one it has for people, or a new one. */
+/** The session's shells in the panel: the one it has for people, or a button that starts one. */
 
 import { explain } from "../api";
 import { make, makeButton } from "../page";
@@ -10,26 +10,38 @@ export class TerminalTab {
   readonly element = make("div", "terminal-tab");
   private readonly bar = make("div", "ph");
   private readonly stand = new Stand({ changed: () => undefined, gone: () => void this.list() });
+  private readonly empty = make("div", "empty");
   private current = "";
   private terminals: Terminal[] = [];
 
+  /** `wanted`: a person has opened the tab. One that comes with another session starts no shell, and takes no keys. */
   constructor(
     private readonly view: SessionView,
-    focus: boolean,
+    wanted: boolean,
   ) {
     this.element.id = "terminal-panel";
     this.element.append(this.bar, this.stand.element);
-    void this.begin(focus);
+    void this.begin(wanted);
   }
 
-  private async begin(focus: boolean): Promise<void> {
+  private async begin(wanted: boolean): Promise<void> {
     try {
       this.terminals = await v1.terminals(this.view.id);
-      const found = this.terminals.findLast(({ exited, held }) => !exited && !held) ?? (await v1.openTerminal(this.view.id));
-      await this.show(found.id, focus);
+      const found = this.terminals.findLast(({ exited, held }) => !exited && !held) ?? (wanted ? await v1.openTerminal(this.view.id) : undefined);
+      if (found) await this.show(found.id, wanted);
+      else this.offer();
     } catch (error) {
       this.bar.replaceChildren(make("p", "bad", explain(error)));
     }
+  }
+
+  private offer(): void {
+    const start = makeButton("btn primary", "Start a terminal", () => {
+      this.empty.remove();
+      void this.begin(true);
+    });
+    this.empty.replaceChildren(make("p", "soft", "No terminal is open in this session."), start);
+    this.element.append(this.empty);
   }
 
   private async show(id: string, focus = true): Promise<void> {
@@ -45,7 +57,7 @@ export class TerminalTab {
     choice.append(...this.terminals.map(({ id, title, held }) => new Option(`${title || id}${held ? " (watch)" : ""}`, id)));
     choice.value = this.current;
     choice.addEventListener("change", () => void this.show(choice.value));
-    const link = make("a", "", "On a page of its own");
+    const link = make("a", "", "Open in a new tab");
     link.href = terminalAddress(this.current);
     link.target = "_blank";
     const open = async () => {

@@ -85,7 +85,7 @@ const PERIODS: [days: number, name: string][] = [
   [7, "7 days"],
   [30, "30 days"],
   [90, "90 days"],
-  [365, "a year"],
+  [365, "12 months"],
 ];
 const TABS: [By, string][] = [
   ["day", "By day"],

@@ -37,8 +37,11 @@ export class Stand {
     // A button takes the focus, and with it the keyboard of a phone goes: so the focus stays where it is.
     keys.addEventListener("pointerdown", (event) => event.preventDefault());
     keys.append(...KEYS.map(([name, data]) => makeButton("quiet", name, () => this.view?.type(data))));
+    // Tab belongs to the shell, so the way out has to be readable (WCAG 2.1.2).
+    const leave = make("p", "shell-leave soft");
+    leave.append(make("kbd", "", "Shift"), "+", make("kbd", "", "Esc"), " leaves the terminal");
     const foot = make("footer", "shell-foot");
-    foot.append(this.status, keys);
+    foot.append(this.status, leave, keys);
     this.element.append(this.holder, foot);
   }
 
