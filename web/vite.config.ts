@@ -40,6 +40,6 @@ export default defineConfig({
   },
   plugins: [bar(), relativeStyles(), compressed()],
   server: { proxy: { "/api": "http://127.0.0.1:8888", "/v1": { target: "http://127.0.0.1:8888", ws: true }, "/login": "http://127.0.0.1:8888" } },
-  // Each file in a context of its own, in a process that has loaded jsdom once: a quarter of the time.
+  // The files of a worker share modules and the document, which loads jsdom once: a quarter of the time. Tests restore what they change.
   test: { environment: "jsdom", pool: "vmThreads", testTimeout: 60_000, include: ["tests/**/*.test.ts"], environmentOptions: { jsdom: { url: "http://127.0.0.1:8888/" } } },
 });

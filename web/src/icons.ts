@@ -1,6 +1,6 @@
-/** The icons: drawn by us, 16 by 16, in the colour of the text around them. Never alone: words or a name stand beside. */
+/** The icons: drawn by us, 16 by 16, in the color of the text around them. A text or an accessible name is always next to them. */
 
-const SHAPES = {
+export const SHAPES = {
   plus: '<path d="M8 3v10M3 8h10"/>',
   search: '<circle cx="7" cy="7" r="4.2"/><path d="m10.2 10.2 3.3 3.3"/>',
   inbox: '<path d="M2 9.5 4 3.5h8l2 6v3H2zM2 9.5h3.5c0 1.4 1 2 2.5 2s2.5-.6 2.5-2H14"/>',

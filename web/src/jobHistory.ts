@@ -55,10 +55,10 @@ async function load(): Promise<void> {
 
 shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("./app") }]);
 
-const say = (error: unknown) => {
+const report = (error: unknown) => {
   const trouble = byId("trouble");
-  trouble.textContent = explain(error);
-  trouble.hidden = false;
+  trouble.textContent = error === undefined ? "" : explain(error);
+  trouble.hidden = error === undefined;
 };
-v1.about().then(({ workspaces }) => (byId("new-job", HTMLAnchorElement).href = `./jobs.html?${new URLSearchParams({ wb: workspaces[0] ?? "" })}`), say);
-watch(load).catch(say);
+v1.about().then(({ workspaces }) => (byId("new-job", HTMLAnchorElement).href = `./jobs.html?${new URLSearchParams({ wb: workspaces[0] ?? "" })}`), report);
+watch(load, report);

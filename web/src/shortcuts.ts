@@ -2,6 +2,7 @@
 
 import { make, makeButton } from "./page";
 import { settle } from "./settle";
+import { page } from "./scope";
 
 export interface Shortcut {
   key: string;
@@ -17,7 +18,7 @@ const TYPING = "input:not([type=checkbox]), textarea, select, [contenteditable]"
 
 export function shortcuts(list: Shortcut[], hints: Hint[] = []): void {
   const help = overlay(list, hints);
-  document.addEventListener("keydown", (event) => {
+  page.on(document, "keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     const target = event.target as Element;
     if (event.key === "Escape" && target instanceof HTMLElement && target.matches(TYPING)) return target.blur();

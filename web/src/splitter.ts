@@ -1,5 +1,7 @@
 /** The bar between two parts of a page: dragged, or moved with the arrow keys. */
 
+import { page } from "./scope";
+
 export interface Split {
   bar: HTMLElement;
   /** The part whose size changes; it lies after the bar. */
@@ -48,5 +50,5 @@ export function split({ bar, part, axis, least, other }: Split): void {
     resize(current() + (event.key === grow ? STEP : -STEP));
   });
   // A smaller window must not push the other side out of it.
-  window.addEventListener("resize", () => part.style[axis] && resize(current()));
+  page.on(window, "resize", () => part.style[axis] && resize(current()));
 }

@@ -1,10 +1,12 @@
-/** The host's own words over HTTP (`/v1`), as the pages beyond the seeds' call them. */
+/** The client of the host's REST API (`/v1`). */
 
-import { goToLogin, type Job, reason, Refused } from "./api";
+import type { Job } from "./api";
 import type { ChartGraph } from "./chart/graph";
 import type { SessionState, Summary } from "./conversation/state";
-import { keyed, keyHeader } from "./key";
+import { keyed } from "./key";
+import { goToLogin, reason, Refused } from "./failure";
 import { root } from "./root";
+import { request } from "./scope";
 
 export interface AgentModel {
   id: string;
@@ -104,14 +106,14 @@ export interface Terminal {
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-async function answer(method: Method, path: string, body?: object): Promise<Response> {
-  const request: RequestInit = { method, cache: "no-store", headers: keyHeader() };
+async function answer(method: Method, path: string, body?: object, signal?: AbortSignal): Promise<Response> {
+  const init: RequestInit = { method, ...(signal ? { signal } : {}) };
   if (method !== "GET") {
     const text = JSON.stringify(body ?? {});
-    // A draft is saved as the page goes; browsers carry 64 KB that far.
-    Object.assign(request, { body: text, keepalive: (method === "PUT" || path.startsWith("/approvals/")) && text.length < 20_000, headers: { ...keyHeader(), "Content-Type": "application/json" } });
+    // A draft is saved while the page closes; browsers allow 64 KB for that.
+    Object.assign(init, { body: text, keepalive: (method === "PUT" || path.startsWith("/approvals/")) && text.length < 20_000, headers: { "Content-Type": "application/json" } });
   }
-  const response = await fetch(`${root}/v1${path}`, request);
+  const response = await request(`${root}/v1${path}`, init);
   if (response.ok) return response;
   if (response.status === 401) goToLogin();
   throw new Refused(response.status, await reason(response.clone()), 0, await fieldOf(response));
@@ -122,8 +124,8 @@ async function fieldOf(response: Response): Promise<string> {
   return typeof field === "string" ? field : "";
 }
 
-export async function call<T>(method: Method, path: string, body?: object): Promise<T> {
-  const response = await answer(method, path, body);
+export async function call<T>(method: Method, path: string, body?: object, signal?: AbortSignal): Promise<T> {
+  const response = await answer(method, path, body, signal);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
@@ -152,13 +154,13 @@ export interface Agents {
 }
 
 export const v1 = {
-  about: () => call<About>("GET", ""),
+  about: (signal?: AbortSignal) => call<About>("GET", "", undefined, signal),
   agents: async () => (await call<Agents>("GET", "/agents")).agents,
   offers: () => call<Agents>("GET", "/agents"),
   sessions: () => call<{ sessions: Summary[]; total: number }>("GET", "/sessions"),
   search: (text: string) => call<{ hits: Hit[]; complete: boolean }>("GET", `/search?${new URLSearchParams({ q: text })}`),
   start: (body: Start) => call<Summary>("POST", "/sessions", body),
-  show: (id: string) => call<SessionState>("GET", session(id)),
+  show: (id: string, signal?: AbortSignal) => call<SessionState>("GET", session(id), undefined, signal),
   change: (id: string, body: Change) => call<Summary>("PATCH", session(id), body),
   remove: (id: string) => call<void>("DELETE", session(id)),
   send: (id: string, text: string, busy: "queue" | "steer") => call<{ turn?: string }>("POST", `${session(id)}/messages`, { text, busy }),

@@ -81,7 +81,10 @@ beforeEach(() => {
   window.history.replaceState(null, "", "/app");
   closed.mockReset();
 });
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  window.history.replaceState(null, "", "/"); // other files of this worker share the window
+});
 
 describe("more of a row", () => {
   const job = (status: JobRow["status"]) => entryOfJob({ ...running, status }, []);

@@ -33,10 +33,16 @@ test.each(pages)("%s is light", (page) => {
   expect(size, files.map((name) => `${name} ${compressed(name)}`).join("\n")).toBeLessThan(MOST);
 });
 
-/** The list is there with the first load; what shows conversations comes beside it, code colours and all else when they are wanted. */
-test("the workbench is there with 68 KB, and with its first conversation under 80 KB as browsers take it", () => {
+/**
+ * The first load shows the list. Code that shows conversations is loaded next to it; code colors and everything else on demand.
+ * 68 KB since 0.3: `scope.ts` (1.6 KB) ends what a view started, lit-html (3.1 KB) keeps focus and presses through a render, cards
+ * ignore early clicks, and receipts have an Undo.
+ */
+const FIRST_LOAD = 68 * 1024;
+
+test("the first load of the workbench is at most 68 KB, and under 80 KB with its first conversation, as browsers request it", () => {
   const files = [...needed("app.html")];
-  expect(files.reduce((sum, name) => sum + compressed(name), 0)).toBeLessThan(68 * 1024); // 64 before cards took no early click and receipts had an Undo
+  expect(files.reduce((sum, name) => sum + compressed(name), 0)).toBeLessThanOrEqual(FIRST_LOAD);
   const markdown = readdirSync(join(built, "assets")).filter((name) => /^markdown-.*\.js$/.test(name) && !readFileSync(join(built, "assets", name), "utf8").includes("Markdown"));
   const brotli = (name: string) => statSync(join(built, `${name}.br`)).size;
   expect([...files, ...markdown.map((name) => `assets/${name}`)].reduce((sum, name) => sum + brotli(name), 0)).toBeLessThan(80 * 1024);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { answerOf } from "./net";
 import { Link, type Listener } from "../src/terminal/link";
 import { wordsOf } from "../src/terminal/stand";
 import { keepStrict } from "../src/terminal/strict";
@@ -44,7 +45,7 @@ const lastSocket = () => FakeSocket.all.at(-1)!;
 function answer(terminals: Terminal[] | undefined): void {
   vi.stubGlobal("fetch", async () => {
     if (!terminals) throw new TypeError("refused");
-    return Response.json({ terminals });
+    return answerOf(200, JSON.stringify({ terminals }));
   });
 }
 

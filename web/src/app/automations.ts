@@ -2,9 +2,10 @@
 
 import { keyed } from "../key";
 import { root } from "../root";
-import { explain, Refused } from "../api";
+import { explain, isTemporary } from "../failure";
 import { commandView } from "../commands";
 import { make, makeButton } from "../page";
+import { Scope } from "../scope";
 import { ask } from "../shortcuts";
 import { call, sessionAddress } from "../v1";
 import { AutomationForm } from "./automationForm";
@@ -24,37 +25,36 @@ export function automationsView(place: Extract<Place, { at: "automations" }>, sh
   return place.id ? new AutomationView(place.id, shell) : new AutomationsView(shell);
 }
 
-/** A place that asks the host again when something has happened. */
-abstract class Watching {
-  private readonly unwatch: () => void;
-  private readonly timer: ReturnType<typeof setInterval>;
-  private waits = false;
-  protected left = false;
+/** A view that is loaded again when something has happened. */
+abstract class Watching<T> {
+  protected readonly scope = new Scope((text) => this.say(text));
+  protected readonly refresh = this.scope.latest(
+    (signal) => this.load(signal),
+    (answer) => this.take(answer),
+    { settleMs: SETTLE_MS, failed: (error) => this.failed(error) },
+  );
 
   constructor(protected readonly shell: Shell) {
-    this.unwatch = shell.feed.watch(() => this.soon());
-    this.timer = setInterval(() => document.hidden || this.soon(), LOOK_MS);
+    this.scope.onEnd(shell.feed.watch(() => this.refresh()));
+    this.scope.every(LOOK_MS, () => document.hidden || this.refresh());
   }
 
   leave(): void {
-    this.left = true;
-    this.unwatch();
-    clearInterval(this.timer);
+    this.scope.end();
   }
 
-  protected soon(): void {
-    if (this.waits) return;
-    this.waits = true;
-    setTimeout(() => {
-      this.waits = false;
-      if (!this.left) void this.load();
-    }, SETTLE_MS);
-  }
-
-  protected abstract load(): Promise<void>;
+  protected abstract load(signal: AbortSignal): Promise<T>;
+  protected abstract take(answer: T): void;
+  protected abstract failed(error: unknown): void;
+  protected abstract say(text: string): void;
 }
 
-class AutomationsView extends Watching implements View {
+interface Listed {
+  automations: Automation[];
+  file_error?: string;
+}
+
+class AutomationsView extends Watching<Listed> implements View {
   readonly element = make("section", "place automations");
   readonly title = "Automations";
   private readonly body = make("div", "wide");
@@ -65,24 +65,31 @@ class AutomationsView extends Watching implements View {
     const fresh = make("a", "button primary", "New automation");
     fresh.href = pathOf({ at: "automations", form: true });
     frame(this.element, headOf("Automations", "Work that starts by itself: at a time, on a call, on a change, after something else."), [fresh], this.body);
-    void this.load();
+    this.refresh(0);
   }
 
-  protected async load(): Promise<void> {
-    try {
-      const { automations, file_error: wrong } = await call<{ automations: Automation[]; file_error?: string }>("GET", "/automations");
-      const now = Date.now();
-      const shown = JSON.stringify([automations, wrong, Math.floor(now / 30_000)]);
-      if (shown === this.shown) return;
-      this.shown = shown;
-      const focused = document.activeElement instanceof HTMLAnchorElement && this.body.contains(document.activeElement) ? document.activeElement.href : "";
-      const list = make("ul", "autos");
-      list.append(...automations.sort((one, other) => one.name.localeCompare(other.name)).map((each) => row(each, now)));
-      this.body.replaceChildren(...(wrong ? [trouble(`automations.toml: ${wrong} Until it is mended, what it said before holds.`)] : []), automations.length ? list : empty());
-      if (focused) [...list.querySelectorAll("a")].find(({ href }) => href === focused)?.focus();
-    } catch (error) {
-      if (!this.shown) this.body.replaceChildren(trouble(explain(error)));
-    }
+  protected load(signal: AbortSignal): Promise<Listed> {
+    return call("GET", "/automations", undefined, signal);
+  }
+
+  protected take({ automations, file_error: wrong }: Listed): void {
+    const now = Date.now();
+    const shown = JSON.stringify([automations, wrong, Math.floor(now / 30_000)]);
+    if (shown === this.shown) return;
+    this.shown = shown;
+    const focused = document.activeElement instanceof HTMLAnchorElement && this.body.contains(document.activeElement) ? document.activeElement.href : "";
+    const list = make("ul", "autos");
+    list.append(...automations.sort((one, other) => one.name.localeCompare(other.name)).map((each) => row(each, now)));
+    this.body.replaceChildren(...(wrong ? [trouble(`automations.toml: ${wrong} Until it is mended, what it said before holds.`)] : []), automations.length ? list : empty());
+    if (focused) [...list.querySelectorAll("a")].find(({ href }) => href === focused)?.focus();
+  }
+
+  protected failed(error: unknown): void {
+    if (!this.shown) this.say(explain(error));
+  }
+
+  protected say(text: string): void {
+    this.body.replaceChildren(trouble(text));
   }
 }
 
@@ -126,7 +133,12 @@ function empty(): HTMLElement {
   return text;
 }
 
-export class AutomationView extends Watching implements View {
+export interface Whole {
+  automation: Automation;
+  runs: Run[];
+}
+
+class AutomationView extends Watching<Whole> implements View {
   readonly element = make("section", "place automations");
   title = "Automation";
   private readonly heading = make("h1", "", "Automation");
@@ -136,7 +148,6 @@ export class AutomationView extends Watching implements View {
   private readonly secret = make("div");
   private readonly facts = make("dl", "facts-list");
   private readonly runs = make("div");
-  private source: EventSource | undefined;
   private shown = "";
 
   constructor(
@@ -151,45 +162,48 @@ export class AutomationView extends Watching implements View {
     text.append(this.heading, this.about);
     frame(this.element, text, [], body, true);
     this.showSecret(takeSecret(id));
-    void this.load();
-    void this.follow();
+    this.refresh(0);
+    this.follow();
   }
 
-  override leave(): void {
-    super.leave();
-    this.source?.close();
-  }
-
-  /** What happens from now on; what was before is in the history. */
-  private async follow(): Promise<void> {
-    try {
-      const { id } = await call<Automation>("GET", this.path);
-      const channel = `automation/${id}`;
-      const { head } = await call<{ head: number }>("GET", `/events?${new URLSearchParams({ channel, limit: "1" })}`);
-      if (this.left) return;
-      this.source = new EventSource(keyed(`${root}/v1/events?${new URLSearchParams({ channel, after: String(head) })}`));
-      this.source.onmessage = () => this.soon();
-    } catch {
-      // Out of reach or gone: the page says so, and asks again.
-    }
+  /** Events from now on; what was before is in the history. */
+  private follow(): void {
+    let [channel, head] = ["", 0];
+    this.scope.follow<{ channel: string; head: number }>({
+      load: async (signal) => {
+        const { id } = await call<Automation>("GET", this.path, undefined, signal);
+        const query = new URLSearchParams({ channel: `automation/${id}`, limit: "1" });
+        return { channel: `automation/${id}`, head: (await call<{ head: number }>("GET", `/events?${query}`, undefined, signal)).head };
+      },
+      loaded: (found) => {
+        [channel, head] = [found.channel, found.head];
+        this.refresh(); // what happened before `head`
+      },
+      address: () => keyed(`${root}/v1/events?${new URLSearchParams({ channel, after: String(head) })}`),
+      message: () => this.refresh(),
+    });
   }
 
   private get path(): string {
     return `/automations/${encodeURIComponent(this.id)}`;
   }
 
-  protected async load(): Promise<void> {
-    try {
-      const [automation, found] = await Promise.all([call<Automation>("GET", this.path), call<{ runs: Run[]; missed?: Missed[] }>("GET", `${this.path}/runs?limit=${RUNS}`)]);
-      const runs = inOrder(found.runs, found.missed ?? [], Date.now());
-      const shown = JSON.stringify([automation, runs, Math.floor(Date.now() / 30_000)]);
-      if (this.left || shown === this.shown) return;
-      this.shown = shown;
-      this.show(automation, runs);
-    } catch (error) {
-      if (error instanceof Refused && error.status === 404) this.gone(error.message);
-      else if (!this.shown) this.say(explain(error));
-    }
+  protected async load(signal: AbortSignal): Promise<Whole> {
+    const [automation, found] = await Promise.all([call<Automation>("GET", this.path, undefined, signal), call<{ runs: Run[]; missed?: Missed[] }>("GET", `${this.path}/runs?limit=${RUNS}`, undefined, signal)]);
+    return { automation, runs: inOrder(found.runs, found.missed ?? [], Date.now()) };
+  }
+
+  protected take({ automation, runs }: Whole): void {
+    const shown = JSON.stringify([automation, runs, Math.floor(Date.now() / 30_000)]);
+    if (shown === this.shown) return;
+    if (!this.shown) this.say("");
+    this.shown = shown;
+    this.show(automation, runs);
+  }
+
+  protected failed(error: unknown): void {
+    if (!isTemporary(error)) this.gone(explain(error));
+    else if (!this.shown) this.say(explain(error));
   }
 
   private gone(text: string): void {
@@ -201,14 +215,14 @@ export class AutomationView extends Watching implements View {
     this.element.replaceChildren(lead);
   }
 
-  private say(text: string): void {
+  protected say(text: string): void {
     this.wrong.textContent = text;
     this.wrong.hidden = text === "";
   }
 
   private show(automation: Automation, runs: Run[]): void {
     const now = Date.now();
-    if (this.title !== automation.name) this.shell.titled((this.title = automation.name));
+    if (this.title !== automation.name) this.shell.titled((this.title = automation.name), this);
     this.heading.textContent = automation.name;
     this.about.textContent = automation.plan.title ?? triggerWords(automation);
     this.showActs(automation);
@@ -256,13 +270,7 @@ export class AutomationView extends Watching implements View {
   }
 
   private async do(work: () => Promise<unknown>): Promise<void> {
-    try {
-      await work();
-      this.say("");
-      if (!this.left) await this.load();
-    } catch (error) {
-      this.say(explain(error));
-    }
+    if (await this.scope.attempt(work)) this.refresh(0);
   }
 
   private async remove(): Promise<void> {

@@ -1,7 +1,7 @@
 /** Where the changes of a session come from: the host's captures of turns, git, or what the agent itself told of. */
 
-import { keyHeader } from "../key";
 import { root } from "../root";
+import { request } from "../scope";
 import { changedFiles } from "../conversation/changes";
 import { countOf, type DiffLine, filesOf, linesOf } from "../conversation/diffLines";
 import { exact, relative } from "../conversation/pieces";
@@ -98,7 +98,7 @@ export class ChangeSource {
   }
 }
 
-const get = (address: string) => fetch(`${root}/v1${address}`, { cache: "no-store", headers: keyHeader() });
+const get = (address: string) => request(`${root}/v1${address}`);
 
 async function text(address: string): Promise<string> {
   const response = await get(address);

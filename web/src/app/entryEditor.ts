@@ -1,6 +1,7 @@
 /** An entry written in the browser: checked by the host as one types, completed from its schema, with a live chart. */
 
 import { root } from "../root";
+import { request } from "../scope";
 import { FlowChart } from "../chart/flowChart";
 import type { ChartGraph } from "../chart/graph";
 import { Zoom } from "../chart/zoom";
@@ -104,7 +105,7 @@ export class EntryEditor {
   // -- completion ---------------------------------------------------------------------------------------------------
 
   private async complete(wanted: boolean): Promise<void> {
-    this.schema ??= (await (await fetch(`${root}/entry.schema.json`)).json().catch(() => undefined)) as Record<string, unknown> | undefined;
+    this.schema ??= (await (await request(`${root}/entry.schema.json`)).json().catch(() => undefined)) as Record<string, unknown> | undefined;
     const caret = this.area.selectionStart;
     const place = placeIn(this.area.value, caret);
     const quoted = place && this.area.value.charAt(place.from) === '"';

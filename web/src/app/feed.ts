@@ -3,6 +3,8 @@
 import { keyed } from "../key";
 import { root } from "../root";
 import { reportConnection } from "../connection";
+import { isTemporary, Refused } from "../failure";
+import { Backoff, page as pageScope } from "../scope";
 import { call, v1 } from "../v1";
 import { type Entry, entryOfJob, entryOfSession, type JobRow, needsResume, ofTask, type Row } from "./entries";
 import { type Day, dayOf, startOfDay } from "./time";
@@ -20,8 +22,6 @@ interface Page {
   jobs?: string[];
 }
 
-const FIRST_RETRY_MS = 500;
-const LAST_RETRY_MS = 5_000;
 const CACHE = "portico.board";
 /** What a cold start shows at once, until the host has answered. */
 const CACHED_ROWS = 60;
@@ -38,6 +38,12 @@ function days(): string {
   return `${today},${startOfDay(today - 1)}`;
 }
 
+/** The job was erased, or is not for this user; anything else is an error. */
+function absent(error: unknown): undefined {
+  if (!(error instanceof Refused) || isTemporary(error)) throw error;
+  return undefined;
+}
+
 export class Feed {
   readonly rows = new Map<string, Row>();
   readonly jobs = new Map<string, JobRow>();
@@ -51,15 +57,15 @@ export class Feed {
   downSince: number | undefined;
   /** When it is tried again. */
   retryAt = 0;
-  private retry = FIRST_RETRY_MS;
+  private readonly backoff = new Backoff();
   private readonly listeners = new Set<() => void>();
   private told = false;
 
   start(): void {
     this.remember();
     this.connect();
-    void this.loadJobs();
-    void this.loadNames();
+    this.loadJobs();
+    this.loadNames();
   }
 
   /** Called once per frame in which something has changed. */
@@ -211,9 +217,9 @@ export class Feed {
       if (whole) void this.checkLogin();
       this.downSince ??= Date.now();
       this.tell();
-      this.retryAt = Date.now() + this.retry;
-      this.again = setTimeout(() => this.connect(), this.retry);
-      this.retry = Math.min(2 * this.retry, LAST_RETRY_MS);
+      const wait = this.backoff.next();
+      this.retryAt = Date.now() + wait;
+      this.again = setTimeout(() => this.connect(), wait);
     };
   }
 
@@ -231,11 +237,11 @@ export class Feed {
     this.count(page);
     this.inArchive = page.archived ?? 0;
     this.archiveAsked = false;
-    if (this.downSince !== undefined) void this.loadJobs();
-    if (this.agentNames.size === 0) void this.loadNames();
+    if (this.downSince !== undefined) this.loadJobs();
+    if (this.agentNames.size === 0) this.loadNames();
     this.live = true;
     this.downSince = undefined;
-    this.retry = FIRST_RETRY_MS;
+    this.backoff.reset();
     reportConnection(this, true);
     for (const row of page.rows) this.rows.set(row.session.id, row);
     this.take({ ...page, rows: [] });
@@ -244,7 +250,7 @@ export class Feed {
   private take(page: Page): void {
     for (const row of page.rows) this.learn(row);
     for (const id of page.removed ?? []) this.rows.delete(id);
-    for (const id of page.jobs ?? []) void this.loadJob(id);
+    for (const id of page.jobs ?? []) this.loadJob(id);
     this.tell();
   }
 
@@ -255,33 +261,53 @@ export class Feed {
     return this.agentNames.get(id) ?? id;
   }
 
-  private async loadNames(): Promise<void> {
-    try {
-      for (const { id, name } of await v1.agents()) this.agentNames.set(id, name);
+  private readonly loadNames = pageScope.latest(
+    () => v1.agents(),
+    (agents) => {
+      for (const { id, name } of agents) this.agentNames.set(id, name);
       this.tell();
-    } catch {
-      // Out of reach, or not for this reader: ids are names, too.
-    }
+    },
+    { failed: () => undefined }, // not for this reader: ids are names, too
+  );
+
+  /** Numbers the requests for jobs: the list never replaces a job by an older answer. */
+  private asked = 0;
+  private readonly jobAsked = new Map<string, number>();
+
+  private readonly loadJobs = pageScope.latest(
+    async (signal) => ({ number: ++this.asked, jobs: (await call<{ jobs: JobRow[] }>("GET", "/jobs", undefined, signal)).jobs }),
+    ({ number, jobs }) => {
+      const isNewer = (id: string) => (this.jobAsked.get(id) ?? 0) > number;
+      for (const id of this.jobs.keys()) if (!isNewer(id)) this.jobs.delete(id);
+      for (const job of jobs) if (!isNewer(job.id)) this.jobs.set(job.id, job);
+      this.tell();
+    },
+    { failed: () => undefined }, // the list shows that the host is out of reach
+  );
+
+  private readonly loaders = new Map<string, () => void>();
+
+  /** One request at a time for each job, retried until it is answered: otherwise a finished job could stay "running". */
+  private loadJob(id: string): void {
+    const found = this.loaders.get(id) ?? this.loaderOf(id);
+    this.loaders.set(id, found);
+    found();
   }
 
-  private async loadJobs(): Promise<void> {
-    try {
-      const { jobs } = await call<{ jobs: JobRow[] }>("GET", "/jobs");
-      this.jobs.clear();
-      for (const job of jobs) this.jobs.set(job.id, job);
-      this.tell();
-    } catch {
-      // Out of reach; a reconnect asks again.
-    }
-  }
-
-  private async loadJob(id: string): Promise<void> {
-    try {
-      this.jobs.set(id, await call<JobRow>("GET", `/jobs/${encodeURIComponent(id)}`));
-      this.tell();
-    } catch {
-      // Gone or out of reach: the next answer tells.
-    }
+  private loaderOf(id: string): () => void {
+    return pageScope.latest(
+      async (signal) => {
+        const number = ++this.asked;
+        return { number, job: await call<JobRow>("GET", `/jobs/${encodeURIComponent(id)}`, undefined, signal).catch(absent) };
+      },
+      ({ number, job }) => {
+        this.jobAsked.set(id, number);
+        if (job) this.jobs.set(id, job);
+        else this.jobs.delete(id);
+        this.tell();
+      },
+      { failed: () => undefined }, // the list shows that the host is out of reach
+    );
   }
 
   private tell(): void {

@@ -2,6 +2,7 @@
 
 import { make } from "../page";
 import { settle } from "../settle";
+import { Scope } from "../scope";
 import { type Choice, item, walk } from "./menu";
 
 /** The same list over the page, beside what opened it: a list that scrolls would cut it off. `closed` says where the focus goes. */
@@ -9,11 +10,12 @@ export function openMenu(beside: HTMLElement, name: string, choices: Choice[], c
   const list = make("div", "menu floating");
   list.setAttribute("role", "menu");
   list.setAttribute("aria-label", name);
+  const scope = new Scope();
   const end = (focus: boolean) => {
     if (!list.isConnected) return;
     list.remove();
     beside.setAttribute("aria-expanded", "false");
-    for (const type of OUTSIDE) document.removeEventListener(type, outside, true);
+    scope.end();
     if (focus) closed();
   };
   const outside = ({ target }: Event) => {
@@ -40,7 +42,7 @@ export function openMenu(beside: HTMLElement, name: string, choices: Choice[], c
   list.style.left = `${Math.max(8, Math.min(at.left, window.innerWidth - list.offsetWidth - 8))}px`;
   beside.setAttribute("aria-expanded", "true");
   settle(list);
-  for (const type of OUTSIDE) document.addEventListener(type, outside, true);
+  for (const type of OUTSIDE) scope.on(document, type, outside, { capture: true });
   list.querySelector<HTMLElement>("[role=menuitem]")?.focus();
   return list;
 }

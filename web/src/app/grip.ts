@@ -1,6 +1,7 @@
 /** The border between two columns: dragged, moved with the arrow keys, set back with a double click, remembered. */
 
 import { make } from "../page";
+import { page } from "../scope";
 import { remember, remembered, sizeClass } from "./preferences";
 
 export interface Grip {
@@ -43,7 +44,7 @@ export function grip(column: HTMLElement, { name, property, label, first, least,
     remember(key(), value === undefined ? undefined : String(Math.round(now())));
   };
   load();
-  window.addEventListener("resize", load);
+  page.on(window, "resize", load);
   element.addEventListener("dblclick", () => save(undefined));
   element.addEventListener("keydown", (event) => {
     const by = event.key === "ArrowRight" ? STEP : event.key === "ArrowLeft" ? -STEP : 0;

@@ -5,6 +5,7 @@ import { Conversation } from "../conversation/conversation";
 import { Stream } from "../conversation/stream";
 import { duration } from "../conversation/words";
 import { make, makeButton } from "../page";
+import type { Scope } from "../scope";
 import type { Feed } from "./feed";
 import { icon } from "../icons";
 import { elapsed } from "./time";
@@ -18,18 +19,18 @@ export class Helper {
   conversation: Conversation | undefined;
   private stream: Stream | undefined;
   private shown = "";
-  private readonly ticking = setInterval(() => this.show(), 1000);
-  private readonly unwatch: () => void;
 
-  /** `name`: what its agent calls it, where that is known. */
+  /** `name`: what its agent calls it, if known. `scope`: a part of the session's view, paused and ended with it. */
   constructor(
     private readonly id: string,
     private readonly name: string,
     private readonly feed: Feed,
+    private readonly scope: Scope,
   ) {
     this.element.append(this.summary);
     this.element.addEventListener("toggle", () => this.open());
-    this.unwatch = feed.watch(() => this.show());
+    scope.every(1000, () => this.show());
+    scope.onEnd(feed.watch(() => this.show()));
     this.show();
   }
 
@@ -88,13 +89,6 @@ export class Helper {
       files: () => undefined,
     }));
     this.element.append(trouble, view, link);
-    this.stream = new Stream(this.id, { opened: (state) => conversation.open(state), moved: (state, events) => conversation.move(state, events), gone: () => view.replaceChildren("It is gone.") });
-    void this.stream.open();
-  }
-
-  leave(): void {
-    this.unwatch();
-    clearInterval(this.ticking);
-    this.stream?.stop();
+    this.stream = new Stream(this.scope, this.id, { opened: (state) => conversation.open(state), moved: (state, events) => conversation.move(state, events), gone: () => view.replaceChildren("It is gone.") });
   }
 }

@@ -1,7 +1,7 @@
 /** Everything that waits for a person, oldest first; one card is open, and its answer opens the next. */
 
 import { root } from "../root";
-import { explain } from "../api";
+import { explain, isTemporary } from "../failure";
 import { approvalCard, question, undoButton } from "../conversation/approval";
 import { countOf, linesOf } from "../conversation/diffLines";
 import { coverWords } from "../conversation/grants";
@@ -10,6 +10,7 @@ import { questionCard } from "../conversation/question";
 import type { Approval, CallPart, QuestionPart } from "../conversation/state";
 import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
+import { Scope } from "../scope";
 import { settle, settled } from "../settle";
 import { call, v1 } from "../v1";
 import { lastName, needsResume } from "./entries";
@@ -68,10 +69,14 @@ export class Inbox implements View {
   private readonly facts = make("p");
   private readonly list = make("div", "wide");
   private readonly trouble = make("p", "trouble");
-  private readonly unwatch: () => void;
+  private readonly scope = new Scope((text) => this.say(text));
+  /** The last request failed, and the text about it is shown. */
+  private failing = false;
+  /** Answered here: an answer of the host that was requested before does not bring them back. */
+  private readonly closed = new Set<string>();
   private waiting: Asked[] = [];
   private interrupted: Interrupted[] = [];
-  private known = "";
+  private known = "?";
   private shown = "";
   private opened = "";
   private answered: Answer[] = [];
@@ -97,35 +102,44 @@ export class Inbox implements View {
     const scroll = make("div", "scroll");
     scroll.append(this.trouble, this.sent, this.list);
     this.element.append(head, scroll);
-    window.addEventListener("pagehide", this.flush);
-    this.unwatch = shell.feed.watch(() => void this.look());
-    void this.look();
+    this.scope.on(window, "pagehide", this.flush);
+    this.scope.onEnd(shell.feed.watch(() => this.look()));
+    this.look();
   }
 
   leave(): void {
-    window.removeEventListener("pagehide", this.flush);
     this.flush();
-    this.unwatch();
+    this.scope.end();
   }
 
-  /** The list says what waits; when that has changed, the whole of it is asked for. */
-  private async look(): Promise<void> {
+  /** The list says what waits. When that has changed, the cards are requested. */
+  private look(): void {
     const known = [...this.shell.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).sort().join(" ");
-    if (known === this.known && this.shown !== "") return this.show();
+    if (known === this.known) return this.shown === "" ? undefined : this.show();
     this.known = known;
-    try {
-      const today = new Date().setHours(0, 0, 0, 0);
-      const [{ waiting, interrupted }, { answers, rules }] = await Promise.all([
-        call<{ waiting: Asked[]; interrupted?: Interrupted[] }>("GET", "/inbox"),
-        call<{ answers: Answer[]; rules: number }>("GET", `/inbox/answered?since=${today}`),
-      ]);
-      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id)), interrupted: interrupted ?? [], answered: answers, rules });
+    this.load();
+  }
+
+  private readonly load = this.scope.latest(
+    (signal) =>
+      Promise.all([
+        call<{ waiting: Asked[]; interrupted?: Interrupted[] }>("GET", "/inbox", undefined, signal),
+        call<{ answers: Answer[]; rules: number }>("GET", `/inbox/answered?since=${new Date().setHours(0, 0, 0, 0)}`, undefined, signal),
+      ]),
+    ([{ waiting, interrupted }, { answers, rules }]) => {
+      if (this.failing) this.say("");
+      this.failing = false;
+      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id) && !this.closed.has(id)), interrupted: interrupted ?? [], answered: answers, rules });
       this.arrive();
       this.show();
-    } catch (error) {
-      this.say(explain(error));
-    }
-  }
+    },
+    {
+      failed: (error) => {
+        this.failing = isTemporary(error);
+        this.say(explain(error));
+      },
+    },
+  );
 
   /** Who comes for one of them and is late reads that, and is led to where it was. */
   private arrive(): void {
@@ -140,7 +154,7 @@ export class Inbox implements View {
 
   private say(text: string): void {
     this.trouble.textContent = text;
-    this.trouble.hidden = false;
+    this.trouble.hidden = text === "";
   }
 
   private show(): void {
@@ -190,21 +204,17 @@ export class Inbox implements View {
     return card;
   }
 
-  private async answer(work: () => Promise<unknown>, done: () => void): Promise<boolean> {
+  private async answer(work: () => Promise<unknown>, done: () => void, held = ""): Promise<boolean> {
     try {
       await work();
       done();
       return true;
     } catch (error) {
+      this.closed.delete(held);
       this.say(explain(error));
-      this.lookAgain();
+      this.load();
       return false;
     }
-  }
-
-  private lookAgain(): void {
-    this.known = "?";
-    void this.look();
   }
 
   /** A yes opens the next one at once, and can be taken back for a moment, while the agent has not begun. */
@@ -217,7 +227,7 @@ export class Inbox implements View {
     };
     const send = () => {
       end();
-      void this.answer(work, () => undefined);
+      void this.answer(work, () => undefined, asked.id);
     };
     const timer = setTimeout(send, HELD_MS);
     this.held.set(asked.id, send);
@@ -225,8 +235,9 @@ export class Inbox implements View {
     text.append("Allowed: ", ...(scope ? [make("b", "", scope), " · "] : []), ...titleOf(asked));
     const back = makeButton("btn small", "Undo", () => {
       end();
+      this.closed.delete(asked.id);
       this.opened = asked.id;
-      this.lookAgain();
+      this.load();
     });
     strip.append(icon("done"), text, make("span", "spring"), back);
     this.sent.append(strip);
@@ -290,6 +301,7 @@ export class Inbox implements View {
   private done(asked: Asked): void {
     const at = this.waiting.findIndex(({ id }) => id === asked.id);
     this.trouble.hidden = true;
+    this.closed.add(asked.id);
     this.waiting = this.waiting.filter(({ id }) => id !== asked.id);
     this.opened = (this.waiting[at] ?? this.waiting[0])?.id ?? "";
     this.show();

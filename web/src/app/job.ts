@@ -1,74 +1,60 @@
-/** The page of a job: its steps as a tree, the time they took, the chart, and the conversation of the chosen step. */
+/** The page of a job: its steps as a tree, the time they took, the chart, and the conversation of the selected step. */
 
 import { keyed } from "../key";
 import { root } from "../root";
-import { explain, type Job as EntryJob, Refused } from "../api";
+import type { Job as EntryJob } from "../api";
 import { FlowChart } from "../chart/flowChart";
 import type { ChartGraph } from "../chart/graph";
 import { Zoom } from "../chart/zoom";
-import { counted, plain } from "../conversation/pieces";
+import { plain } from "../conversation/pieces";
 import { who } from "../conversation/words";
-import { make, makeButton, pause } from "../page";
+import { make } from "../page";
+import { explain, Refused } from "../failure";
+import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
+import { Scope } from "../scope";
+import { JOB } from "../texts/job";
 import { call, v1 } from "../v1";
 import { type JobRow, lastName } from "./entries";
-import { icon, type Icon } from "../icons";
-import { type Decision, JobHistory, type JobRecord, lanesOf, lastRun, type StepNode, type StepState, stateOf, stepsOf, taskDecisions, type TreeNode, treeOf, type WorkTree } from "./jobModel";
+import { type Decision, JobHistory, type JobRecord, lastRun, type StepNode, stepsOf, taskDecisions, treeOf, type WorkTree } from "./jobModel";
+import { stepTimes, stepTree, type Steps } from "./jobSteps";
 import { said } from "./reasons";
-import { Refresher } from "./refresher";
 import { menu } from "./menu";
 import { askStop } from "./rowMenu";
 import type { Shell, View } from "./shell";
 import { StepView } from "./stepView";
-import { clock, cost, elapsed, span, tokens } from "./time";
+import { clock, cost, tokens, tookOf } from "./time";
 
 type Whole = JobRow & { entry: { jobs: Record<string, EntryJob>; models?: Record<string, string>; tasks?: Record<string, { model?: { category?: string; id?: string } }> }; chart: ChartGraph; origin?: string };
+type Tab = keyof typeof JOB.tabs;
 
-const MARKS: Record<StepState, [Icon, string, string]> = {
-  todo: ["todo", "", "to come"],
-  work: ["work", "work", "working"],
-  need: ["need", "need", "needs you"],
-  done: ["done", "ok", "succeeded"],
-  failed: ["failed", "bad", "failed"],
-  stopped: ["interrupted", "", "stopped"],
-};
-/** Of so many tasks the decisions are listed. */
+/** The tasks whose decisions are listed. */
 const TASKS = 200;
-const STATUS: Record<JobRow["status"], [look: string, word: string]> = {
-  running: ["work", "Working"],
-  waiting: ["need", "Needs you"],
-  succeeded: ["ok", "Succeeded"],
-  failed: ["bad", "Failed"],
-  canceled: ["", "Stopped"],
-};
+/** Changes of the job that come together are one request. */
+const SETTLE_MS = 50;
+const LOOK: Record<JobRow["status"], string> = { running: "work", waiting: "need", succeeded: "ok", failed: "bad", canceled: "" };
+
+/** A step that waits for a person. */
+interface Waiting {
+  task: string;
+  text: string;
+}
 
 export class JobView implements View {
   readonly element = make("section", "place job");
-  title = "Job";
-  private readonly heading = make("h1", "", "…");
-  private readonly facts = make("p");
-  private readonly status = make("span", "pill");
-  private readonly stop = makeButton("btn", "", () => askStop(this.id, (work) => this.attempt(work)));
-  private readonly strip = make("div", "strip");
-  private readonly tree = make("div", "tree");
-  private readonly time = make("div", "gantt");
+  title: string = JOB.title;
+  private readonly scope = new Scope((text) => this.report(text));
   private readonly chartBox = make("div", "chart-box");
-  private readonly decisions = make("ol", "decisions");
-  private readonly decided = make("section", "job-decisions");
-  private readonly side = make("div", "jcard job-step");
-  private readonly trouble = make("p", "trouble");
-  private readonly follow = makeButton("chip", "Follow the running step", () => this.choose(undefined));
+  private readonly menu = this.menuOf();
   private readonly history = new JobHistory();
-  private readonly unwatch: () => void;
-  private readonly ticking: ReturnType<typeof setInterval>;
-  private steps: HTMLElement | undefined;
+  private readonly refresh = this.scope.latest((signal) => this.load(signal), (whole) => this.take(whole), { failed: (error) => this.failed(error), settleMs: SETTLE_MS });
   private whole: Whole | undefined;
   private chart: FlowChart | undefined;
-  private source: EventSource | undefined;
   private step: StepView | undefined;
   private chosen: number | undefined;
-  private readonly refresher = new Refresher(() => this.moved());
+  private entryShown = false;
+  private missing = "";
+  private trouble = "";
   private ofTasks: Decision[] = [];
-  private left = false;
 
   constructor(
     readonly id: string,
@@ -77,202 +63,197 @@ export class JobView implements View {
   ) {
     this.chosen = wanted === undefined ? undefined : Number(wanted);
     this.element.classList.toggle("at-step", wanted !== undefined);
-    this.build();
-    this.unwatch = shell.feed.watch(() => this.refresh());
-    this.ticking = setInterval(() => this.tick(), 1000);
-    void this.load();
+    this.chartBox.tabIndex = 0;
+    this.chartBox.setAttribute("role", "region");
+    this.chartBox.setAttribute("aria-label", JOB.flowChart);
+    this.showTab("steps");
+    this.scope.onEnd(shell.feed.watch(() => this.render()));
+    this.scope.every(1000, () => this.whole?.status === "running" && !document.hidden && this.render());
+    this.scope.follow<Whole>({
+      load: (signal) => this.load(signal),
+      loaded: (whole) => this.take(whole),
+      address: () => keyed(`${root}/v1/events?${new URLSearchParams({ channel: `job/${id}`, after: String(this.history.pos) })}`),
+      message: (data) => this.history.apply(JSON.parse(data) as JobRecord) && this.refresh(),
+      gone: (error) => this.failed(error),
+    });
   }
 
   leave(): void {
-    this.left = true;
-    this.refresher.stop();
-    this.unwatch();
-    clearInterval(this.ticking);
-    this.source?.close();
+    this.scope.end();
     this.step?.leave();
-  }
-
-  // -- the frame ----------------------------------------------------------------------------------------------------
-
-  private build(): void {
-    const head = make("header", "head");
-    // On a phone the step's conversation is a page of its own.
-    const back = makeButton("icon back", "", () => (this.element.classList.contains("at-step") ? this.choose(undefined) : this.shell.go({ at: "jobs" })));
-    back.append(icon("back"));
-    back.setAttribute("aria-label", "Back to the list");
-    const text = make("div", "head-text");
-    text.append(this.heading, this.facts);
-    this.status.setAttribute("role", "status");
-    this.stop.append(icon("stop"), make("span", "", "Stop…"));
-    this.stop.hidden = true;
-    head.append(back, text, this.status, this.stop, this.more());
-    this.strip.hidden = true;
-    this.trouble.hidden = true;
-    this.trouble.setAttribute("role", "alert");
-    this.follow.hidden = true;
-    const left = make("div", "jcard job-steps");
-    const stepsHead = make("div", "jcard-head");
-    stepsHead.append(make("h2", "", "Steps"), this.follow);
-    left.append(stepsHead, this.tree, make("h2", "", "Time"), this.time);
-    this.steps = left;
-    this.decided.tabIndex = 0; // it scrolls where many were made
-    this.decided.setAttribute("aria-label", "Decisions");
-    this.decided.append(make("h2", "", "Decisions, in order"), this.decisions);
-    this.chartBox.tabIndex = 0;
-    this.chartBox.setAttribute("role", "region");
-    this.chartBox.setAttribute("aria-label", "Flow chart");
-    const chart = make("div", "jcard job-chart");
-    chart.append(make("h2", "", "Chart"), this.chartBox);
-    this.side.append(make("p", "soft", "Choose a step to read what its agent says."));
-    const tabs = make("div", "job-tabs modes");
-    for (const [name, title] of [["steps", "Steps"], ["chart", "Chart"]] as const) {
-      const button = makeButton("", title, () => this.showTab(name));
-      button.dataset["tab"] = name;
-      tabs.append(button);
-    }
-    const grid = make("div", "jobgrid");
-    grid.append(left, chart, this.side);
-    const scroll = make("div", "scroll job-scroll");
-    scroll.append(this.trouble, this.strip, tabs, grid);
-    this.element.append(head, scroll);
-    this.showTab("steps");
-  }
-
-  private showTab(name: "steps" | "chart"): void {
-    this.element.dataset["tab"] = name;
-    for (const button of this.element.querySelectorAll<HTMLButtonElement>(".job-tabs button")) button.setAttribute("aria-pressed", String(button.dataset["tab"] === name));
-    if (name === "chart") this.drawChart();
-  }
-
-  private more(): HTMLElement {
-    return menu("job-menu", "More of this job", () => {
-      const over = this.whole && this.whole.status !== "running";
-      const again = (begin: (id: string) => Promise<{ job: string }>) => void this.attempt(async () => this.shell.go({ at: "job", id: (await begin(this.id)).job }));
-      return [
-        ...(this.whole && ["failed", "canceled", "waiting"].includes(this.whole.status) ? [{ id: "resume-job", text: "Resume, keeping what succeeded", run: () => again(v1.resumeJob) }] : []),
-        ...(over ? [{ id: "retry-job", text: "Run again from the start", run: () => again(v1.retryJob) }] : []),
-        { id: "entry", text: "Show the entry", run: () => this.showEntry() },
-        { id: "edit-entry", text: "Edit the entry and run it", run: () => this.editEntry() },
-        { id: "old-page", text: "The portal's page of it", run: () => window.location.assign(`${root}/jobTracking.html?${new URLSearchParams({ jobName: this.whole?.name ?? "", jobId: this.id })}`) },
-      ];
-    });
   }
 
   // -- loading ------------------------------------------------------------------------------------------------------
 
-  private async load(): Promise<void> {
-    for (let wait = 500; !this.left; wait = Math.min(2 * wait, 5000)) {
-      try {
-        this.whole = await call<Whole>("GET", `/jobs/${encodeURIComponent(this.id)}`);
-        break;
-      } catch (error) {
-        if (!(error instanceof TypeError)) return this.gone(explain(error));
-        await pause(wait);
-      }
+  private async load(signal: AbortSignal): Promise<Whole> {
+    const whole = await call<Whole>("GET", `/jobs/${encodeURIComponent(this.id)}`, undefined, signal);
+    await this.loadDecisions(signal);
+    return whole;
+  }
+
+  private take(whole: Whole): void {
+    const first = !this.whole;
+    this.whole = whole;
+    this.title = whole.name;
+    this.shell.titled(this.title, this);
+    if (first && (window.innerWidth >= 1800 || this.element.dataset["tab"] === "chart")) this.drawChart();
+    this.render();
+  }
+
+  /** A job that was erased while it is shown stays on the page. */
+  private failed(error: unknown): void {
+    if (!this.whole && error instanceof Refused && error.status < 500) this.missing = explain(error);
+    this.render();
+  }
+
+  /** The records of the tasks; requested again with every event of the job. */
+  private async loadDecisions(signal: AbortSignal): Promise<void> {
+    const tasks = [...new Set(this.history.runs.map(({ task }) => task))].slice(-TASKS);
+    if (tasks.length === 0) return;
+    const query = new URLSearchParams([...tasks.map((task) => ["channel", `task/${task}`]), ["channel", `job/${this.id}`], ["limit", "1000"]]);
+    const { events } = await call<{ events: (JobRecord & { channel: string })[] }>("GET", `/events?${query}`, undefined, signal);
+    if (!signal.aborted) this.ofTasks = taskDecisions(events.filter(({ channel }) => channel.startsWith("task/")));
+  }
+
+  // -- rendering ----------------------------------------------------------------------------------------------------
+
+  private render(): void {
+    render(this.missing ? this.missingPage() : this.page(), this.element);
+  }
+
+  private missingPage(): TemplateResult {
+    return html`<div class="empty"><h1>${JOB.missing}</h1><p>${this.missing}</p><a class="button" href="${root}/app/jobs">${JOB.allJobs}</a></div>`;
+  }
+
+  private page(): TemplateResult {
+    const { whole, work, history } = this;
+    const tree = work ? treeOf(work, history.runs) : [];
+    const all = stepsOf(tree);
+    const waiting = this.waitingTask();
+    const steps: Steps = { tree, history, now: Date.now(), current: this.current, waiting: waiting?.task, modelOf: (step) => this.modelOf(step), choose: (step) => this.choose(String(step)) };
+    this.updateStep(all);
+    this.markChart(all);
+    const over = history.ended !== undefined;
+    const tab = (name: Tab) => html`<button type="button" data-tab=${name} aria-pressed=${String(this.element.dataset["tab"] === name)} @click=${() => this.showTab(name)}>${JOB.tabs[name]}</button>`;
+    // What was decided is part of the result; while the job works, the steps come first.
+    return html`${this.head(all, waiting)}
+      <div class="scroll job-scroll">
+        <p class="trouble" role="alert" ?hidden=${!this.trouble}>${this.trouble}</p>
+        ${this.strip(waiting)}${over ? this.decisions(true) : nothing}
+        <div class="job-tabs modes">${tab("steps")}${tab("chart")}</div>
+        <div class="jobgrid">
+          <div class="jcard job-steps">
+            <div class="jcard-head"><h2>${JOB.tabs.steps}</h2><button type="button" class="chip" ?hidden=${this.chosen === undefined || whole?.status !== "running"} @click=${() => this.choose(undefined)}>${JOB.follow}</button></div>
+            <div class="tree">${whole ? stepTree(steps) : nothing}</div>
+            <h2>${JOB.time}</h2>
+            <div class="gantt">${whole ? stepTimes(all, steps) : nothing}</div>
+            ${over ? nothing : this.decisions(false)}
+          </div>
+          <div class="jcard job-chart"><h2>${JOB.tabs.chart}</h2>${this.chartBox}</div>
+          <div class="jcard job-step">${this.side(all)}</div>
+        </div>
+      </div>`;
+  }
+
+  private head(all: StepNode[], waiting: Waiting | undefined): TemplateResult {
+    const { whole } = this;
+    const word = waiting ? JOB.state.waiting : whole ? JOB.state[whole.status] : "";
+    const look = waiting ? "need" : whole ? LOOK[whole.status] : "";
+    const done = new Set(this.history.runs.filter(({ outcome }) => outcome === "succeeded").map(({ work }) => work)).size;
+    const stops = whole?.status === "running" || whole?.status === "waiting";
+    return html`<header class="head">
+      <button type="button" class="icon back" aria-label=${JOB.back} @click=${() => this.back()}>${iconOf("back")}</button>
+      <div class="head-text"><h1>${whole?.name ?? "…"}</h1><p>${whole ? this.facts(whole, all) : ""}</p></div>
+      <span class="pill ${look}" role="status">${whole?.status === "running" ? JOB.progress(word, done, all.length) : word}</span>
+      <button type="button" class="btn" ?hidden=${!stops} @click=${() => askStop(this.id, (run) => this.scope.attempt(run))}>${iconOf("stop")}<span>${JOB.stop}</span></button>
+      ${this.menu}
+    </header>`;
+  }
+
+  /** On a phone the conversation of a step is a separate page. */
+  private back(): void {
+    if (this.element.classList.contains("at-step")) this.choose(undefined);
+    else this.shell.go({ at: "jobs" });
+  }
+
+  private facts(whole: Whole, all: StepNode[]): string {
+    const by = who(this.history.by || whole.by || "");
+    const facts = [lastName(whole.cwd), JOB.size(all.length), JOB.started(clock(whole.started), by === "You" ? "you" : by), whole.ended ? JOB.took(tookOf(whole.ended - whole.started)) : "", this.usage()];
+    return facts.filter(Boolean).join(" · ");
+  }
+
+  private strip(waiting: Waiting | undefined): TemplateResult {
+    const status = this.whole?.status;
+    const look = waiting || status === "waiting" ? "need" : status === "succeeded" ? "ok" : "";
+    return html`<div class="strip ${look}" ?hidden=${!waiting && (status === "running" || status === undefined)}>${this.stripContent(waiting)}</div>`;
+  }
+
+  private stripContent(waiting: Waiting | undefined): Content {
+    const { whole } = this;
+    const spring = html`<span class="spring"></span>`;
+    const button = (text: string, run: () => void, look = "") => html`<button type="button" class=${look} @click=${run}>${text}</button>`;
+    if (waiting) {
+      const work = this.history.runs.find(({ task }) => task === waiting.task)?.work;
+      const text = ` ${waiting.text.charAt(0).toLowerCase()}${waiting.text.slice(1)}`;
+      return html`${iconOf("need")}<span class="strip-text"><b>${this.nameOf(work)}</b>${text}</span>${spring}${button(JOB.answer, () => work !== undefined && this.choose(String(work)))}`;
     }
-    if (!this.whole || this.left) return;
-    this.title = this.whole.name;
-    this.shell.titled(this.title);
-    this.openChart();
-    this.source = new EventSource(keyed(`${root}/v1/events?${new URLSearchParams({ channel: `job/${this.id}` })}`));
-    this.source.onmessage = ({ data }: MessageEvent<string>) => {
-      if (this.history.apply(JSON.parse(data) as JobRecord)) this.refresher.changed();
-    };
-    this.show();
+    if (whole?.status === "waiting") return html`${iconOf("need")}<span class="strip-text">${whole.reason || JOB.waitsForWord}</span>${spring}${button(JOB.resume, () => void this.scope.attempt(() => v1.resumeJob(this.id)), "primary")}`;
+    if (whole?.status === "succeeded") return html`${iconOf("done")}${this.summary(whole)}`;
+    if (whole?.status === "failed" || whole?.status === "canceled") return html`${this.summary(whole)}${spring}${button(JOB.resume, () => this.begin(v1.resumeJob))}${button(JOB.again, () => this.begin(v1.retryJob))}`;
+    return nothing;
   }
 
-  private gone(text: string): void {
-    const lead = make("div", "empty");
-    const link = make("a", "button", "All jobs");
-    link.href = `${root}/app/jobs`;
-    lead.append(make("h1", "", "There is no such job"), make("p", "", text), link);
-    this.element.replaceChildren(lead);
+  /** The result. */
+  private summary(whole: Whole): TemplateResult {
+    const rows = this.history.runs.flatMap(({ task }) => this.shell.feed.ofTask(task));
+    const sum = (name: "files" | "additions" | "deletions") => rows.reduce((all, { session }) => all + (session.changes?.[name] ?? 0), 0);
+    const took = tookOf((whole.ended ?? whole.started) - whole.started);
+    const ran = new Set(this.history.runs.map(({ work }) => work)).size;
+    const [files, added, removed, won] = [sum("files"), sum("additions"), sum("deletions"), whole.status === "succeeded"];
+    const facts = [`${won || took.startsWith("under") ? "in" : "After"} ${took}`, JOB.ran(ran), files || !rows.some(({ uncounted }) => uncounted) ? JOB.changed(files) : "", this.usage()];
+    const text = ` ${facts.filter(Boolean).join(" · ")}${files ? " " : ""}`;
+    return html`<span class="strip-text"><b>${won ? JOB.state.succeeded : whole.status === "failed" ? this.failure(whole) : JOB.stopped}</b>${text}${files ? counts(added, removed) : nothing}</span>`;
   }
 
-  /** Returns whether the host answered. If the job was erased, the page keeps showing what it has. */
-  private async moved(): Promise<boolean> {
-    let answered = true;
-    try {
-      this.whole = await call<Whole>("GET", `/jobs/${encodeURIComponent(this.id)}`);
-      await this.loadDecisions();
-    } catch (error) {
-      answered = error instanceof Refused && error.status < 500;
-    }
-    this.show();
-    return answered;
+  /** Its own error, else the step that failed and the result of its check. */
+  private failure(whole: Whole): string {
+    if (whole.error || whole.reason) return JOB.failed(plain(said(whole.error || whole.reason || "")));
+    const run = this.history.runs.findLast(({ outcome }) => outcome === "failed" || outcome === "crashed");
+    if (!run) return JOB.failed("");
+    const check = this.ofTasks.findLast(({ task, ok }) => task === run.task && ok === false);
+    const why = this.ofTasks.findLast(({ task, evidence }) => task === run.task && evidence)?.evidence ?? (check ? said(check.text) : "");
+    return plain(JOB.failedAt(this.nameOf(run.work), why));
   }
 
-  private refresh(): void {
-    if (this.whole) this.show();
+  /** Of the job and of all its steps, by time. */
+  private decisions(card: boolean): TemplateResult {
+    const all = [...this.history.decisions, ...this.ofTasks].sort((one, other) => one.time - other.time);
+    const item = ({ time, text, task, ok, evidence }: Decision) =>
+      html`<li><span class="call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}" aria-hidden="true">${ok === true ? "✓" : ok === false ? "✗" : "·"}</span><span class="evidence">${task ? html`<b>${this.nameOf(this.history.runs.find((run) => run.task === task)?.work)}</b>: ` : nothing}${plain(said(text))}${evidence ? html`<q class="why">${plain(evidence)}</q>` : nothing}</span><time class="soft">${clock(time)}</time></li>`;
+    // It scrolls, so it takes the focus.
+    return html`<section class="job-decisions ${card ? "jcard" : ""}" tabindex="0" aria-label=${JOB.decisions} ?hidden=${all.length === 0}><h2>${JOB.decisionsInOrder}</h2><ol class="decisions">${all.map(item)}</ol></section>`;
   }
 
-  // -- showing ------------------------------------------------------------------------------------------------------
+  private side(all: StepNode[]): Content {
+    if (this.entryShown) return html`<h2>${JOB.entry}</h2><pre class="box" tabindex="0">${JSON.stringify(this.whole?.entry, null, 2)}</pre>`;
+    if (this.step) return this.step.element;
+    const step = this.chosen === undefined ? undefined : all.find(({ work }) => work === this.chosen);
+    return step ? html`<h2>${step.name}</h2><p class="soft">${JOB.notRun}</p>` : html`<p class="soft">${JOB.chooseStep}</p>`;
+  }
+
+  // -- what the job is ----------------------------------------------------------------------------------------------
 
   private get work(): WorkTree | undefined {
     return this.whole?.entry.jobs[this.whole.name]?.work as WorkTree | undefined;
   }
 
-  private waitingTask(): { task: string; text: string; session: string } | undefined {
+  private waitingTask(): Waiting | undefined {
     for (const run of this.history.runs) {
       if (run.outcome !== undefined) continue;
       const row = this.shell.feed.ofTask(run.task).find(({ session }) => session.status === "waiting");
-      if (row) return { task: run.task, text: row.activity ?? "Waits for you", session: row.session.id };
+      if (row) return { task: run.task, text: row.activity ?? JOB.waitsForYou };
     }
     return undefined;
-  }
-
-  private show(): void {
-    const { whole, work, history } = this;
-    if (!whole || !work) return;
-    const tree = treeOf(work, history.runs);
-    const steps = stepsOf(tree);
-    const waiting = this.waitingTask();
-    const done = new Set(history.runs.filter(({ outcome }) => outcome === "succeeded").map(({ work: each }) => each)).size;
-    const [look, word] = waiting ? ["need", "Needs you"] : STATUS[whole.status];
-    this.heading.textContent = whole.name;
-    this.status.className = `pill ${look}`;
-    const text = whole.status === "running" ? `${word}, ${done} of ${steps.length}` : word;
-    if (this.status.textContent !== text) this.status.textContent = text;
-    this.facts.textContent = [lastName(whole.cwd), `job of ${steps.length} ${steps.length === 1 ? "step" : "steps"}`, `started ${clock(whole.started)} by ${who(history.by || whole.by || "").toLowerCase() === "you" ? "you" : who(history.by || whole.by || "")}`, whole.ended ? `took ${span(whole.ended - whole.started) || "a moment"}` : "", this.usage()].filter(Boolean).join(" · ");
-    this.stop.hidden = whole.status !== "running" && whole.status !== "waiting";
-    this.showStrip(waiting);
-    this.tree.replaceChildren(this.list(tree, waiting?.task));
-    this.showTime(steps, waiting?.task);
-    this.showDecisions();
-    this.markChart(steps);
-    this.showStep(steps);
-  }
-
-  /** Of the job and of all its steps, in the order in which they were made. */
-  private showDecisions(): void {
-    const all = [...this.history.decisions, ...this.ofTasks].sort((one, other) => one.time - other.time);
-    this.decisions.replaceChildren(
-      ...all.map(({ time, text, task, ok, evidence: why }) => {
-        const item = make("li");
-        const sign = make("span", `call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}`, ok === true ? "✓" : ok === false ? "✗" : "·");
-        sign.setAttribute("aria-hidden", "true");
-        const evidence = make("span", "evidence");
-        if (task) evidence.append(make("b", "", this.nameOf(this.history.runs.find((run) => run.task === task)?.work)), ": ");
-        evidence.append(plain(said(text)), ...(why ? [make("q", "why", plain(why))] : []));
-        item.append(sign, evidence, make("time", "soft", clock(time)));
-        return item;
-      }),
-    );
-    this.decided.hidden = all.length === 0;
-    // What was decided is part of what came of it; while it works, the steps come first.
-    const over = this.history.ended !== undefined;
-    this.decided.classList.toggle("jcard", over);
-    if (over) this.strip.after(this.decided);
-    else this.steps?.append(this.decided);
-  }
-
-  /** The records of the tasks; a job that runs asks again with every event of its own. */
-  private async loadDecisions(): Promise<void> {
-    const tasks = [...new Set(this.history.runs.map(({ task }) => task))].slice(-TASKS);
-    if (tasks.length === 0) return;
-    const query = new URLSearchParams([...tasks.map((task) => ["channel", `task/${task}`]), ["channel", `job/${this.id}`], ["limit", "1000"]]);
-    const { events } = await call<{ events: (JobRecord & { channel: string })[] }>("GET", `/events?${query}`);
-    this.ofTasks = taskDecisions(events.filter(({ channel }) => channel.startsWith("task/")));
   }
 
   private usage(): string {
@@ -285,73 +266,9 @@ export class JobView implements View {
     return used ? `${tokens(used)}, ${cost(dollars)}` : "";
   }
 
-  private showStrip(waiting: { task: string; text: string } | undefined): void {
-    const whole = this.whole;
-    if (waiting) {
-      const run = this.history.runs.find(({ task }) => task === waiting.task);
-      const text = make("span", "strip-text");
-      text.append(make("b", "", this.nameOf(run?.work)), ` ${waiting.text.charAt(0).toLowerCase()}${waiting.text.slice(1)}`);
-      this.strip.replaceChildren(icon("need"), text, make("span", "spring"), makeButton("", "Show and answer", () => run && this.choose(String(run.work))));
-    } else if (whole?.status === "waiting") {
-      this.strip.replaceChildren(icon("need"), make("span", "strip-text", whole.reason || "This job waits for your word."), make("span", "spring"), makeButton("primary", "Resume", () => void this.attempt(() => v1.resumeJob(this.id))));
-    } else if (whole && (whole.status === "failed" || whole.status === "canceled")) {
-      this.strip.replaceChildren(
-        this.summary(whole),
-        make("span", "spring"),
-        makeButton("", "Resume", () => void this.attempt(async () => this.shell.go({ at: "job", id: (await v1.resumeJob(this.id)).job }))),
-        makeButton("", "Run again", () => void this.attempt(async () => this.shell.go({ at: "job", id: (await v1.retryJob(this.id)).job }))),
-      );
-    }
-    if (!waiting && whole?.status === "succeeded") this.strip.replaceChildren(icon("done"), this.summary(whole));
-    this.strip.className = whole?.status === "succeeded" && !waiting ? "strip ok" : `strip ${waiting || whole?.status === "waiting" ? "need" : ""}`;
-    this.strip.hidden = !waiting && whole?.status === "running";
-  }
-
-  /** Why it failed: its own error, else the step that did not pass, and what its check said. */
-  private failure(whole: Whole): string {
-    if (whole.error || whole.reason) return `Failed: ${plain(said(whole.error || whole.reason || ""))}`;
-    const run = this.history.runs.findLast(({ outcome }) => outcome === "failed" || outcome === "crashed");
-    if (!run) return "Failed.";
-    const check = this.ofTasks.findLast(({ task, ok }) => task === run.task && ok === false);
-    const why = this.ofTasks.findLast(({ task, evidence }) => task === run.task && evidence)?.evidence ?? (check ? said(check.text) : "");
-    return plain(`Failed at ${this.nameOf(run.work)}${why ? `: ${why}` : "."}`);
-  }
-
-  /** What came of it, before how it came about. */
-  private summary(whole: Whole): HTMLElement {
-    const rows = this.history.runs.flatMap(({ task }) => this.shell.feed.ofTask(task));
-    const changed = rows.map(({ session }) => session.changes ?? {});
-    const sum = (name: "files" | "additions" | "deletions") => changed.reduce((all, each) => all + (each[name] ?? 0), 0);
-    const took = span((whole.ended ?? whole.started) - whole.started) || "a moment";
-    const ran = new Set(this.history.runs.map(({ work }) => work)).size;
-    const text = make("span", "strip-text");
-    const files = sum("files");
-    const won = whole.status === "succeeded";
-    const facts = [`${won ? "in" : "After"} ${took}`, `${ran} ${ran === 1 ? "step" : "steps"} ran`, files ? `${files} ${files === 1 ? "file" : "files"} changed` : rows.some(({ uncounted }) => uncounted) ? "" : "no files changed", this.usage()];
-    text.append(make("b", "", won ? "Succeeded" : whole.status === "failed" ? this.failure(whole) : "Stopped."), ` ${facts.filter(Boolean).join(" · ")}`);
-    if (files) text.append(" ", counted(sum("additions"), sum("deletions")));
-    return text;
-  }
-
   private nameOf(work: number | undefined): string {
     const tree = this.work;
-    return (tree && stepsOf(treeOf(tree, [])).find((step) => step.work === work)?.name) ?? "A step";
-  }
-
-  private list(nodes: TreeNode[], waiting: string | undefined): HTMLElement {
-    const list = make("ul");
-    list.append(
-      ...nodes.map((node) => {
-        const item = make("li");
-        if (node.kind === "group") {
-          const title = make("div", "tn group-title");
-          title.append(make("span", "", node.title), make("em", "", node.about));
-          item.append(title, this.list(node.children, waiting));
-        } else item.append(this.stepButton(node, waiting));
-        return item;
-      }),
-    );
-    return list;
+    return (tree && stepsOf(treeOf(tree, [])).find((step) => step.work === work)?.name) ?? JOB.aStep;
   }
 
   /** The model that the stored entry gives it. */
@@ -361,64 +278,22 @@ export class JobView implements View {
     return models?.[wanted] ?? wanted;
   }
 
-  private stepButton(node: StepNode, waiting: string | undefined): HTMLElement {
-    const run = lastRun(this.history.runs, node.work);
-    const state = stateOf(run, run?.task === waiting);
-    const [name, look, word] = MARKS[state];
-    const row = makeButton("tn", "", () => this.choose(String(node.work)));
-    row.dataset["work"] = String(node.work);
-    if (node.work === this.current) row.setAttribute("aria-current", "true");
-    const sign = make("span", `mark ${look}`);
-    sign.append(icon(name, state === "work" ? "spin" : ""), make("span", "vh", word));
-    const took = run ? (run.ended ? span(run.ended - run.started) : state === "need" ? "needs you" : elapsed(Date.now() - run.started)) : "";
-    const rounds = this.history.runs.filter(({ work }) => work === node.work).length;
-    const about = [node.condition ? "decides" : "", this.modelOf(node), rounds > 1 ? `${rounds} times` : ""].filter(Boolean).join(" · ");
-    row.append(sign, make("span", "tn-name", node.name), make("em", "", about), make("span", "tn-time", took));
-    return row;
-  }
-
-  private showTime(steps: StepNode[], waiting: string | undefined): void {
-    const { lanes, from, to } = lanesOf(steps, this.history, Date.now());
-    const rows = lanes.flatMap(({ step, bars }) => {
-      const lane = make("div", "lane");
-      for (const { left, width, run } of bars) {
-        const state = stateOf(run, run.task === waiting);
-        const bar = makeButton(`bar-run ${state}`, "", () => this.choose(String(step.work)));
-        bar.style.left = `min(${left}%, calc(100% - 8px))`; // a moment at the end is seen as well
-        bar.style.width = `${width}%`;
-        const took = span((run.ended ?? Date.now()) - run.started) || "a moment";
-        bar.setAttribute("aria-label", `${step.name}: ${MARKS[state][2]}, ${took}, from ${clock(run.started)}`);
-        bar.title = `${MARKS[state][2]}, ${took}`;
-        if (width > 14) bar.textContent = took;
-        lane.append(bar);
-      }
-      return [make("span", "lane-name", step.name), lane];
-    });
-    const axis = make("div", "axis");
-    const ticks = to - from > 240_000 ? 3 : 2; // on lines of the grid
-    for (let tick = 0; tick < ticks; tick++) axis.append(make("span", "", new Date(from + ((to - from) * tick) / (ticks - 1)).toLocaleTimeString([], { hour: "numeric", minute: "2-digit", ...(to - from < 300_000 ? { second: "2-digit" } : {}) })));
-    this.time.replaceChildren(...rows, ...(rows.length ? [make("span"), axis] : [make("p", "soft", "Nothing has run yet.")]));
-  }
-
-  private tick(): void {
-    if (this.whole?.status === "running" && !document.hidden) this.refresh();
-  }
-
   // -- the chart ----------------------------------------------------------------------------------------------------
 
-  private openChart(): void {
-    if (window.innerWidth >= 1800 || this.element.dataset["tab"] === "chart") this.drawChart();
+  private showTab(name: Tab): void {
+    this.element.dataset["tab"] = name;
+    if (name === "chart") this.drawChart();
+    this.render();
   }
 
   private drawChart(): void {
     if (this.chart || !this.whole || !this.work) return;
     this.chart = new FlowChart(this.whole.chart, this.whole.name, (work) => this.choose(String(work)));
     new Zoom(this.chartBox, this.chart);
-    this.markChart(stepsOf(treeOf(this.work, this.history.runs)));
   }
 
-  private markChart(steps: StepNode[]): void {
-    for (const { work } of steps) {
+  private markChart(all: StepNode[]): void {
+    for (const { work } of all) {
       const run = lastRun(this.history.runs, work);
       this.chart?.setMark(work, run && (run.outcome === undefined ? "Running" : run.outcome === "succeeded" ? "Succeeded" : "Failed"));
     }
@@ -431,28 +306,24 @@ export class JobView implements View {
     return this.chosen ?? this.history.runs.findLast(({ outcome }) => outcome === undefined)?.work ?? this.history.runs.at(-1)?.work;
   }
 
-  /** Undefined: follow what runs. */
+  /** Undefined: follow the running step. */
   choose(step?: string): void {
     this.chosen = step === undefined ? undefined : Number(step);
+    this.entryShown = false;
     this.element.classList.toggle("at-step", step !== undefined);
     const path = `${root}/app/j/${encodeURIComponent(this.id)}${step === undefined ? "" : `/${encodeURIComponent(step)}`}`;
     if (window.location.pathname !== path) window.history.replaceState(null, "", path);
-    this.refresh();
+    this.render();
   }
 
-  private showStep(steps: StepNode[]): void {
-    this.follow.hidden = this.chosen === undefined || this.whole?.status !== "running";
-    const step = steps.find(({ work }) => work === this.current);
+  /** Opens the conversation of the current step, and closes the one that is no longer shown. */
+  private updateStep(all: StepNode[]): void {
+    const step = this.entryShown ? undefined : all.find(({ work }) => work === this.current);
     const run = step && lastRun(this.history.runs, step.work);
-    if (!step || !run) {
-      if (step && this.chosen !== undefined) this.side.replaceChildren(make("h2", "", step.name), make("p", "soft", "This step has not run yet."));
-      return;
-    }
-    if (this.step?.run === run) return;
+    if (this.step && this.step.run === run) return;
     this.step?.leave();
-    const rounds = this.history.runs.filter(({ work }) => work === step.work).length;
-    this.step = new StepView({ ...step, model: this.modelOf(step) }, run, rounds > 1 ? `round ${rounds}` : "", (agent) => this.shell.feed.agentName(agent));
-    this.side.replaceChildren(this.step.element);
+    const rounds = this.history.runs.filter(({ work }) => work === step?.work).length;
+    this.step = step && run && new StepView({ ...step, model: this.modelOf(step) }, run, rounds > 1 ? JOB.round(rounds) : "", (agent) => this.shell.feed.agentName(agent));
   }
 
   press(key: "y" | "n"): boolean {
@@ -463,26 +334,34 @@ export class JobView implements View {
     return this.step?.choose(number) ?? false;
   }
 
-  // -- what can be done ---------------------------------------------------------------------------------------------
+  // -- actions ------------------------------------------------------------------------------------------------------
 
-  private async attempt(work: () => Promise<unknown>): Promise<void> {
-    try {
-      await work();
-      this.trouble.hidden = true;
-    } catch (error) {
-      this.trouble.textContent = explain(error);
-      this.trouble.hidden = false;
-    }
+  private report(text: string): void {
+    this.trouble = text;
+    this.render();
+  }
+
+  private begin(start: (id: string) => Promise<{ job: string }>): void {
+    void this.scope.attempt(async () => this.shell.go({ at: "job", id: (await start(this.id)).job }));
+  }
+
+  private menuOf(): HTMLElement {
+    return menu("job-menu", JOB.menu.name, () => {
+      const status = this.whole?.status;
+      return [
+        ...(status && ["failed", "canceled", "waiting"].includes(status) ? [{ id: "resume-job", text: JOB.menu.resume, run: () => this.begin(v1.resumeJob) }] : []),
+        ...(status && status !== "running" ? [{ id: "retry-job", text: JOB.menu.again, run: () => this.begin(v1.retryJob) }] : []),
+        { id: "entry", text: JOB.menu.entry, run: () => this.showEntry() },
+        { id: "edit-entry", text: JOB.menu.edit, run: () => this.editEntry() },
+        { id: "old-page", text: JOB.menu.portal, run: () => window.location.assign(`${root}/jobTracking.html?${new URLSearchParams({ jobName: this.whole?.name ?? "", jobId: this.id })}`) },
+      ];
+    });
   }
 
   private showEntry(): void {
-    const text = make("pre", "box", JSON.stringify(this.whole?.entry, null, 2));
-    text.tabIndex = 0;
-    this.side.replaceChildren(make("h2", "", "Entry, as stored with this job"), text);
-    this.step?.leave();
-    this.step = undefined;
-    this.chosen = -1;
+    this.entryShown = true;
     this.element.classList.add("at-step");
+    this.render();
   }
 
   private editEntry(): void {
@@ -490,3 +369,6 @@ export class JobView implements View {
     this.shell.go({ at: "new", what: "job" });
   }
 }
+
+/** How many lines were added and removed; zero is left out. */
+const counts = (added: number, removed: number): TemplateResult => html`<span class="pm">${added || !removed ? html`<span class="good">+${added}</span>` : nothing}${added && removed ? " " : nothing}${removed ? html`<span class="bad">−${removed}</span>` : nothing}</span>`;

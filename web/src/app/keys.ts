@@ -1,6 +1,7 @@
 /** Every key of the workbench, in one table: what runs it and what the list behind `?` shows. */
 
 import { active } from "../conversation/state";
+import { page, Scope } from "../scope";
 import { v1 } from "../v1";
 import { rename } from "./sessionMenu";
 import type { Shell } from "./shell";
@@ -26,12 +27,13 @@ export function openPalette(shell: Shell): void {
     if (event.key === "Backspace") typed = typed.slice(0, -1);
     else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey) typed += event.key;
   };
-  document.addEventListener("keydown", keep, true);
+  const scope = new Scope();
+  scope.on(document, "keydown", keep, { capture: true });
   void import("./palette")
     .then((module) => module.openPalette(shell, typed))
     .finally(() => {
       loading = false;
-      document.removeEventListener("keydown", keep, true);
+      scope.end();
     });
 }
 
@@ -118,7 +120,7 @@ export function keys(shell: Shell): void {
   let before = "";
   /** Since when the page is open, in milliseconds: soon after a load even 0 would be a moment ago. */
   let escaped = Number.NEGATIVE_INFINITY;
-  document.addEventListener("keydown", (event) => {
+  page.on(document, "keydown", (event) => {
     if (event.isComposing || event.defaultPrevented) return;
     const target = event.target as Element;
     const typing = target instanceof Element && target.matches(TYPING);

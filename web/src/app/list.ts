@@ -3,6 +3,7 @@
 import { root } from "../root";
 import { plain } from "../conversation/pieces";
 import { make, makeButton } from "../page";
+import { page } from "../scope";
 import { type Hit, v1 } from "../v1";
 import { type Entry, fits, type Group, grouped, GROUPS, lastName, wantsArchive } from "./entries";
 import type { Feed } from "./feed";
@@ -51,7 +52,7 @@ export class ListView {
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
     if (typeof ResizeObserver !== "undefined") new ResizeObserver(() => this.draw()).observe(this.element);
     this.feed.watch(() => this.show());
-    setInterval(() => this.tick(), 1000);
+    page.every(1000, () => this.tick());
     this.tick();
   }
 

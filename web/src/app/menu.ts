@@ -1,6 +1,7 @@
-/** A button with a list of things to do. Closes on a choice, on Escape and on a click beside it. */
+/** A button with a list of actions. It closes after a choice, on Escape and on a click outside. */
 
 import { make, makeButton } from "../page";
+import { Scope } from "../scope";
 import { icon } from "../icons";
 import { settle } from "../settle";
 
@@ -21,13 +22,17 @@ export function menu(id: string, name: string, choices: () => Choice[]): HTMLEle
   summary.setAttribute("aria-label", name);
   const list = make("div", "menu");
   details.append(summary, list);
+  let opened: Scope | undefined;
   details.addEventListener("toggle", () => {
+    opened?.end();
     if (!details.open) return;
     list.replaceChildren(...choices().map((choice) => item(choice, () => (details.open = false))));
     settle(list);
-  });
-  document.addEventListener("click", (event) => {
-    if (details.open && !details.contains(event.target as Node)) details.open = false;
+    // Only while it is open: a listener of the document keeps the view of the menu in memory.
+    opened = new Scope();
+    opened.on(document, "click", (event) => {
+      if (!details.contains(event.target as Node)) details.open = false;
+    });
   });
   details.addEventListener("keydown", (event) => {
     if (!details.open) return;

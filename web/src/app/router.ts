@@ -1,6 +1,7 @@
 /** The address says everything: which place, which session, which file. */
 
 import { root } from "../root";
+import { page } from "../scope";
 
 export type Place =
   | { at: "home" }
@@ -83,8 +84,8 @@ export function pathOf(place: Place): string {
 
 export class Router {
   constructor(private readonly show: (place: Place) => void) {
-    window.addEventListener("popstate", () => this.show(this.place));
-    document.addEventListener("click", (event) => {
+    page.on(window, "popstate", () => this.show(this.place));
+    page.on(document, "click", (event) => {
       const anchor = (event.target as Element | null)?.closest?.("a");
       if (!anchor || event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
       const address = new URL(anchor.href, window.location.href);

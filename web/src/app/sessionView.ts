@@ -1,6 +1,5 @@
 /** One session in the middle: its head, its conversation, what happens now, the queue and the field to write in. */
 
-import { explain } from "../api";
 import { Conversation } from "../conversation/conversation";
 import { type Acts, counted, plain, relative } from "../conversation/pieces";
 import { commandOf, helperName, kindOf, subjectOf } from "../conversation/calls";
@@ -9,6 +8,7 @@ import { active, type LogRecord, type Part, type SessionState, statusOf, type Tu
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { settle } from "../settle";
+import { Scope } from "../scope";
 import { v1 } from "../v1";
 import { Announcer } from "./announcer";
 import { Composer } from "./composer";
@@ -29,7 +29,8 @@ export interface Frame {
   panelAt(tab: Tab, aim?: Aim): void;
   /** Something about the session in view has changed. */
   changed(view: SessionView, what: "opened" | "state" | "delta"): void;
-  titled(text: string): void;
+  /** `view` is the one whose title it is: a view that is no longer shown changes nothing. */
+  titled(text: string, view: object): void;
 }
 
 const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);
@@ -55,14 +56,13 @@ export class SessionView {
   private readonly queueView = make("section");
   private readonly now = make("div", "now");
   private readonly sticky = make("button", "sticky");
-  private readonly stream: Stream;
+  private readonly scope = new Scope((text) => this.say(text));
   private readonly acts: Acts;
   private readonly announcer = new Announcer();
   private map: MessageMap | undefined;
   private readonly helpers = new Map<string, Helper>();
   /** Calls whose helper the list has yet to tell of. */
   private readonly expected = new Set<string>();
-  private ticking: ReturnType<typeof setInterval> | undefined;
   private heard = Date.now();
   private shownNow = "";
 
@@ -116,12 +116,12 @@ export class SessionView {
     void this.openMap(view);
     this.element.append(this.head(), this.trouble, middle, dock, this.announcer.element);
     this.followOwnWords(view);
-    this.stream = new Stream(id, {
+    this.scope.every(1000, () => this.showNow());
+    new Stream(this.scope, id, {
       opened: (state) => this.opened(state),
       moved: (state, events) => this.moved(state, events),
       gone: () => this.gone(),
     });
-    void this.stream.open();
   }
 
   private head(): HTMLElement {
@@ -142,8 +142,7 @@ export class SessionView {
   // -- coming and going ---------------------------------------------------------------------------------------------
 
   shown(): void {
-    this.stream.resume();
-    this.ticking ??= setInterval(() => this.showNow(), 1000);
+    this.scope.resume();
     // The second tap on a row of the list would land on the card that has come in its place.
     for (const card of this.element.querySelectorAll<HTMLElement>(".card")) settle(card);
     if (this.state) {
@@ -155,15 +154,12 @@ export class SessionView {
 
   hidden(): void {
     void this.composer.save();
-    clearInterval(this.ticking);
-    this.ticking = undefined;
-    this.stream.pause();
+    this.scope.pause();
   }
 
   leave(): void {
     this.hidden();
-    this.stream.stop();
-    for (const helper of this.helpers.values()) helper.leave();
+    this.scope.end();
   }
 
   // -- the state ----------------------------------------------------------------------------------------------------
@@ -210,7 +206,7 @@ export class SessionView {
     link.href = pathOf({ at: "home" });
     lead.append(make("h1", "", "There is no such session"), make("p", "", `No session of this host is called ${this.id}. It may have been deleted.`), link);
     this.element.replaceChildren(lead);
-    this.frame.titled("Not found");
+    this.frame.titled("Not found", this);
   }
 
   /** Whoever looks at the page has read it, once nothing moves any more. */
@@ -247,7 +243,7 @@ export class SessionView {
     else if (now.queue?.length) void this.openQueue();
     this.composer.show(now);
     this.showNow();
-    this.frame.titled(title);
+    this.frame.titled(title, this);
   }
 
   /** Its code comes beside the conversation, and not before it. */
@@ -334,20 +330,13 @@ export class SessionView {
 
   // -- what can be done ---------------------------------------------------------------------------------------------
 
-  async attempt(work: () => Promise<unknown>): Promise<boolean> {
-    try {
-      await work();
-      this.trouble.hidden = true;
-      return true;
-    } catch (error) {
-      this.say(explain(error));
-      return false;
-    }
+  attempt(work: () => Promise<unknown>): Promise<boolean> {
+    return this.scope.attempt(work);
   }
 
   say(text: string): void {
-    this.trouble.textContent = text;
-    this.trouble.hidden = false;
+    if (text) this.trouble.textContent = text;
+    this.trouble.hidden = text === "";
   }
 
   stop(): Promise<boolean> {
@@ -391,7 +380,7 @@ export class SessionView {
       return undefined;
     }
     this.expected.delete(callId);
-    const helper = new HelperView(row.session.id, name, this.frame.feed);
+    const helper = new HelperView(row.session.id, name, this.frame.feed, this.scope.child());
     this.helpers.set(callId, helper);
     return helper.element;
   }

@@ -1,7 +1,7 @@
 /** Settings of this device, and for whoever looks after the host: tokens, the audit record, its settings, its end. */
 
-import { keyHeader } from "../key";
 import { root } from "../root";
+import { request } from "../scope";
 import { api, explain } from "../api";
 import { notificationButton } from "../notifications";
 import { who } from "../conversation/words";
@@ -141,7 +141,7 @@ export class SettingsView implements View {
   }
 
   private async logOut(): Promise<void> {
-    await fetch(`${root}/logout`, { method: "POST", headers: keyHeader() });
+    await request(`${root}/logout`, { method: "POST" });
     window.location.assign(`${root}/login`);
   }
 
@@ -332,7 +332,7 @@ export class SettingsView implements View {
           if (field.value !== name) return;
           box.close();
           void api.stopServer().then(
-            () => this.shell.titled("Stopped"),
+            () => this.shell.titled("Stopped", this),
             (error: unknown) => this.body.prepend(make("p", "trouble", explain(error))),
           );
         });
@@ -347,7 +347,7 @@ export class SettingsView implements View {
 
 /** Doors can be switched off: the host's own document says what it has. */
 async function has(path: string): Promise<boolean> {
-  const response = await fetch(`${root}/openapi.json`, { headers: keyHeader() });
+  const response = await request(`${root}/openapi.json`);
   return response.ok && path in ((await response.json()) as { paths: object }).paths;
 }
 

@@ -2,6 +2,7 @@
 
 import { root } from "../root";
 import { byId, make, makeButton } from "../page";
+import { page } from "../scope";
 import { v1 } from "../v1";
 import { badge } from "./badge";
 import type { Entry } from "./entries";
@@ -62,10 +63,10 @@ export class Shell {
     grip(panel, { name: "panel", property: "--panel-width", label: "Width of the panel", first: 480, least: 360, most: 1600, others: () => beside(side), towards: -1 });
     this.keys = import("./keys").then(({ keys }) => keys(this));
     this.feed.watch(() => this.fresh());
-    document.addEventListener("visibilitychange", () => this.session?.markRead());
-    window.addEventListener("pagehide", () => void this.session?.composer.save());
-    window.matchMedia("(max-width: 767px)").addEventListener("change", () => this.landmarks());
-    setInterval(() => this.showConnection(), 1000);
+    page.on(document, "visibilitychange", () => this.session?.markRead());
+    page.on(window, "pagehide", () => void this.session?.composer.save());
+    page.on(window.matchMedia("(max-width: 767px)"), "change", () => this.landmarks());
+    page.every(1000, () => this.showConnection());
   }
 
   start(): void {
@@ -191,7 +192,9 @@ export class Shell {
     if (count && count.textContent !== again) count.textContent = again;
   }
 
-  titled(text: string): void {
+  /** An answer may arrive after the user has left: only the view that is shown sets the title. */
+  titled(text: string, view: object): void {
+    if (view !== this.view && view !== this.session) return;
     this.title = text;
     this.showTitle();
   }
@@ -254,7 +257,8 @@ export class Shell {
 
   /** What needs you most, else where you were; on a phone the list itself. */
   private home(): void {
-    this.titled("Portico");
+    this.title = "Portico";
+    this.showTitle();
     if (this.phone) return;
     if (!this.feed.live) return;
     const [first] = this.feed.entries().filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
@@ -320,13 +324,13 @@ export class Shell {
   private async showOther(place: Place): Promise<void> {
     const [view] = await Promise.all([this.viewOf(place), this.keys]);
     // Somebody may have gone on while its code was loaded.
+    if (this.view === view && view.element.isConnected) return;
     if (pathOf(this.router.place) !== pathOf(place)) return view.leave?.();
-    if (this.view?.element === view.element && view.element.isConnected) return;
     this.leaveView();
     this.view = view;
     if (place.at === "inbox") this.inbox = view as Inbox;
     this.main.replaceChildren(view.element);
-    this.titled(view.title);
+    this.titled(view.title, view);
   }
 
   private jobs: { element: HTMLElement; id: string; choose(step?: string): void; press(key: "y" | "n"): boolean; chooseAnswer(number: string): boolean } | undefined;

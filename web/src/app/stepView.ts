@@ -2,11 +2,11 @@
 
 import { keyed } from "../key";
 import { root } from "../root";
-import { explain } from "../api";
 import { Conversation } from "../conversation/conversation";
 import { plain } from "../conversation/pieces";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
+import { Scope } from "../scope";
 import { sessionAddress, v1 } from "../v1";
 import type { JobRecord, Run, StepNode } from "./jobModel";
 import { facts, type StepDecision } from "./reasons";
@@ -26,8 +26,9 @@ export class StepView {
   private readonly checks = make("section", "plan step-checks");
   private readonly trouble = make("p", "bad");
   private readonly conversation: Conversation;
-  private stream: Stream | undefined;
-  private source: EventSource | undefined;
+  private readonly scope = new Scope((text) => (this.trouble.textContent = text));
+  /** Of the session that is shown. */
+  private session: Scope | undefined;
   private found: TaskSession[] = [];
   private decisions: StepDecision[] = [];
   private shown = "";
@@ -60,20 +61,11 @@ export class StepView {
     end.id = "to-end";
     end.hidden = true;
     this.conversation = new Conversation(this.view, end, {
-      attempt: async (work) => {
-        try {
-          await work();
-          this.trouble.textContent = "";
-          return true;
-        } catch (error) {
-          this.trouble.textContent = explain(error);
-          return false;
-        }
-      },
+      attempt: (work) => this.scope.attempt(work),
       cwd: () => this.cwd,
       agent: () => this.agent,
-      fork: (turn) => void v1.fork(this.shown, turn).then(({ id }) => window.location.assign(sessionAddress(id))),
-      resume: () => void v1.resume(this.shown),
+      fork: (turn) => void this.scope.attempt(async () => window.location.assign(sessionAddress((await v1.fork(this.shown, turn)).id))),
+      resume: () => void this.scope.attempt(() => v1.resume(this.shown)),
       files: () => window.location.assign(`${sessionAddress(this.shown)}/changes`),
     });
     this.element.append(this.head, this.trouble, this.view, end, this.checks);
@@ -81,17 +73,18 @@ export class StepView {
   }
 
   private follow(): void {
-    const source = new EventSource(keyed(`${root}/v1/events?${new URLSearchParams({ channel: `task/${this.run.task}` })}`));
-    this.source = source;
     let pos = 0;
-    source.onmessage = ({ data }: MessageEvent<string>) => {
-      const record = JSON.parse(data) as JobRecord;
-      if (record.pos <= pos) return;
-      pos = record.pos;
-      this.take(record);
-      // It says no more, and connections are few.
-      if (record.event.type === "task.ended") source.close();
-    };
+    const following = this.scope.follow({
+      address: () => keyed(`${root}/v1/events?${new URLSearchParams({ channel: `task/${this.run.task}`, after: String(pos) })}`),
+      message: (data) => {
+        const record = JSON.parse(data) as JobRecord;
+        if (record.pos <= pos) return;
+        pos = record.pos;
+        this.take(record);
+        // No event follows, and a browser has few connections.
+        if (record.event.type === "task.ended") following.close();
+      },
+    });
   }
 
   private take({ time, event }: JobRecord): void {
@@ -119,8 +112,9 @@ export class StepView {
   private open(id: string): void {
     if (id === this.shown) return;
     this.shown = id;
-    this.stream?.stop();
-    this.stream = new Stream(id, {
+    this.session?.end();
+    this.session = this.scope.child();
+    new Stream(this.session, id, {
       opened: (state) => {
         this.cwd = state.cwd;
         this.agent = this.nameOf(state.agent);
@@ -129,7 +123,6 @@ export class StepView {
       moved: (state, events) => this.conversation.move(state, events),
       gone: () => this.view.replaceChildren(make("p", "soft pad", "This session was deleted.")),
     });
-    void this.stream.open();
   }
 
   private showChecks(): void {
@@ -159,7 +152,6 @@ export class StepView {
   }
 
   leave(): void {
-    this.source?.close();
-    this.stream?.stop();
+    this.scope.end();
   }
 }

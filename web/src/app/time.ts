@@ -20,6 +20,9 @@ export function span(milliseconds: number): string {
   return minutes < 48 * 60 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} days`;
 }
 
+/** How long something took; never empty. */
+export const tookOf = (milliseconds: number): string => span(milliseconds) || "under 1 s";
+
 export const startOfDay = (time: number) => new Date(time).setHours(0, 0, 0, 0);
 
 export type Day = "today" | "yesterday" | "older";

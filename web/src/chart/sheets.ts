@@ -1,6 +1,7 @@
 /** A chart on paper: on one page as long as its letters stay readable, else on several, cut where no work stands. */
 
 import { make } from "../page";
+import { page } from "../scope";
 import type { Box, FlowChart } from "./flowChart";
 
 interface Paper {
@@ -60,14 +61,14 @@ function meet(one: Box, other: Box): boolean {
 /** While the page is printed, sheets stand in the place of the chart. */
 export function printable(container: HTMLElement, chart: FlowChart): void {
   const sheets = make("div", "print-sheets");
-  window.addEventListener("beforeprint", () => {
+  page.on(window, "beforeprint", () => {
     const { landscape, scale, all } = sheetsOf(chart);
     document.body.classList.toggle("landscape", landscape);
     sheets.replaceChildren(...all.map((sheet, at) => sheetOf(chart, sheet, scale, all.length > 1 ? `Sheet ${at + 1} of ${all.length}` : "")));
     // First, so that the head of an arrow is found in a sheet and not in the chart that is hidden.
     container.prepend(sheets);
   });
-  window.addEventListener("afterprint", () => {
+  page.on(window, "afterprint", () => {
     sheets.replaceChildren();
     sheets.remove();
     document.body.classList.remove("landscape");

@@ -2,6 +2,7 @@
 
 import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
+import { Scope } from "../scope";
 import { settle } from "../settle";
 import { type Grant, type Uncommitted, v1 } from "../v1";
 import { subjectOf } from "./calls";
@@ -140,11 +141,12 @@ function limit(expires: number): HTMLElement {
 
 /** Also while the card is out of the page: it may come back. A card that is gone for good is not held by its countdown. */
 function countDown(held: WeakRef<HTMLElement>, expires: number): void {
-  const ticking = setInterval(() => {
+  const scope = new Scope();
+  scope.every(1000, () => {
     const item = held.deref();
     if (item) showLeft(item, expires);
-    if (!item || isOver(expires)) clearInterval(ticking);
-  }, 1000);
+    if (!item || isOver(expires)) scope.end();
+  });
 }
 
 function showLeft(item: HTMLElement, expires: number): void {

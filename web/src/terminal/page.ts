@@ -31,9 +31,9 @@ const stand = new Stand({
 stand.element.hidden = true;
 byId("place").append(stand.element);
 
-function say(error: unknown): void {
-  trouble.textContent = explain(error);
-  trouble.hidden = false;
+function report(error: unknown): void {
+  trouble.textContent = error === undefined ? "" : explain(error);
+  trouble.hidden = error === undefined;
 }
 
 async function attempt(work: () => Promise<unknown>): Promise<void> {
@@ -41,7 +41,7 @@ async function attempt(work: () => Promise<unknown>): Promise<void> {
     await work();
     trouble.hidden = true;
   } catch (error) {
-    say(error);
+    report(error);
   }
 }
 
@@ -126,4 +126,4 @@ shortcuts(
   ],
 );
 
-watch(load).catch(say);
+watch(load, report);
