@@ -144,6 +144,11 @@ AGENT_FACT_SECONDS = 300.0
 """A remembered problem (signed out, key rejected) counts this long: nothing reports that a person has signed in."""
 CAPTURES = 2
 """Folders captured concurrently: each starts up to three short git processes, and tools wait for theirs."""
+WATCHED_FOLDERS = 32
+"""Folders of git that are watched for editors; each has a thread. Further ones are refreshed after turns only."""
+FOLDER_REFRESH_SECONDS = 1.0
+"""Between two refreshes of a folder that keeps changing: editors are current within two seconds, and a refresh starts
+up to five git processes."""
 CHANGESETS = 4
 """Changesets that are computed concurrently for editors: more would occupy the pool of threads that reads files."""
 KNOWN_REPOSITORIES = 256

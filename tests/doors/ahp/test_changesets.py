@@ -10,6 +10,7 @@ import pytest
 
 from portico.doors.ahp.act import changes
 from portico.doors.ahp.view.targets import Target
+from portico.workspace.process import environment, run
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient
 
@@ -452,7 +453,60 @@ async def test_a_client_that_leaves_before_its_changeset_is_ready_leaves_nothing
     await client.drop()
     may_go_on.set()
     await other.request("ping", channel=other.root)
-    tasks = [each for each in served.host.tasks("ahp ") if "subscribe" in each.get_name()]
-    if tasks:
+    while tasks := [each for each in served.host.tasks("ahp ") if "subscribe" in each.get_name()]:
         await asyncio.wait(tasks)
+    while client.client_id in served.broker.clients:
+        await other.request("ping", channel=other.root)
     assert list(served.broker.heard("changeset")) == []
+
+
+MANUAL: dict[str, str] = {
+    "a changed file": "echo two >> a.txt",
+    "a new file": "echo x > new.txt",
+    "a new file in a new folder": "mkdir -p deep/er && echo x > deep/er/new.txt",
+    "a removed file": "rm a.txt",
+    "a commit": "echo two >> a.txt; git commit -qam second",
+    "another branch": "git checkout -q -b other",
+    "a file that is staged": "echo x > s.txt; git add s.txt",
+}
+
+
+@pytest.mark.parametrize("change", MANUAL)
+async def test_a_manual_change_reaches_the_clients(connect: Connect, folder: Path, change: str) -> None:
+    """They saw the state of the last turn until the next one."""
+    client = await connect("1.0.0")
+    await client.create_session(SESSION)
+    name = await changeset(client, "uncommitted")
+    await client.subscribe(name)
+    watching = asyncio.ensure_future(client.wait(lambda: current(client, name, folder)))
+    await run(MANUAL[change], cwd=folder, env=environment())
+    await watching
+
+
+def current(client: WireClient, name: str, folder: Path) -> bool:
+    """Whether the client shows what git says now."""
+    lines = git(folder, "status", "--porcelain", "--untracked-files=all").splitlines()
+    branch = git(folder, "branch", "--show-current").strip()
+    shown = client.states[SESSION].get("_meta", {}).get("git", {})
+    return (
+        sorted(each["id"].rpartition("/")[2] for each in client.states[name]["files"])
+        == sorted(line[3:].rpartition("/")[2] for line in lines)
+        and shown.get("branchName") == branch
+        and (shown.get("uncommittedChanges", 0) > 0) == bool(lines)
+    )
+
+
+async def test_a_folder_is_watched_only_while_a_client_looks(connect: Connect, served: Served, folder: Path) -> None:
+    client, other = await connect("1.0.0"), await connect("1.0.0", "other")
+    assert served.host.tasks("ahp watch") == []
+    await client.create_session(SESSION)
+    await other.subscribe(SESSION)
+    assert len(served.host.tasks("ahp watch")) == 1
+    await client.close()
+    await other.request("ping", channel=other.root)
+    assert len(served.host.tasks("ahp watch")) == 1
+    await other.close()
+    running = served.host.tasks("ahp watch")
+    if running:
+        await asyncio.wait(running)
+    assert served.host.tasks("ahp watch") == []

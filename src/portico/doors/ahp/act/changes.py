@@ -229,19 +229,26 @@ def content(state: Json) -> Outgoing:
 
 async def changed(broker: "Broker", session: Session) -> None:
     """What a finished turn or an operation changed, for those who look."""
+    watched = await broker.folder_watches.refresh(session.summary.cwd)
     for target in [each for each in broker.heard("changeset") if _is_concerned(broker, each, session)]:
-        await refresh(broker, target)
+        if not watched or not shows_folder(broker, target, session.summary.cwd):
+            await refresh(broker, target)
 
 
 def _is_concerned(broker: "Broker", target: Target, session: Session) -> bool:
     """All views of a session and its chats are, and what others see of the same folder."""
-    ident, _, view = target.ident.partition("/")
-    looked_at = broker.host.find(ident)
+    looked_at = broker.host.find(target.ident.partition("/")[0])
     if looked_at is None:
         return False
     root = broker.host.catalogue.root
-    same_folder = view in ("uncommitted", "branch") and looked_at.summary.cwd == session.summary.cwd
-    return same_folder or root(looked_at) is root(session)
+    return shows_folder(broker, target, session.summary.cwd) or root(looked_at) is root(session)
+
+
+def shows_folder(broker: "Broker", target: Target, folder: str) -> bool:
+    """Whether a changeset shows the files of a folder as they are now."""
+    ident, _, view = target.ident.partition("/")
+    session = broker.host.find(ident)
+    return view in ("uncommitted", "branch") and session is not None and session.summary.cwd == folder
 
 
 def announce(broker: "Broker", session: Session) -> None:

@@ -24,6 +24,7 @@ from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
 from portico.doors.ahp.connection.automation_feed import AutomationFeed
 from portico.doors.ahp.connection.background import CHANGING, BackgroundWork
+from portico.doors.ahp.connection.folder_watches import FolderWatches
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffers
 from portico.doors.ahp.connection.subscription import Subscription
 from portico.doors.ahp.view import card, config, customizations, git_meta, names, snapshots, terminals
@@ -100,6 +101,7 @@ class Broker:
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
         self.drafts = Drafts(self)
+        self.folder_watches = FolderWatches(self)
         self.background = BackgroundWork(self)
         self.automation_feed = AutomationFeed(self)
         self.passed = 0
@@ -159,6 +161,7 @@ class Broker:
 
     def add(self, target: Target, connection: "Connection") -> None:
         self._hearers.setdefault(target, set()).add(connection)
+        self.folder_watches.check()
         self.replay.keep(target, connection.dialect.seed, self.host.log.seq)
 
     def remove(self, target: Target, connection: "Connection") -> None:
@@ -170,6 +173,7 @@ class Broker:
             if not hearers:
                 del self._hearers[target]
                 self.drafts.left(target.ident)
+                self.folder_watches.check()
 
     def heard(self, kind: str) -> list[Target]:
         return [target for target in self._hearers if target.kind == kind]
@@ -287,10 +291,21 @@ class Broker:
         try:
             if await self._look_for_git(session.summary.cwd):
                 changes.announce(self, session)
-            await self._ask_git(session)
+            await self._ask_git(session.summary.cwd)
             await changes.changed(self, session)
         except PorticoError as error:  # a broken repository or a full disk: nobody's turn fails for that
             logger.info("the changes of %s are not known: %s", session.id, error.message)
+
+    async def folder_changed(self, folder: str, *, files: bool) -> None:
+        """Called when a person, an editor or a program has changed a folder that clients look at: its `files`, or
+        only what git says of it."""
+        try:
+            await self._ask_git(folder)
+            for target in self.heard("changeset") if files else ():
+                if changes.shows_folder(self, target, folder):
+                    await changes.refresh(self, target)
+        except PorticoError as error:
+            logger.info("the changes of %s are not known: %s", folder, error.message)
 
     def _terminals_changed(self) -> None:
         self.tell_root(self._terminal_news)
@@ -416,7 +431,7 @@ class Broker:
         session = await self.host.get(target.ident)
         await self._look_for_git(session.state.cwd)
         if target.kind in ("session", "seed"):
-            asking = self._ask_git(session)  # only the first one who looks has to wait for git
+            asking = self._ask_git(session.summary.cwd)  # only the first one who looks has to wait for git
             if session.summary.cwd in self._git_meta:
                 self.host.own(asking, f"ahp git {session.id}")
             else:
@@ -430,9 +445,8 @@ class Broker:
             raise NotFound("terminal", ident)
         self._past[ident] = past
 
-    async def _ask_git(self, session: Session) -> None:
-        """How its folder stands, for all who look at a session there; they hear of it when it has changed."""
-        folder = session.summary.cwd
+    async def _ask_git(self, folder: str) -> None:
+        """Read the git status of a folder, and notify the clients of sessions there when it has changed."""
         if not self.git_folders.get(folder, False):
             return
         before, found = self._git_meta.get(folder, {}), await git_meta.of_folder(Path(folder))
