@@ -176,6 +176,11 @@ PROMISES: dict[str, list[str]] = {
         "budgets/test_start.py: a_turn_that_waits_to_start_waits_again_after_a_restart",
         "budgets/test_start.py: the_question_moves_on_when_its_turn_is_cancelled",
     ],
+    "43 a person's text is stored in what belongs to that person": [
+        "projects/test_projects.py: a_persons_messages_are_stored_in_their_own_conversation",
+        "projects/test_projects.py: of_people_only_an_admin_adds_and_forgets_projects",
+        "doors/test_ownership.py: a_message_to_a_project_is_found_by_its_person_only",
+    ],
     "42 a call that cannot be judged is covered by a grant for the identical call only": [
         "host/test_action.py: an_unclear_call_is_covered_by_a_grant_for_the_identical_call_only",
         "host/test_action.py: a_refusal_also_covers_unknown_fields",

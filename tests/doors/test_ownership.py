@@ -20,6 +20,7 @@ from portico.doors.route import Route
 from portico.host.state import CallPart
 from portico.people.identity import new_token
 from portico.people.people import add_person
+from portico.projects.projects import ProjectConversation, Projects
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import TOOLS, Standing, standing
 from tests.host.test_do import sample
@@ -523,6 +524,24 @@ async def test_sharing(world: World, person: str, rights: list[str], allowed: tu
         assert answer.status_code == 403, "only who owns it"
     await world.do("alice", "session.unshare", session=session, person=person)
     assert await tried(world, session) == (404, 404, 404)
+
+
+async def test_a_message_to_a_project_is_found_by_its_person_only(world: World) -> None:
+    """Through every way to read: search, the project's history and context, and the stream of all events."""
+    host, word = world.host, "clementine"
+    old = await host.start(by="token:owner", agent="scripted", cwd=str(world.folder))
+    project = (await world.get("bob", "/sessions")).json()[0]["id"]
+    host.part(Projects)._begin(old.id, ProjectConversation(project, "scripted"))
+    sent = await world.clients["alice"].post("/message", json={"text": f"say {word}", "sessionId": project})
+    assert sent.status_code == 202, sent.text
+    async with asyncio.timeout(20):
+        found = [host.find(each) for each in host.part(Projects).sessions(project, lambda _: True)]
+        mine = next(each for each in found if each is not None and each.summary.owner == "alice")
+        await mine.wait_until(lambda state: bool(state.turns) and state.active is None)
+    for path in (f"/v1/search?q={word}", f"/sessions/{project}", f"/context?session={project}", "/v1/events?wait=0"):
+        assert word not in (await world.get("bob", path)).text, path
+    assert word in (await world.get("alice", f"/sessions/{project}")).text
+    assert old.state.turns == []
 
 
 async def test_so_many_people_by_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

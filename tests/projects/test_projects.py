@@ -7,7 +7,7 @@ import pytest
 
 from portico import commands as c
 from portico.commands import SCOPES, Caller
-from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
 from portico.events import Audited
 from portico.host.host import Host
 from portico.host.state import Summary
@@ -174,6 +174,35 @@ async def test_each_person_has_their_own(world: World) -> None:
     mine, theirs = await world.open(project.id, who=ADA), await world.open(project.id, who=BOB)
     assert mine.id != theirs.id
     assert (await world.open(project.id, who=BOB)).id == theirs.id
+
+
+async def test_a_persons_messages_are_stored_in_their_own_conversation(world: World) -> None:
+    """Bug: on a host that one person used before people were added, a new person's message was stored in the old
+    conversation. It has no owner, so everyone could read the message."""
+    alone = Caller("t0", "owner", frozenset(SCOPES))
+    project = await world.add("api", who=alone)
+    old = await world.open(project.id, who=alone)
+    world.host.ownership.team = lambda: True
+    owners = {}
+    for who in (ADA, BOB, alone):
+        found = await world.open(project.id, who=who)
+        owners[who.name] = (found.owner, found.id == old.id, (await world.open(project.id, who=who)).id == found.id)
+    assert owners == {"ada": ("ada", False, True), "bob": ("bob", False, True), "owner": ("owner", False, True)}
+
+
+async def test_of_people_only_an_admin_adds_and_forgets_projects(world: World) -> None:
+    """Bug: a person with `drive` removed the configured workspace for everyone, or added a folder in which another
+    person's next message started."""
+    world.host.workspaces[:] = [Path(world.made("ours"))]
+    (ours,) = world.projects.all()
+    for command in (c.AddProject(path=world.made("more")), c.ForgetProject(project=ours.id)):
+        with pytest.raises(Forbidden, match="admin"):
+            await world.host.do(command, BOB)
+    assert world.projects.all() == [ours]
+    for caller in (ADA, Caller("t0", "owner", frozenset({"drive"}))):
+        added = await world.add("more", who=caller)
+        await world.host.do(c.ForgetProject(project=added.id), caller)
+    assert world.projects.all() == [ours]
 
 
 async def test_a_cleared_one_gives_way_to_a_fresh_one_and_stays_stored(world: World) -> None:

@@ -102,10 +102,10 @@ class View:
         return sum(self.whole or self.sees(session.channel) for session in at_work(self._host))
 
     def owns(self, ident: str) -> bool:
-        """Whether it is this caller's, or everybody's: where a door chooses a session by itself."""
+        """Whether it is this caller's, where a door chooses a session. With people, one without an owner is not:
+        everyone could read what this caller sends."""
         session = self._host.find(ident)
-        owners = ("", self._ownership.owner_for(self.caller))
-        return session is not None and self._ownership.owner_of(session) in owners
+        return session is not None and self._ownership.owner_of(session) == self._ownership.owner_for(self.caller)
 
     # -- terminals, grants -------------------------------------------------------------------------------------
 

@@ -80,6 +80,7 @@ class Projects(Component):
         host.watch(self._changed)
         if host.members.several:
             host.log.on_commit(self._hear)
+        host.commands.guard(_check_admin)
         host.commands.take(self._add, self._forget, self._open, self._clear, lock=self._lock)
 
     async def ready(self) -> "Projects":
@@ -319,6 +320,12 @@ class Projects(Component):
         if self._host.members.several:
             await self._host.audit(_HEARD, "host", session=session, conversation=msgspec.to_builtins(conversation))
         await self._host.log.flush()
+
+
+def _check_admin(command: c.Command, caller: c.Caller) -> None:
+    """All people share the list: a folder that one adds or removes is where another one's next message starts."""
+    if isinstance(command, c.AddProject | c.ForgetProject):
+        caller.require_all("All people share the projects")
 
 
 def _project(path: str, added: int, worktree: bool = False) -> Project:
