@@ -468,10 +468,15 @@ class Cluster(Component, Members):
             self._untold = True
             raise
 
+    def _works(self, session: Session) -> bool:
+        """Whether a task of this host sends further prompts to it."""
+        kind, _, task = session.summary.by.partition(":")
+        return kind == "task" and not session.summary.closed and self.owns(f"task/{task}")
+
     async def _hand_over_idle(self) -> None:
         for channel in tuple(self._mine):
             session = self._session(channel)
-            if session is None or session.running is not None or session.lock.locked():
+            if session is None or session.running is not None or session.lock.locked() or self._works(session):
                 continue
             other = await self.roomiest()
             if other is None:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -34,6 +35,7 @@ from portico.jobs.task import OPEN, TaskPlan, TaskRun
 from portico.jobs.task_record import TaskInfo, close_task, end_of_work, info_of
 from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition
+from portico.log.log import NOT_WRITTEN, NotOwner
 
 LISTED_SECONDS = 3600.0
 """Finished jobs stay in the running list this long after their end."""
@@ -72,6 +74,8 @@ class Jobs:
         self._mains: dict[str, asyncio.Task[None]] = {}
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
+        self._closing = WeakValueDictionary[str, asyncio.Lock]()
+        """Held while the end of a task is written that does not run here, by task."""
         lost = host.log.identity.lost  # what was lost does not give its id back
         after = host.members.number_after
         self._next_job = after(lost + max(map(number_of, host.log.channels("job/")), default=0))
@@ -94,7 +98,7 @@ class Jobs:
         for main in mains:
             main.cancel()
         await asyncio.gather(*mains, return_exceptions=True)
-        with contextlib.suppress(LogUnavailable):  # a full disk: it then counts as a crash
+        with contextlib.suppress(*NOT_WRITTEN):  # a full disk, or another owner: it then counts as a crash
             for job in jobs:
                 if not self.job(job).done:
                     await self._engine.put(job, e.JobSuspended())
@@ -211,8 +215,8 @@ class Jobs:
     async def _main(self, job: str, run: JobRun) -> None:
         try:
             await run.run()
-        except LogUnavailable:
-            # The disk is full or gone. When it is back, the job is taken up as after a restart.
+        except NOT_WRITTEN:
+            # The disk is full or gone, or this host was taken for dead. Afterwards the job is taken up by its owner.
             self.host.own(self._take_up_later(job), f"take up {job}")
         finally:
             if not run.stopping:
@@ -224,14 +228,20 @@ class Jobs:
         self._mains.pop(job, None)
 
     async def _take_up_later(self, job: str) -> None:
-        await self._once_writable(partial(self._take_up, job))
+        async def take_up() -> None:
+            if self.host.members.owns(f"job/{job}"):
+                await self._take_up(job)
+
+        await self._once_writable(take_up)
 
     async def _once_writable(self, work: Callable[[], Awaitable[None]]) -> None:
         """Does it as soon as the disk is back; it may be full again in the middle."""
         while True:
             await self.host.log.available()
             with contextlib.suppress(LogUnavailable):
-                return await work()
+                with contextlib.suppress(NotOwner):  # then its owner does it
+                    await work()
+                return
 
     async def stop_job(self, job: str, *, by: str) -> None:
         """Cancels it and returns when everything in it has stopped. After the end it changes nothing."""
@@ -379,8 +389,12 @@ class Jobs:
         )
         run = TaskRun(self.host, plan, borrowed)
         await lend_tools(borrowed, by)
-        await run.begin()
-        self._lent[plan.id] = run
+        self._lent[plan.id] = run  # before: what is in the log and does not run here counts as interrupted
+        try:
+            await run.begin()
+        except BaseException:
+            self._lent.pop(plan.id, None)
+            raise
         self._mains[plan.id] = self.host.own(self._borrow(run), f"task {plan.id}")
         await run.placed()  # what is sent to the session from now on comes after it
         return plan.id
@@ -388,7 +402,7 @@ class Jobs:
     async def _borrow(self, run: TaskRun) -> None:
         try:
             await run.run()
-        except LogUnavailable:
+        except NOT_WRITTEN:
             # The task counts as interrupted as soon as that can be written.
             self.host.own(self._once_writable(partial(self._close_task, run.plan.id)), f"end {run.plan.id}")
         finally:
@@ -412,15 +426,21 @@ class Jobs:
         """Gives every task that was in flight its end, and takes up the jobs; returns how many go on. Also called when
         something of another host was taken over: what runs here goes on."""
         owns = self.host.members.owns
-        for channel in await self.host.log.list_kv(OPEN):
-            task = channel.removeprefix("task/")
-            if channel.startswith("task/") and owns(channel) and not self._runs_here(task):
-                await self._close_task(task)
+        for task in await self._left_open():
+            await self._close_task(task)
         unfinished = [each.id for each in self._engine.summaries.values() if not each.done and owns(f"job/{each.id}")]
         for job in unfinished:
             if self._goes_on(self._engine.summaries[job]) and job not in self._runs:
                 await self._take_up(job)
         return len(self._runs)
+
+    async def _left_open(self) -> list[str]:
+        """Tasks of this host without an end that do not run here."""
+        found = [each.removeprefix("task/") for each in await self.host.log.list_kv(OPEN) if each.startswith("task/")]
+        for job in [each.id for each in self._engine.summaries.values() if not each.done]:
+            found += [run.task for run in (await self._engine.load(job)).open.values()]
+        owns = self.host.members.owns
+        return [task for task in dict.fromkeys(found) if owns(f"task/{task}") and not self._runs_here(task)]
 
     @staticmethod
     def _goes_on(job: JobSummary) -> bool:
@@ -431,7 +451,8 @@ class Jobs:
         return task in self._lent or any(task in run.tasks for run in self._runs.values())
 
     async def _close_task(self, task: str) -> None:
-        await close_task(self.host, task)
+        async with self._closing.setdefault(task, asyncio.Lock()):  # else two calls read before either writes
+            await close_task(self.host, task)
 
     async def _take_up(self, job: str, by: str = "host") -> None:
         """From the journal: works in flight get their end, and the job goes on, waits or ends as its tasks say."""

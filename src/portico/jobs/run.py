@@ -9,7 +9,6 @@ import msgspec
 
 from portico import events as e
 from portico import faults, limits
-from portico.errors import LogUnavailable
 from portico.events import JobOutcome, WorkOutcome
 from portico.host.host import Host
 from portico.jobs.engine import Engine
@@ -21,6 +20,7 @@ from portico.jobs.state import HOOKS, ITEMS, JobState, WorkAttempt
 from portico.jobs.task import TaskPlan, TaskResult, TaskRun
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.work import walk
+from portico.log.log import NOT_WRITTEN
 
 
 class JobRun:
@@ -44,7 +44,7 @@ class JobRun:
         """To the job's end. A cancel from outside writes no end: whoever cancels knows whether there is one."""
         try:
             outcome, error = await self._outcome()
-        except LogUnavailable:
+        except NOT_WRITTEN:
             raise
         # A bug in one job must not leave it running for ever, nor touch the others.
         except Exception as bug:
@@ -83,11 +83,11 @@ class JobRun:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """The journal cannot be written: the other works go silent before they are cancelled. All of them are taken up
-        when the disk is back, as after a restart."""
+        """The journal cannot be written, or another host has taken over: the other works go silent before they are
+        cancelled. They continue as after a restart, here or there."""
         try:
             yield
-        except LogUnavailable:
+        except NOT_WRITTEN:
             self.suspend()
             raise
 
@@ -159,7 +159,7 @@ class JobRun:
             faults.reach("work-started")
             await run.run()
             faults.reach("work-ended")
-        except (LogUnavailable, asyncio.CancelledError):
+        except (*NOT_WRITTEN, asyncio.CancelledError):
             raise  # nothing can be written now, or the task wrote the end of both
         except Exception:  # a bug: the task has no end, and must not keep the work open
             await self._engine.put(self._job, e.WorkEnded(path=path, work=work, task=task, outcome="stopped"))

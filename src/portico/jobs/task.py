@@ -189,7 +189,7 @@ class TaskRun:
     async def _finish(self, result: TaskResult) -> None:
         await self._sessions_of_task.leave()
         faults.reach("task-before-end")
-        self._host.log.put_kv(self._channel, OPEN, None)
+        self._host.log.put_kv(self._channel, OPEN, None, bound=True)
         end = e.TaskEnded(task=self.plan.id, outcome=result.outcome, error=result.error)
         await self._host.log.append_all((self._channel, end), *self.consequences(result))
         self.ended.set()

@@ -1,15 +1,20 @@
 """What the channel of a task says of it, and the end of a task that a host has left open."""
 
+import contextlib
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from portico import events as e
-from portico.errors import NotFound
+from portico.errors import Conflict, NotFound, PlaceAway, Unreachable
 from portico.events import Event
 from portico.host.host import Host
 from portico.jobs.state import WorkAttempt
 from portico.jobs.task import OPEN
 from portico.jobs.task_sessions import withdraw
+
+_ELSEWHERE = (Conflict, PlaceAway, Unreachable)
+"""Another host has the session now, and has ended it or does not answer: the task ends all the same."""
 
 
 class TaskInfo(Struct):
@@ -58,12 +63,14 @@ async def close_task(host: Host, task: str) -> None:
     # Also one that was started, and the host ended before that was recorded.
     for ident in {**opened, **{each.id: None for each in host.list() if each.by == by and not each.closed}}:
         if host.has(ident):
-            await (await host.get(ident)).close(by=by, reason="interrupted")
+            with contextlib.suppress(*_ELSEWHERE):
+                await (await host.get(ident)).close(by=by, reason="interrupted")
     ends: list[Event] = [e.TaskSessionEnded(session=ident, succeeded=False) for ident in opened]
     if borrowed is not None and host.has(borrowed):
-        await withdraw(await host.get(borrowed), task)
+        with contextlib.suppress(*_ELSEWHERE):
+            await withdraw(await host.get(borrowed), task)
     channel = f"task/{task}"
-    host.log.put_kv(channel, OPEN, None)
+    host.log.put_kv(channel, OPEN, None, bound=True)
     await host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))
 
 

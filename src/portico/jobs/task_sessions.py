@@ -27,6 +27,7 @@ from portico.jobs.choice import choose
 from portico.jobs.entry import ANSWER, DrivingRetry
 from portico.jobs.evidence import evidence, named
 from portico.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
+from portico.log.log import NOT_WRITTEN
 
 if TYPE_CHECKING:
     from portico.jobs.task import TaskPlan
@@ -226,7 +227,7 @@ class TaskSessions:
         earlier = {turn.id for turn in session.state.turns}
         try:
             sent = await session.send(Message(prompt, origin="system"), by=self._by)
-        except LogUnavailable:
+        except NOT_WRITTEN:
             raise
         except PorticoError as error:
             raise TaskCrash(detailed(type(error).__name__, error.message)) from error
@@ -322,7 +323,7 @@ class TaskSessions:
             await self.end(True)
         try:
             self._current = await self._open(model, driving, waits=waits)
-        except LogUnavailable:
+        except NOT_WRITTEN:
             raise
         except PorticoError as error:
             detail = detailed(type(error).__name__, error.message)

@@ -19,7 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from portico import events as e
-from portico.errors import Unreachable
+from portico.errors import LogUnavailable, Unreachable
 from portico.host.host import Host
 from portico.jobs.engine import LocalEngine
 from portico.jobs.jobs import Jobs
@@ -33,6 +33,7 @@ from portico.jobs.temporal_connect import check, connect
 from portico.jobs.temporal_messages import JOB, VERSION, queue_of
 from portico.jobs.temporal_workflow import JobWorkflow
 from portico.jobs.work import work_at
+from portico.log.log import NOT_WRITTEN
 from portico.settings import JobSettings
 
 logging.getLogger("temporalio").setLevel(logging.WARNING)  # it tells each stop of a worker, with "7 days"
@@ -41,6 +42,8 @@ RETRY_SECONDS = 1.0
 """Between two attempts to reach Temporal."""
 LOOK_SECONDS = 5.0
 """Between two looks whether it answers."""
+SETTLE_SECONDS = 15.0
+"""A lost attempt without an end after this says for what it waits: longer than a lease, so not at each takeover."""
 CLOSE_SECONDS = 5.0
 """A stop of the host waits so long for Temporal to hear of it; afterwards heartbeats tell."""
 WORKS = 1_000
@@ -178,6 +181,8 @@ class TemporalJobs(Jobs):
                 self._away(None)
             except RPCError as error:
                 self._away(f"Temporal at {self.settings.address} does not answer ({error.message}).")
+            with contextlib.suppress(LogUnavailable):
+                await self._close_left_open()
             await self._drain()
 
     async def _drain(self) -> None:
@@ -337,7 +342,7 @@ class TemporalJobs(Jobs):
         job = state.summary.id
         known = state.runs.get(path)
         if known is not None and known.outcome is None:
-            await self._ended(known.task)
+            await self._ended(job, path, known.task)
             async with self._settling:
                 if state.runs[path].outcome is None and state.stopping is None:
                     if orderly:
@@ -348,7 +353,28 @@ class TemporalJobs(Jobs):
             if state.summary.status != "waiting" or state.stopping is not None:
                 return
 
-    async def _ended(self, task: str) -> None:
-        async for records in self.host.log.follow(f"task/{task}"):
+    async def _ended(self, job: str, path: str, task: str) -> None:
+        """Returns when the task has its end. Its owner writes it, at its next look at the latest (`_close_left_open`);
+        if that takes long, the job says what it waits for."""
+        since, reported = self.host.now(), False
+        async for records in self.host.log.follow(f"task/{task}", timeout=LOOK_SECONDS):
             if any(isinstance(record.event, e.TaskEnded) for record in records):
                 return
+            self._told.set()
+            if not reported and self.host.now() - since > SETTLE_SECONDS * 1000:
+                reported = True
+                await self.journal.put(job, e.JobDecided(path=path, reason=await self._waits_for(task)))
+
+    async def _waits_for(self, task: str) -> str:
+        members = self.host.members
+        number, place = await members.owner(f"task/{task}")
+        host = next((each for each in await members.all() if each.id == number), None)
+        name = f"the host {host.name!r} ({host.state})" if host is not None else "its host"
+        return f"It waits until {name} of the place {place!r} has ended the task {task!r}, which was interrupted there."
+
+    async def _close_left_open(self) -> None:
+        """The journal knows each task that was begun: what this host owns and does not run gets its end, whatever kept
+        an earlier attempt from writing it."""
+        for task in [] if self.closing or self.host.log.down is not None else await self._left_open():
+            with contextlib.suppress(*NOT_WRITTEN):
+                await self._close_task(task)

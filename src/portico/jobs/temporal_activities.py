@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from portico.errors import LogUnavailable
 from portico.jobs.entry import ANSWER, Each, labels_of
 from portico.jobs.run import JobRun
 from portico.jobs.state import JobState
@@ -30,6 +29,7 @@ from portico.jobs.temporal_messages import (
     pack,
 )
 from portico.jobs.work import work_at
+from portico.log.log import NOT_WRITTEN
 
 if TYPE_CHECKING:
     from portico.jobs.temporal import TemporalJobs
@@ -178,7 +178,7 @@ def _recorded(state: JobState, path: str) -> Result | None:
 
 def _bug_of(going: "asyncio.Task[None]") -> str | None:
     error = going.exception()
-    return None if error is None or isinstance(error, LogUnavailable) else detailed(type(error).__name__, str(error))
+    return None if error is None or isinstance(error, NOT_WRITTEN) else detailed(type(error).__name__, str(error))
 
 
 async def _beat(going: "asyncio.Task[T]") -> None:

@@ -25,6 +25,10 @@ class NotOwner(Conflict):
         super().__init__(f"Another host writes {channel!r} now; ask it.")
 
 
+NOT_WRITTEN = (LogUnavailable, NotOwner)
+"""Nothing of the append is written, and the writer did nothing wrong."""
+
+
 class DiskUse(NamedTuple):
     used: int
     free: int

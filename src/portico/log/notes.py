@@ -45,6 +45,10 @@ class Notes:
     def withdraw(self, key: Key) -> None:
         self._waiting.pop(key, None)
 
+    def withdraw_bound(self, after: int) -> None:
+        """Those behind that ticket: the append that they belong to is rejected."""
+        self._waiting = {key: each for key, each in self._waiting.items() if not (each.bound and each.ticket > after)}
+
     def put_lazy(self, key: Key, data: bytes | None) -> None:
         self._lazy[key] = data
 

@@ -135,8 +135,12 @@ class PostgresLog(StoredLog):
         self.put_kv(channel, key, data)
 
     async def append_all(self, *events: tuple[Channel, Event]) -> int:
-        for channel, _ in events:
-            self._check_owner(channel)
+        try:
+            for channel, _ in events:
+                self._check_owner(channel)
+        except NotOwner:
+            self._notes.withdraw_bound(self._pending[-1].ticket if self._pending else 0)
+            raise
         return await super().append_all(*events)
 
     def post(self, channel: Channel, event: Event) -> None:
