@@ -68,6 +68,12 @@ async def _ends(node: Node, task: str) -> list[str]:
     return [record.event.outcome for record in records if isinstance(record.event, e.TaskEnded)]
 
 
+async def _expire(node: Node, name: str) -> None:
+    """The lease of that host has ended."""
+    sql = "UPDATE hosts SET expires = clock_timestamp() WHERE name = $1"
+    await node.log.run(lambda db: db.execute(sql, name))
+
+
 def _outcome(events: list[e.Event]) -> str:
     assert isinstance(events[-1], e.JobEnded)
     return events[-1].outcome
@@ -136,11 +142,11 @@ async def test_a_task_without_its_note_is_found_in_the_journal(
     """A job on Temporal waited for the end of a task that no host looked for, also after a restart of all hosts: no
     takeover and no start ended it."""
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.2)
-    a = await with_jobs.nodes("a", lease=1.0, owned=_owned(with_jobs))
-    b = await with_jobs("b")
+    a, b = await with_jobs.nodes("a", owned=_owned(with_jobs)), await with_jobs("b")
     b.agent.go.set()
     job, task = await _left(a, tmp_path)
     await a.kill()
+    await _expire(b, "a")
     events = await asyncio.wait_for(until_ended(b.log, f"job/{job}"), 60)
     assert (_outcome(events), await _ends(b, task)) == ("succeeded", ["interrupted"])
 
@@ -178,11 +184,12 @@ async def test_a_job_says_whose_end_it_waits_for(
 @pytest.mark.parametrize("with_jobs", ["local"], indirect=True)
 async def test_a_host_that_was_taken_for_dead_fails_no_job(with_jobs: JobNodes, tmp_path: Path) -> None:
     """Its works were refused with NotOwner, which counted as their crash and failed the job."""
-    a, b = await with_jobs("a", lease=1.0), await with_jobs("b")
+    a, b = await with_jobs("a"), await with_jobs("b")
     b.agent.go.set()
     job, task = await _begun(a, with_jobs.jobs["a"], tmp_path)
     await a.pause()
     await stop_watching(b)
+    await _expire(b, "a")
     await take(b, a)
     await b.cluster.look()
     await eventually(lambda: bool(_ended(b, job)) or b.agent.began.is_set())
