@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from portico import commands as c
 from portico.agents.acp import acp
 from portico.agents.acp.agent import AcpAgent
 from portico.agents.acp.autonomy import KNOWN
@@ -395,9 +396,9 @@ async def test_a_setting_that_is_changed_reaches_the_agent_with_the_next_message
     """A mode that was chosen in the middle of a session was known to everybody but the agent."""
     session = await start(open_host, tmp_path)
     assert json.loads(said(await turn_of(session, steps(["settings"])))) == {}
-    await session.configure({"mode": "code"}, by="test")
+    await session.do(c.ConfigureSession(session=session.id, values={"mode": "code"}), "test")
     assert json.loads(said(await turn_of(session, steps(["settings"])))) == {"session/set_mode": "code"}
-    await session.configure({"mode": "dance"}, by="test")
+    await session.do(c.ConfigureSession(session=session.id, values={"mode": "dance"}), "test")
     turn = await turn_of(session, steps(["settings"]))
     assert said(turn, "notice") == "The agent has no mode 'dance'. It has: ask, code."
     # What the agent does by itself is not undone by what was wanted before.

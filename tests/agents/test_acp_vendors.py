@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from portico import commands as c
 from portico.agents.acp.autonomy import KNOWN, asking
 from portico.agents.acp.program import Program
 from portico.agents.agent import Autonomy
@@ -71,9 +72,9 @@ async def test_an_agent_that_begins_in_a_mode_that_asks_nobody_is_switched_befor
 async def test_a_choice_that_was_approved_counts_until_it_is_taken_back(loose: Session) -> None:
     """The agent stayed in a mode that asks nobody although the session had none any more."""
     assert await _mode(loose) == "ask"
-    await loose.configure({"mode": "code"}, by="test")
+    await loose.do(c.ConfigureSession(session=loose.id, values={"mode": "code"}), "test")
     assert await _mode(loose) == "code"
-    await loose.configure({"mode": ""}, by="test")
+    await loose.do(c.ConfigureSession(session=loose.id, values={"mode": ""}), "test")
     assert await _mode(loose) == "ask"
 
 

@@ -12,6 +12,7 @@ from acp import RequestError
 from acp.client.connection import ClientSideConnection
 from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse
 
+from portico import commands as c
 from portico.events import Message, SessionConfigured
 from tests.doors.standing import Standing, standing
 from tests.process import PORTICO, HostProcess, environment, portico
@@ -304,7 +305,7 @@ async def test_a_failure_is_an_error_that_says_why(desk: Desk) -> None:
 
 async def test_a_session_is_loaded_with_its_history(desk: Desk) -> None:
     host = await desk.here.server.host.start(by="test", cwd=str(desk.folder))
-    await host.configure({"approvals": "allow"}, by="test")
+    await host.do(c.ConfigureSession(session=host.id, values={"approvals": "allow"}), "test")
     await host.wait(await host.send(Message("run it"), by="test"))
     await host.close(by="test")
     await desk.agent.load_session(cwd=str(desk.folder), session_id=host.id, mcp_servers=[])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from portico import commands as c
 from portico import events as e
 from portico.compose import build_host
 from portico.events import HOST, Event, Record, tag
@@ -182,7 +183,9 @@ class App:
             session = await host.get(summary.id)
             last = session.state.turns[-1] if session.state.turns else None
             if last is not None and last.outcome == "interrupted" and last.message.text != "ask":
-                await session.reopen(by="test")  # a kill in the middle of a deletion leaves it closed
+                await session.do(
+                    c.ReopenSession(session=session.id), "test"
+                )  # a kill in the middle of a deletion leaves it closed
                 await session.resume(by="test")
                 turn = await session.wait(last.id)
                 assert turn.outcome in ("completed", "failed")

@@ -17,6 +17,7 @@ from portico.events import Record
 from portico.host.host import Host
 from portico.jobs import Jobs
 from portico.jobs.state import plan_of
+from portico.jobs.task_sessions import CRASH_PREFIX
 from portico.testing.fixtures import HostOpener
 from tests.crash.test_jobs import check
 from tests.jobs.playing import Data, make, opened, task, until_ended
@@ -40,9 +41,14 @@ WORK = seq(
     ASK,
 )
 ANSWERS = {"Good?": "yes", "Way?": "left"}
-PROMPTS = {'[[say:["a","b"]]]', "[[say:good]]", '[[say:ok]] Go left with ["a","b"].'} | {
-    f'[[say:ok]] Do {item} of ["a","b"].' for item in "ab"
-}
+PROMPTS = Counter(
+    [
+        '[[say:["a","b"]]]',
+        "[[say:good]]",
+        '[[say:ok]] Go left with ["a","b"].',
+        *(f'[[say:ok]] Do {item} of ["a","b"].' for item in "ab"),
+    ]
+)
 
 
 @contextlib.asynccontextmanager
@@ -112,12 +118,30 @@ async def test_a_cut_after_any_commit_changes_nothing(open_host: HostOpener, tmp
         check(records)
         events = [record.event for record in records]
         assert [event.outcome for event in events if isinstance(event, e.JobEnded)] == ["succeeded"], folder
-        sent = Counter(
-            event.message.text.removeprefix("The session crashed, please redo and here is the last request:\n")
-            for event in events
-            if isinstance(event, e.TurnStarted) and event.by.startswith("task:")
+        assert done(records) == PROMPTS, folder
+        asked = [event.text for event in events if isinstance(event, e.QuestionAsked)]
+        assert asked == list(ANSWERS), folder
+        decided = Counter(
+            (record.channel, record.event.reason)
+            for record in records
+            if isinstance(record.event, e.TaskDecided) and record.event.check
         )
-        assert set(sent) == PROMPTS, folder
+        assert set(decided.values()) == {1}, folder
+
+
+def done(records: list[Record]) -> Counter[str]:
+    """How often an agent has done the work of each prompt."""
+    turns = {
+        (record.channel, record.event.turn): record.event.message.text.removeprefix(CRASH_PREFIX)
+        for record in records
+        if isinstance(record.event, e.TurnStarted) and record.event.by.startswith("task:")
+    }
+    return Counter(
+        turns[record.channel, record.event.turn]
+        for record in records
+        if isinstance(record.event, e.TurnEnded) and record.event.outcome == "completed"
+        if (record.channel, record.event.turn) in turns
+    )
 
 
 @pytest.mark.parametrize(("first", "name"), [(ASK, "Way?"), (ref("plan"), "plan")], ids=["answer", "output"])

@@ -94,6 +94,20 @@ class App:
         with contextlib.suppress(httpx.TransportError):
             assert "jobId" in await self.ask("job/start/main", str(self.work))
 
+    async def question(self) -> Data:
+        """The one that waits for a person, as soon as there is one."""
+        async with asyncio.timeout(30), httpx.AsyncClient() as client:
+            while True:
+                found = (await client.get(f"{self.url.partition('/api')[0]}/v1/inbox")).json()
+                if found["waiting"]:
+                    return dict(found["waiting"][0])
+                await asyncio.sleep(0.05)  # there is no event to wait for over this door but the board's
+
+    async def answer(self, question: str, label: str) -> None:
+        async with httpx.AsyncClient() as client:
+            url = f"{self.url.partition('/api')[0]}/v1/questions/{question}"
+            assert (await client.post(url, json={"text": label})).is_success
+
     async def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
@@ -240,3 +254,27 @@ async def test_a_graceful_stop_is_no_end_either(app: App) -> None:
     assert await app.finished() == "Succeeded"
     await app.stop()
     check(await app.records())
+
+
+@pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_question_and_its_link_outlive_the_host(app: App, way: signal.Signals) -> None:
+    """The agent repeated all its work after a plain stop, and asked a new question."""
+    checked = task("[[say:x]]", criteria=[{"command": "echo >> ran"}, {"person": {"question": ["Good?"]}}])
+    ask = {"kind": "Ask", "question": ["Way?"], "choices": [{"label": "left", "work": ref("yes")}, {"label": "right"}]}
+    prepare(app, seq(ref("checked"), ask), {**TASKS, "checked": checked})
+    await app.start()
+    await app.start_job()
+    for answer in ("yes", "left"):
+        before = await app.question()
+        assert app.process is not None
+        app.process.send_signal(way)
+        await app.dead()
+        await app.start()
+        assert await app.question() == before
+        await app.answer(before["id"], answer)
+    assert await app.finished() == "Succeeded"
+    await app.stop()
+    records = await app.records()
+    check(records)
+    assert (app.work / "ran").read_text() == "\n"
+    assert sum(isinstance(record.event, e.QuestionAsked) for record in records) == 2

@@ -153,7 +153,7 @@ async def test_the_host_refuses_and_audits(open_host: HostOpener, tmp_path: Path
     with pytest.raises(Forbidden, match=r"config\.mode"):
         await host.do(c.ConfigureSession(session=session.id, values={"mode": "yolo"}), DRIVER)
     assert session.state.config == {"mode": "plan"}
-    await session.configure({"mode": "yolo"}, by="ada")
+    await session.do(c.ConfigureSession(session=session.id, values={"mode": "yolo"}), "ada")
     # What is there may be forked and gone on with, and made stricter.
     fork = await host.fork(session.id, by="driver")
     await host.do(c.ConfigureSession(session=session.id, values={"mode": "plan"}), DRIVER)

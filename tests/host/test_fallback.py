@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from portico import commands as c
 from portico import events as e
 from portico.errors import AgentDied, AgentError, AgentUnavailable, BadRequest, NotFound
 from portico.events import Message
@@ -82,7 +83,7 @@ async def test_a_fallback_is_a_list_of_agents(open_host: HostOpener, tmp_path: P
         await host.start(by="test", cwd=str(tmp_path), config={"fallback": wrong})
     session = await host.start(by="test", cwd=str(tmp_path))
     with pytest.raises(BadRequest, match=r"config\.fallback"):
-        await session.configure({"fallback": wrong}, by="test")
+        await session.do(c.ConfigureSession(session=session.id, values={"fallback": wrong}), "test")
 
 
 async def test_the_one_that_took_over_stays(open_host: HostOpener, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.agents.agent import Message, Opening, Turn
@@ -167,7 +168,7 @@ async def test_a_held_queue_waits_for_a_person_and_nothing_else(open_host: HostO
     session, _ = await busy(open_host, "a")
     await open_host.close()
     session = await (await open_host(PlayAgent(idle))).get(session.id)
-    await session.truncate(None, by="ada")
+    await session.do(c.TruncateSession(session=session.id, turn=None), "ada")
     assert (session.state.queue_held, waiting(session), session.state.turns) == (True, ["a"], [])
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.errors import BadRequest, Conflict, NotFound, SessionIsClosed, TooLarge
@@ -27,10 +28,10 @@ async def test_facts_survive_a_restart(open_host: HostOpener, tmp_path: Path) ->
     session = await (await open_host()).start(by="test", cwd=str(tmp_path))
     await session.rename("  My work ", by="ada")
     await session.set_model("gpt-4.1", by="ada")
-    await session.configure({"a": 1, "b": 2}, by="ada")
-    await session.configure({"b": 3}, by="ada")
+    await session.do(c.ConfigureSession(session=session.id, values={"a": 1, "b": 2}), "ada")
+    await session.do(c.ConfigureSession(session=session.id, values={"b": 3}), "ada")
     await session.archive(True, by="ada")
-    await session.mark_read(False, by="ada")
+    await session.do(c.MarkRead(session=session.id, read=False), "ada")
 
     session = await (await open_host()).get(session.id)
     state = session.state
@@ -44,19 +45,19 @@ async def test_facts_survive_a_restart(open_host: HostOpener, tmp_path: Path) ->
     summary = session.summary
     assert (summary.title, summary.model, summary.archived, summary.read) == ("My work", "gpt-4.1", True, False)
 
-    await session.configure({"c": 4}, by="ada", replace=True)
+    await session.do(c.ConfigureSession(session=session.id, values={"c": 4}, replace=True), "ada")
     await session.archive(False, by="ada")
-    await session.mark_read(True, by="ada")
+    await session.do(c.MarkRead(session=session.id, read=True), "ada")
     assert (session.state.config, session.state.archived, session.state.read) == ({"c": 4}, False, True)
 
 
 async def test_the_read_mark_is_written_once(session: Session) -> None:
-    await session.mark_read(True, by="ada")
+    await session.do(c.MarkRead(session=session.id, read=True), "ada")
     assert not any(isinstance(event, e.SessionRead) for event in await events(session))
     await session.wait(await session.send(Message("[[say:hi]]"), by="test"))
     assert not session.state.read
-    await session.mark_read(True, by="ada")
-    await session.mark_read(True, by="bob")
+    await session.do(c.MarkRead(session=session.id, read=True), "ada")
+    await session.do(c.MarkRead(session=session.id, read=True), "bob")
     assert [event.by for event in await events(session) if isinstance(event, e.SessionRead)] == ["ada"]
 
 
@@ -124,8 +125,8 @@ async def test_a_closed_session_refuses_and_reopens(session: Session) -> None:
     ):
         with pytest.raises(SessionIsClosed, match="reopen it first"):
             await attempt
-    await session.reopen(by="ada")
-    await session.reopen(by="ada")
+    await session.do(c.ReopenSession(session=session.id), "ada")
+    await session.do(c.ReopenSession(session=session.id), "ada")
     assert (await session.wait(await session.send(Message("[[say:hi]]"), by="test"))).outcome == "completed"
     closes = [event for event in await events(session) if isinstance(event, e.SessionClosed | e.SessionReopened)]
     assert closes == [e.SessionClosed(by="ada", reason="done"), e.SessionReopened(by="ada")]
@@ -143,7 +144,7 @@ async def test_closing_a_session_with_a_queue_starts_nothing(open_host: HostOpen
     assert session.running is None
     assert agent.closed == 1
 
-    await session.reopen(by="ada")
+    await session.do(c.ReopenSession(session=session.id), "ada")
     await session.queue.release(by="ada")
     assert session.state.active is not None
 
@@ -156,15 +157,15 @@ async def test_truncating_forgets_what_came_after(open_host: HostOpener) -> None
         await session.wait(turns[-1])
         turns.append(await session.send(Message(text), by="test"))
     await session.wait(turns[-1])
-    await session.truncate(turns[0], by="ada")
+    await session.do(c.TruncateSession(session=session.id, turn=turns[0]), "ada")
     assert [turn.id for turn in session.state.turns] == [turns[0]]
 
     await session.wait(await session.send(Message("four"), by="test"))
     assert [turn.id for turn in agent.openings[-1].history] == [turns[0]], "the agent starts from the shorter history"
     assert agent.openings[-1].vendor is None
     with pytest.raises(NotFound):
-        await session.truncate(turns[2], by="ada")
-    await session.truncate(None, by="ada")
+        await session.do(c.TruncateSession(session=session.id, turn=turns[2]), "ada")
+    await session.do(c.TruncateSession(session=session.id, turn=None), "ada")
     assert session.state.turns == []
 
 
@@ -173,7 +174,7 @@ async def test_truncating_ends_the_running_turn_and_then_the_queue_goes_on(open_
     session = await (await open_host(PlayAgent(hang))).start(by="test", cwd="/")
     await session.send(Message("one"), by="test")
     await session.send(Message("two"), by="test")
-    await session.truncate(None, by="ada")
+    await session.do(c.TruncateSession(session=session.id, turn=None), "ada")
     state = await session.wait_until(lambda state: state.active is not None)
     assert [turn.message.text for turn in state.turns] == ["two"]
     found = await events(session)
@@ -248,7 +249,7 @@ async def test_concurrent_commands_of_every_kind_leave_one_story(host: Host, tmp
             tasks.create_task(try_(session.queue.steer(Message(f"[[say:{i}]]"), by="b")))
             tasks.create_task(try_(session.cancel(by="c")))
             tasks.create_task(try_(session.rename(f"title {i}", by="d")))
-            tasks.create_task(try_(session.truncate(None, by="e")))
+            tasks.create_task(try_(session.do(c.TruncateSession(session=session.id, turn=None), "e")))
             tasks.create_task(try_(session.resume(by="f")))
     await session.wait_until(lambda state: state.active is None and not state.queue)
     open_: str | None = None

@@ -106,8 +106,8 @@ async def test_nobody_answers_in_time(host: Host, tmp_path: Path) -> None:
     assert "[TASK FAILED] Nobody answered within 0.05 seconds" in await story(host.log, "task-1")
 
 
-@both_engines
-async def test_a_question_is_asked_again_after_a_restart(open_host: HostOpener, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["temporal"], indirect=True)
+async def test_on_temporal_a_question_is_asked_again_after_a_restart(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
     jobs = await opened(host, make({"do": task("[[say:ok]] Go $answer.")}, seq(ask(), ref("do"))))
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from portico import commands as c
 from portico import events as e
 from portico.agents.agent import AgentInfo, Capabilities, Message, Model, Turn
 from portico.host.host import Host
@@ -416,7 +417,7 @@ async def borrowed(session: Session, plan: Data, input: str = "") -> list[str]:
     jobs = await Jobs.open(session.host)
     await session.close(by="test")
     await jobs.install(make({"it": plan}))
-    await session.reopen(by="test")
+    await session.do(c.ReopenSession(session=session.id), "test")
     ident = await jobs.start_task("it", session=session.id, input=input, by="test")
     return await story(session.host.log, ident)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from portico import commands as c
 from portico.agents.copilot.agent import CopilotAgent
 from portico.events import Message, PartDelta, ToolOutput
 from portico.host.host import Host
@@ -175,7 +176,7 @@ async def test_how_long_it_thinks_is_a_setting_that_may_change(tmp_path: Path) -
         session = await host.start(by="test", cwd=str(tmp_path / "work"), config={"reasoning_effort": "low"})
         efforts = []
         for effort in ("low", "high"):
-            await session.configure({"reasoning_effort": effort}, by="test")
+            await session.do(c.ConfigureSession(session=session.id, values={"reasoning_effort": effort}), "test")
             assert (await play(session, {"say": "I have thought."})).outcome == "completed"
             efforts.append(list(model.requests)[-1].body.get("reasoning_effort"))
         assert efforts == ["low", "high"]

@@ -41,6 +41,16 @@ class TaskSessionEnded(Event, frozen=True, tag="task.session.ended"):
     succeeded: bool
 
 
+class TaskPrompted(Event, frozen=True, tag="task.prompted"):
+    """The work is about to be sent to that session, which had so many turns of this task. After a restart the turn
+    shows whether the agent has done it. `retry`: of the criteria; `values`: what the agent had reported before."""
+
+    session: str
+    prompts: int
+    retry: int = 0
+    values: dict[str, str] = {}
+
+
 class TaskDecided(Event, frozen=True, tag="task.decided"):
     reason: str
     passed: bool | None = None
@@ -49,6 +59,9 @@ class TaskDecided(Event, frozen=True, tag="task.decided"):
     """Of the command that was the check."""
     evidence: str = ""
     """Of a condition that an agent judged: why, in its words."""
+    check: str = ""
+    """Which of the steps after the work, with its `output`: not done again after a restart."""
+    output: str = ""
 
 
 class TaskEnded(Event, frozen=True, tag="task.ended"):

@@ -223,6 +223,10 @@ class QuestionAsked(Event, frozen=True, tag="question.asked"):
     """Who may answer: names of people, or of tokens that are nobody's. Empty: everybody who may approve."""
     evidence: list[Json] = []
     """What it is about: `{type, title, text}` with `text` or `diff`, and `{type: "image", title, data, mimeType}`."""
+    expires: int | None = None
+    """When it is too late to answer, in milliseconds since the epoch."""
+    stays: bool = False
+    """It stays open when the host ends: the host itself asks, and no agent's process waits for the answer."""
 
 
 class QuestionDrafted(Event, frozen=True, tag="question.drafted"):

@@ -203,6 +203,9 @@ async def _close_open(session: Session) -> None:
         session.refresh_summary()
         if session.running is not None and state.active is not None and session.running.id == state.active.id:
             return
+        if state.active is not None and state.active.question is not None:
+            session.adopt(state.active.id, state.active.message)  # it is still asked
+            return
         if state.active is not None:
             resumed = await session.host.spending.held_at_start(session, state.active.id)
             if resumed is not None:

@@ -371,9 +371,7 @@ def _waited(turn: TurnState, time: int) -> None:
 def _question_asked(state: SessionState, event: e.QuestionAsked, record: Record) -> None:
     turn = _active(state, event.turn)
     if turn is not None:
-        part = QuestionPart(event.question, event.text, event.fields, event.url)
-        part.people, part.evidence = event.people, event.evidence
-        turn.parts.append(part)
+        turn.parts.append(e.like(QuestionPart, event, id=event.question))
         turn.asked = turn.asked or record.time
         _mark(state, "read", False)
         _count(state, event.question)

@@ -23,6 +23,8 @@ class Asking(Struct, frozen=True):
     url: str | None = None
     people: list[str] = field(default_factory=list)
     evidence: list[Json] = field(default_factory=list)
+    expires: int | None = None
+    stays: bool = False
 
 
 class Answer(Struct, frozen=True):
@@ -34,9 +36,8 @@ class Answer(Struct, frozen=True):
     def text(self) -> str:
         """The one free text answer, where the question was a plain one."""
         value = self.answers.get("answer", "")
-        if isinstance(value, dict):
+        while isinstance(value, dict):
             value = value.get("value", "")
-            value = value.get("value", "") if isinstance(value, dict) else value
         return str(value)
 
 

@@ -269,6 +269,8 @@ class Runner:
             await self._stop()
             # With a dead disk the end cannot be written now: the next start writes it.
             await asyncio.wait({self._task}, timeout=limits.STOP_SECONDS if self._session.host.log.down is None else 0)
+        elif (turn := self._session.state.active) is not None and turn.question is not None:
+            self._session.forget(turn.id)  # the next start asks on
 
     async def steer(self, message: Message) -> bool:
         """The session's lock is held meanwhile: an agent that does not answer or whose turn ends is not waited for."""

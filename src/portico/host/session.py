@@ -202,14 +202,8 @@ class Session:
     async def set_model(self, model: str, *, by: str, config: Json | None = None) -> None:
         await self.do(c.SetModel(session=self.id, model=model, config=config or {}), by)
 
-    async def configure(self, values: Json, *, by: str, replace: bool = False) -> None:
-        await self.do(c.ConfigureSession(session=self.id, values=values, replace=replace), by)
-
     async def archive(self, archived: bool, *, by: str) -> None:
         await self.do(c.ArchiveSession(session=self.id, archived=archived), by)
-
-    async def mark_read(self, read: bool, *, by: str) -> None:
-        await self.do(c.MarkRead(session=self.id, read=read), by)
 
     async def join(self, client: str, name: str, tools: list[ToolSpec], meta: Json | None = None) -> None:
         await self.do(c.JoinSession(session=self.id, client=client, name=name, tools=tools, meta=meta or {}), client)
@@ -241,14 +235,8 @@ class Session:
         begun: c.TurnBegun = await self.do(c.ResumeTurn(session=self.id, turn=turn), by)
         return begun.turn
 
-    async def truncate(self, turn: str | None, *, by: str) -> None:
-        await self.do(c.TruncateSession(session=self.id, turn=turn), by)
-
     async def close(self, *, by: str, reason: str = "") -> None:
         await self.do(c.CloseSession(session=self.id, reason=reason), by)
-
-    async def reopen(self, *, by: str) -> None:
-        await self.do(c.ReopenSession(session=self.id), by)
 
     # -- turns -------------------------------------------------------------------------------------------------
 

@@ -122,6 +122,8 @@ class QuestionPart(Struct, tag_field="part", tag="question", omit_defaults=True)
     by: str = ""
     people: list[str] = []
     evidence: list[Json] = []
+    expires: int | None = None
+    stays: bool = False
 
     @property
     def done(self) -> bool:
@@ -172,6 +174,11 @@ class TurnState(Struct, omit_defaults=True):
             if part.id == ident:
                 return part
         return None
+
+    @property
+    def question(self) -> QuestionPart | None:
+        """The one that stays when the host ends."""
+        return next((part for part in self.parts if isinstance(part, QuestionPart) and part.stays), None)
 
     @property
     def resumable(self) -> bool:

@@ -28,6 +28,7 @@ from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
 from portico.jobs.entry import Entry, Ref, Wait, labels_of, leaves_of, name_of
 from portico.jobs.models import model_id, models_of_job, models_used
+from portico.jobs.resume import resumed
 from portico.jobs.run import JobRun
 from portico.jobs.source import EntrySource
 from portico.jobs.state import HOOKS, JobState, JobSummary, WorkAttempt, plan_of
@@ -426,9 +427,11 @@ class Jobs:
         """Gives every task that was in flight its end, and takes up the jobs; returns how many go on. Also called when
         something of another host was taken over: what runs here goes on."""
         owns = self.host.members.owns
-        for task in await self._left_open():
-            await self._close_task(task)
         unfinished = [each.id for each in self._engine.summaries.values() if not each.done and owns(f"job/{each.id}")]
+        kept = {task for job in unfinished for task in await self._kept(job)}
+        for task in await self._left_open():
+            if task not in kept:
+                await self._close_task(task)
         for job in unfinished:
             if self._goes_on(self._engine.summaries[job]) and job not in self._runs:
                 await self._take_up(job)
@@ -441,6 +444,10 @@ class Jobs:
             found += [run.task for run in (await self._engine.load(job)).open.values()]
         owns = self.host.members.owns
         return [task for task in dict.fromkeys(found) if owns(f"task/{task}") and not self._runs_here(task)]
+
+    async def _kept(self, job: str) -> list[str]:
+        """The tasks of this job that are not closed before it is taken up: it may go on in the middle of them."""
+        return [run.task for run in (await self._engine.load(job)).open.values()]
 
     @staticmethod
     def _goes_on(job: JobSummary) -> bool:
@@ -460,18 +467,36 @@ class Jobs:
             if job in self._runs or self.job(job).done or not self._engine.claim(job):
                 return
             state = await self._engine.load(job)
-            for run in state.open.values():
-                await self._close_task(run.task)
             if state.stopping is not None:
                 await self._cancel(state, state.stopping)
-            elif await self._close_works(state, state.open) and not await self._pass_on(state, by):
+                return
+            lost = await self._lost_works(state)
+            for run in lost.values():
+                await self._close_task(run.task)
+            if await self._close_works(state, lost) and not await self._pass_on(state, by):
                 await self._engine.put(job, e.JobResumed(by=by))
                 self._launch(state)
+
+    async def _lost_works(self, state: JobState) -> dict[str, WorkAttempt]:
+        """Of those in flight, the ones that cannot go on where they were. A question does nothing that could end a
+        host, so it may outlive any number of them."""
+        lost: dict[str, WorkAttempt] = {}
+        for path, run in state.open.items():
+            leaf = state.leaf(run.work)
+            before = await resumed(self.host, run.task, leaf) if not self._lacks_label(state) else None
+            crashes = run.crashes + (not state.suspended)
+            if before is None or (before.question is None and crashes >= limits.INTERRUPTIONS):
+                lost[path] = run
+        return lost
+
+    def _lacks_label(self, state: JobState) -> bool:
+        labels = labels_of(state.entry, state.summary.name).values()
+        return bool(set(labels).difference(self.host.members.labels))
 
     async def _pass_on(self, state: JobState, by: str) -> bool:
         """True: this host lacks a label that the job needs, and another goes on with it; or it waits for one."""
         job, entry, name, place = state.summary.id, state.entry, state.summary.name, self.host.members.place
-        if not set(labels_of(entry, name).values()).difference(self.host.members.labels):
+        if not self._lacks_label(state):
             return False
         if state.summary.status != "waiting":
             await self._engine.put(job, e.JobWaiting(reason=_PASSED_ON, waits_for="host"))
@@ -514,6 +539,8 @@ class Jobs:
     async def _cancel(self, state: JobState, by: str) -> None:
         """The end of a job that does not run in this process."""
         job = state.summary.id
+        for run in state.open.values():
+            await self._close_task(run.task)
         if stops := state.stops:
             await self._engine.put(job, *stops)
         await self._engine.finish(e.JobEnded(job=job, outcome="canceled", by=by))

@@ -1,6 +1,7 @@
 """Checks that are opinions: of judges, which are models, and of people."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from portico.events import Json
@@ -51,10 +52,9 @@ class JudgeChecks:
 
     async def person(self, check: PersonCheck, question: str, checks: list[Checked]) -> Checked:
         """`checks`: those that hold already, with what they printed."""
-        asking = await self._sessions.asking(question, YES_OR_NO, check.people, checks)
+        asking = partial(self._sessions.asking, question, YES_OR_NO, check.people, checks)
         try:
-            async with asyncio.timeout(check.expires):
-                return person_checked(await self._sessions.ask_person(self._task, asking))
+            return person_checked(await self._sessions.ask_person(self._task, asking, check.expires))
         except TimeoutError:
             passed = check.on_expiry == "pass"
             words = f"Nobody answered within {check.expires:g} seconds"

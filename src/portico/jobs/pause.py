@@ -9,6 +9,7 @@ from portico.host.host import Host
 from portico.host.question import Asking
 from portico.jobs.entry import ANSWER, Ask, Task, Wait
 from portico.jobs.judge_check import value_of
+from portico.jobs.resume import Resumed
 from portico.jobs.task import TaskPlan, TaskRun
 
 UNTIL = "until"
@@ -21,35 +22,37 @@ def task_of(work: Ask | Wait) -> Task:
 
 
 class AskRun(TaskRun):
-    def __init__(self, host: Host, plan: TaskPlan, ask: Ask) -> None:
-        super().__init__(host, plan)
+    def __init__(self, host: Host, plan: TaskPlan, ask: Ask, resumed: Resumed | None = None) -> None:
+        super().__init__(host, plan, resumed=resumed)
         self._ask = ask
 
     async def _course(self) -> bool:
+        if self.resumed is not None:
+            await self._sessions_of_task.resume(self.resumed)
         try:
-            async with asyncio.timeout(self._ask.expires):
-                answer = await self._answer()
+            answer = await self._answer()
         except TimeoutError:
-            self._decide(f"[TASK FAILED] Nobody answered within {self._ask.expires:g} seconds", False)
+            self._decide(f"[TASK FAILED] Nobody answered within {self._ask.expires:g} seconds", False, check="end")
             return False
         if answer is None:
-            self._decide("[TASK FAILED] The question was declined", False)
+            self._decide("[TASK FAILED] The question was declined", False, check="end")
             return False
         self._left = {ANSWER: answer}
-        self._decide(f"[TASK SUCCEEDED] Answer: {answer}", True)
+        self._decide(f"[TASK SUCCEEDED] Answer: {answer}", True, check="end")
         return True
 
     async def _answer(self) -> str | None:
-        text = self._expand(self._ask.question)
         while True:
-            asking = Asking(text, fields_of(self._ask), None, self._ask.people)
-            given = await self._sessions_of_task.ask_person(self.plan.name, asking)
+            given = await self._sessions_of_task.ask_person(self.plan.name, self._asking, self._ask.expires)
             if given.response != "accept":
                 return None
             answer = value_of(given, ANSWER)
             if not self._ask.choices or answer in [choice.label for choice in self._ask.choices]:
                 return answer
             self._decide(f"[MISC] {answer!r} is none of the choices; asked again")
+
+    async def _asking(self) -> Asking:
+        return Asking(self._expand(self._ask.question), fields_of(self._ask), None, self._ask.people)
 
 
 def fields_of(ask: Ask) -> list[Json]:

@@ -16,8 +16,10 @@ from portico.jobs.entry import ANSWER, ITEM, Ask, Each, Leaf, Ref, Task, Wait, n
 from portico.jobs.items import items_of
 from portico.jobs.models import fallback_of, model_id
 from portico.jobs.pause import UNTIL, AskRun, HookRun, WaitRun, end_of, task_of
+from portico.jobs.resume import Resumed, resumed
 from portico.jobs.state import HOOKS, ITEMS, JobState, WorkAttempt
 from portico.jobs.task import TaskPlan, TaskResult, TaskRun
+from portico.jobs.task_record import close_task
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.work import walk
 from portico.log.log import NOT_WRITTEN
@@ -67,6 +69,10 @@ class JobRun:
         return ("succeeded" if succeeded else "failed"), ""
 
     async def end(self, outcome: JobOutcome, *, by: str, error: str = "") -> None:
+        for run in self.state.open.values():  # those that it was to go on with
+            await close_task(self._host, run.task)
+        if stops := self.state.stops:
+            await self._engine.put(self._job, *stops)
         faults.reach("job-before-end")
         await self._engine.finish(e.JobEnded(job=self._job, outcome=outcome, by=by, error=error))
         self.ended.set()
@@ -118,14 +124,16 @@ class JobRun:
         if known is not None and known.outcome not in (None, "interrupted"):
             return _result(known)
         with self._writing():
-            return await self._attempt(path, leaf, await self._run(path, leaf, known))
+            # One without an outcome that is still here: it goes on where the journal says that it was.
+            before = await resumed(self._host, known.task, leaf) if known and known.outcome is None else None
+            return await self._attempt(path, leaf, await self._run(path, leaf, known, before))
 
-    async def _run(self, path: str, leaf: Leaf, known: WorkAttempt | None) -> TaskRun:
+    async def _run(self, path: str, leaf: Leaf, known: WorkAttempt | None, before: Resumed | None = None) -> TaskRun:
         match leaf:
             case Ref():
-                return TaskRun(self._host, self._plan(path, leaf, known))
+                return TaskRun(self._host, self._plan(path, leaf, known), resumed=before)
             case Ask():
-                return AskRun(self._host, self._paused(path, leaf, known), leaf)
+                return AskRun(self._host, self._paused(path, leaf, known), leaf, before)
             case Wait(hook=str() as hook):
                 return HookRun(self._host, self._paused(path, leaf, known), self.hook(hook))
             case Wait():
@@ -151,11 +159,13 @@ class JobRun:
         if self.suspended:
             raise asyncio.CancelledError  # between the word to stop and the cancel that follows it
         # The task is in the log before the work that names it, so a task's id is never given twice.
-        run.announce()
+        if run.resumed is None:
+            run.announce()
         run.consequences = partial(self._consequences, path, leaf, task)
         self.tasks[task] = run
         try:
-            await self._begin(path, work, run)
+            if run.resumed is None:
+                await self._begin(path, work, run)
             faults.reach("work-started")
             await run.run()
             faults.reach("work-ended")
@@ -211,8 +221,9 @@ class JobRun:
         self, path: str, name: str, task: Task, model: str, fallback: list[str], known: WorkAttempt | None
     ) -> TaskPlan:
         summary = self.state.summary
+        goes_on = known is not None and known.outcome is None
         return TaskPlan(
-            id=self._new_task(),
+            id=known.task if known is not None and goes_on else self._new_task(),
             name=name,
             task=task,
             entry=self.state.entry,
@@ -224,7 +235,7 @@ class JobRun:
             owner=summary.owner,
             job=self._job,
             path=path,
-            attempt=known.attempt + 1 if known is not None else 1,
+            attempt=known.attempt + (not goes_on) if known is not None else 1,
             values=self.state.seen_from(path),
         )
 

@@ -176,6 +176,8 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             state.suspended = True
         case e.JobResumed():
             summary.status, summary.reason = "running", ""
+            for run in state.open.values():  # it goes on in the middle of them
+                run.crashes += not state.suspended
             state.suspended = False
         case e.JobStopping():
             state.stopping = event.by

@@ -29,11 +29,13 @@ from portico.jobs.judge_check import JudgeChecks
 from portico.jobs.load import CHECKS_FAILED
 from portico.jobs.models import model_id
 from portico.jobs.prompt import expand_prompt_dynamic
+from portico.jobs.resume import Resumed
 from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.jobs.tools import Report
 
 OPEN = "open"
 """The note beside a task's channel while it has no end: what a restart has to look after."""
+REPORTED = ("reported-document", "reported-true-reason", "reported-false-reason")
 _BORROWING_CRASH = "Task crashed in borrowing session mode"
 
 
@@ -81,7 +83,9 @@ class TaskResult(Struct, frozen=True):
 
 
 class TaskRun:
-    def __init__(self, host: Host, plan: TaskPlan, borrowed: Session | None = None) -> None:
+    def __init__(
+        self, host: Host, plan: TaskPlan, borrowed: Session | None = None, resumed: Resumed | None = None
+    ) -> None:
         self.plan = plan
         self._host = host
         self._borrowed = borrowed
@@ -89,6 +93,10 @@ class TaskRun:
         self._values = {**plan.values, "task-model": plan.model} | ({"user-input": plan.input} if plan.input else {})
         self._left: dict[str, str] = {}
         self._missing: list[str] = []
+        self.resumed = resumed
+        """What an earlier process had done of it."""
+        self._known = dict(resumed.checks) if resumed is not None else {}
+        """Results of this round that are in the journal."""
         self._retrying = 0
         self._scope: asyncio.Timeout | None = None
         self._stopped = False
@@ -97,6 +105,7 @@ class TaskRun:
         self.consequences: Callable[[TaskResult], list[tuple[str, e.Event]]] = lambda result: []
         """What is committed together with the end, by channel: what the task leaves for the job it is part of."""
         self._sessions_of_task = TaskSessions(host, plan, mode_of(plan.task, borrowed is not None), borrowed)
+        self._sessions_of_task.silent = lambda: self.silent
 
     @property
     def borrowing(self) -> bool:
@@ -198,19 +207,30 @@ class TaskRun:
     # -- the course of a run -----------------------------------------------------------------------------------
 
     async def _course(self) -> bool:
-        if not self.borrowing and not await self._available():
-            return False
-        prompt = self._expand(self.plan.task.prompt)
-        report = await self._work(CRASH_PREFIX + prompt if self.plan.attempt > 1 else prompt)
+        report = await self._resume() if self.resumed is not None else None
+        if report is None:
+            if not self.borrowing and not await self._available():
+                return False
+            prompt = self._expand(self.plan.task.prompt)
+            report = await self._work(CRASH_PREFIX + prompt if self.plan.attempt > 1 else prompt)
         criteria = criteria_of(self.plan.task)
-        passed = criteria is None or await self._check(criteria, report) or await self._retries(criteria)
+        passed = criteria is None or await self._criteria(criteria, report)
         self._decide(
             "[TASK SUCCEEDED] Decision: task succeeded"
             if passed
             else "[TASK FAILED] Decision: task failed (criteria not satisfied)",
             passed,
+            check="end",
         )
         return passed
+
+    async def _resume(self) -> Report | None:
+        """The report of the work that was done in an earlier process."""
+        assert self.resumed is not None
+        self._values |= self.resumed.values
+        self._retrying = self.resumed.retry
+        report = await self._sessions_of_task.resume(self.resumed)
+        return self._worked(self._noted(report)) if report is not None else None
 
     async def _available(self) -> bool:
         availability = self.plan.task.availability
@@ -232,12 +252,12 @@ class TaskRun:
         self._missing = [tool for tool in criteria.tool_executed or () if tool not in report.tools]
         passed, held = not self._missing, list[Checked]()
         if self._missing:
-            self._decide(f"[CRITERIA] toolExecuted check failed: missing tools: {', '.join(self._missing)}", False)
+            missing = f"[CRITERIA] toolExecuted check failed: missing tools: {', '.join(self._missing)}"
+            self._decide(missing, False, check="tools")
         if criteria.command is not None:
-            checked = await check_command(criteria.command, self.plan.cwd)
+            checked = await self._once("command", check_command(criteria.command, self.plan.cwd))
             held.append(checked)
             self._values["check-output"] = checked.output
-            self._decide_check(checked)
             passed = passed and checked.passed
         if criteria.checks:
             passed = await self._checks(criteria.checks, report, held) and passed
@@ -248,17 +268,32 @@ class TaskRun:
     async def _checks(self, checks: list[Check], report: Report, held: list[Checked]) -> bool:
         """Those of people come last, and only when all others hold: nobody is asked about what has to be done again."""
         failed: list[str] = []
-        for check in sorted(checks, key=lambda check: check.person is not None):
+        for number, check in enumerate(sorted(checks, key=lambda check: check.person is not None)):
             if check.person is not None and (self._missing or not all(each.passed for each in held)):
                 continue
-            checked = await self._checked(check, report, held)
+            checked = await self._once(f"check {number}", self._checked(check, report, held))
             held.append(checked)
-            self._decide_check(checked)
             if not checked.passed:
                 failed.append(checked.output or checked.reason)
         if failed:
             self._values["check-output"] = "\n".join(failed)
         return not failed
+
+    async def _once(self, key: str, checking: Coroutine[Any, Any, Checked]) -> Checked:
+        """The result of a check, which the journal may have from an earlier process."""
+        if (known := self._known.get(key)) is not None:
+            checking.close()
+            return known
+        checked = await checking
+        decided = e.TaskDecided(
+            reason=f"[CRITERIA] {checked.reason}",
+            passed=checked.passed,
+            exit_code=checked.exit_code,
+            check=key,
+            output=checked.output,
+        )
+        self._sessions_of_task.record(decided)
+        return checked
 
     async def _checked(self, check: Check, report: Report, held: list[Checked]) -> Checked:
         cwd = self.plan.cwd
@@ -277,35 +312,43 @@ class TaskRun:
         return await opinions.person(check.person, self._expand(check.person.question), held)
 
     async def _condition(self, condition: Prompt) -> bool:
+        if (known := self._known.get("condition")) is not None:
+            self._noted(Report([], verdict=known.passed, reason=known.output))
+            return known.passed
         report = await self._drive(condition)
         held = report.verdict is True
         await self._sessions_of_task.judged(held)
         words = "passed" if held else f"failed. Condition: {_json(condition)}"
-        self._decide(f"[CRITERIA] Criteria condition {words}", held, report.reason)
+        self._decide(f"[CRITERIA] Criteria condition {words}", held, report.reason, check="condition")
         return held
 
-    async def _retries(self, criteria: Criteria) -> bool:
+    async def _criteria(self, criteria: Criteria, report: Report) -> bool:
+        """Checks the work, and has it done again as often as the criteria allow."""
+        passed = await (self._recheck(criteria, report) if self._retrying else self._check(criteria, report))
         budget = criteria.failure_action.retry_times
-        for number in range(1, budget + 1):
-            self._retrying = number
-            self._decide(f"[OPERATION] Starting retry #{number}")
-            passed = await self._retry(criteria, number)
-            self._decide(f"[CRITERIA] Criteria {'passed' if passed else 'failed'} on retry #{number}", passed)
-            if passed:
-                return True
-        self._decide(f"[DECISION] Retry budget drained after {budget} retries", False)
-        return False
+        while not passed and self._retrying < budget:
+            self._retrying += 1
+            self._decide(f"[OPERATION] Starting retry #{self._retrying}")
+            passed = await self._recheck(criteria)
+        if not passed:
+            self._decide(f"[DECISION] Retry budget drained after {budget} retries", False, check="drained")
+        return passed
 
-    async def _retry(self, criteria: Criteria, number: int) -> bool:
+    async def _recheck(self, criteria: Criteria, report: Report | None = None) -> bool:
+        """One retry; `report`: its work was done in an earlier process."""
+        number = self._retrying
         try:
-            return await self._check(criteria, await self._work(self._retry_prompt(criteria)))
+            passed = await self._check(criteria, report or await self._work(self._retry_prompt(criteria)))
         except SessionCrash as crash:
             if self.borrowing:
                 raise
             # However often the agent crashed in it, a retry costs one of the budget and never more.
             await self._sessions_of_task.end(False)
             self._decide(f"[SESSION CRASHED] Session crash during retry #{number}: {crash.detail}", False)
-            return False
+            passed = False
+        words = f"[CRITERIA] Criteria {'passed' if passed else 'failed'} on retry #{number}"
+        self._decide(words, passed, check="retry")
+        return passed
 
     def _retry_prompt(self, criteria: Criteria) -> str:
         lines = [self._expand(self.plan.task.prompt)]
@@ -319,7 +362,11 @@ class TaskRun:
     # -- prompts -----------------------------------------------------------------------------------------------
 
     async def _work(self, prompt: str) -> Report:
-        report = await self._sent(self._sessions_of_task.work(prompt))
+        self._known = {}
+        values = {name: self._values[name] for name in REPORTED if name in self._values}
+        return self._worked(await self._sent(self._sessions_of_task.work(prompt, self._retrying, values)))
+
+    def _worked(self, report: Report) -> Report:
         output = self.plan.task.output
         if output is not None:
             self._left = {output.name: _output(output, report.answer)}
@@ -352,11 +399,10 @@ class TaskRun:
     def _expand(self, prompt: Prompt) -> str:
         return expand_prompt_dynamic(prompt, self._values)
 
-    def _decide(self, reason: str, passed: bool | None = None, evidence: str = "") -> None:
-        self._sessions_of_task.decide(reason, passed, evidence=evidence)
-
-    def _decide_check(self, checked: Checked) -> None:
-        self._sessions_of_task.decide(f"[CRITERIA] {checked.reason}", checked.passed, checked.exit_code)
+    def _decide(self, reason: str, passed: bool | None = None, evidence: str = "", check: str = "") -> None:
+        """`check`: a step after the work, which the journal may have from an earlier process."""
+        if check not in self._known:
+            self._sessions_of_task.record(e.TaskDecided(reason=reason, passed=passed, evidence=evidence, check=check))
 
 
 def criteria_of(task: Task) -> Criteria | None:

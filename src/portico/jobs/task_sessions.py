@@ -7,12 +7,13 @@ of its `fallback`, where it has one; driving work (conditions) follows the entry
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from portico import events as e
 from portico import limits
@@ -21,11 +22,12 @@ from portico.events import Json, Message
 from portico.host.host import Host
 from portico.host.question import Answer, Asking
 from portico.host.session import Session
-from portico.host.state import SessionState, TurnState
+from portico.host.state import QuestionPart, SessionState, TurnState
 from portico.jobs.check import Changes, Checked
 from portico.jobs.choice import choose
 from portico.jobs.entry import ANSWER, DrivingRetry
 from portico.jobs.evidence import evidence, named
+from portico.jobs.resume import Asked, Resumed
 from portico.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
 from portico.log.log import NOT_WRITTEN
 
@@ -89,16 +91,23 @@ class TaskSessions:
         self._opened: list[Session] = []
         self.placed = asyncio.Event()
         """The first prompt has been sent or queued."""
+        self.silent: Callable[[], bool] = lambda: False
+        """The host stops: a question stays open."""
+        self._before: list[Session] = []
+        """Open sessions that nothing uses yet: of an earlier process, or of a question that is being written."""
+        self._asked: Asked | None = None
+        """The question that an earlier process asked."""
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
-    async def work(self, prompt: str) -> Report:
+    async def work(self, prompt: str, retry: int, values: dict[str, str]) -> Report:
         """Task work. In multi mode its session ends with it."""
         if self._borrowed is not None:
             return await self._send(await self._lent(self._borrowed), prompt)
         line = self._line
         turns = list(islice(cycle(line), max(TASK_ATTEMPTS, len(line))))
-        report = await self._attempts(prompt, turns, falling=len(line) > 1)
+        intent = e.TaskPrompted(session="", prompts=0, retry=retry, values=values)
+        report = await self._attempts(prompt, turns, falling=len(line) > 1, intent=intent)
         if self._current is not None and self._current.model in line:
             first = line.index(self._current.model)
             self._line = line[first:] + line[:first]  # who took over stays
@@ -124,6 +133,7 @@ class TaskSessions:
         driving: bool = False,
         availability: bool = False,
         falling: bool = False,
+        intent: e.TaskPrompted | None = None,
     ) -> Report:
         """`falling`: the models stand in for each other, also where one cannot be had at all. The session in which the
         last attempt crashed stays current: the caller records why the task fails, then ends it."""
@@ -134,7 +144,7 @@ class TaskSessions:
                 self.decide(f"[FALLBACK] {model} takes over from {models[number - 1]}")
             try:
                 waits = not falling or number == len(models) - 1
-                return await self._attempt(model, text, driving, availability, crash is not None, waits)
+                return await self._attempt(model, text, driving, availability, crash is not None, waits, intent)
             except SessionCrash as error:
                 crash = error
                 text = prompt if prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
@@ -149,11 +159,20 @@ class TaskSessions:
         raise crash
 
     async def _attempt(
-        self, model: str, text: str, driving: bool, availability: bool, replacing: bool, waits: bool
+        self,
+        model: str,
+        text: str,
+        driving: bool,
+        availability: bool,
+        replacing: bool,
+        waits: bool,
+        intent: e.TaskPrompted | None,
     ) -> Report:
         """`waits`: while the agent is not signed in, a person is asked, and the prompt is sent again afterwards."""
         while True:
             task_sessions = await self._enter(model, driving, replacing=replacing, waits=waits)
+            if intent is not None:
+                await self._intend(intent, task_sessions.session)
             try:
                 return await self._send(task_sessions, text, availability)
             except SessionCrash as crash:
@@ -167,8 +186,11 @@ class TaskSessions:
         self.decide(f"[WAITING] {why}")
         options = [{"id": each, "label": each} for each in (TRY_AGAIN, GIVE_UP)]
         field: Json = {"id": ANSWER, "kind": "single-select", "message": "Then", "required": True, "options": options}
-        asking = Asking(f"The task {self._plan.name!r} needs the model {model!r}. {why}", [field])
-        asked = self._host.own(self.ask_person(self._plan.name, asking), f"ask for {model}")
+
+        async def asking() -> Asking:
+            return Asking(f"The task {self._plan.name!r} needs the model {model!r}. {why}", [field])
+
+        asked = self._host.own(self.ask_person(self._plan.name, asking, stays=False), f"ask for {model}")
         try:
             while not asked.done():
                 await asyncio.wait({asked}, timeout=limits.AGENT_RECHECK_SECONDS)
@@ -187,6 +209,12 @@ class TaskSessions:
         except (AgentUnavailable, NotFound):
             return False
         return (await self._host.readiness.check(info.id)).ok
+
+    async def _intend(self, intent: e.TaskPrompted, session: Session) -> None:
+        """Recorded before the prompt is sent, so a restart finds the turn that is the work."""
+        await session.load()
+        sent = sum(turn.by == self._by for turn in session.state.turns)
+        self.record(msgspec.structs.replace(intent, session=session.id, prompts=sent))
 
     async def _send(self, task_sessions: _Open, prompt: str, availability: bool = False) -> Report:
         session = task_sessions.session
@@ -269,26 +297,75 @@ class TaskSessions:
         found = await evidence(sessions, self._plan.cwd, changes, [each for each in checks if each.output])
         return Asking(named(question, changes), fields, None, people, found)
 
-    async def ask_person(self, title: str, asking: Asking) -> Answer:
-        """A question to a person, in a session of its own: every door shows it as it shows any other."""
+    async def ask_person(
+        self, title: str, asking: Callable[[], Awaitable[Asking]], seconds: float | None = None, stays: bool = True
+    ) -> Answer:
+        """A question to a person, in a session of its own: every door shows it as it shows any other. If it
+        `stays`, the next process waits for the answer to the same question. `TimeoutError`: nobody answered in time."""
+        asked = self._asked if stays else None
+        if asked is None:
+            asked = await self._ask(title, await asking(), seconds, stays)
+        else:
+            self._asked = None
+        session, turn, answered = asked.session, asked.turn, False
+        self._before = [each for each in self._before if each is not session]
+        try:
+            await session.load()
+            question = session.state.turn(turn)
+            expires = question.question.expires if question is not None and question.question is not None else None
+            async with asyncio.timeout(None if expires is None else (expires - self._host.now()) / 1000):
+                answer = await _answered(session, turn)
+            if session.running is not None:
+                await session.end_turn(session.running, "completed")
+            _check_disk(await session.wait(turn))
+            answered = answer.response == "accept"
+            return answer
+        finally:
+            if not (stays and self.silent()) and not asked.ended:
+                await session.close(by=self._by)
+                self.record(e.TaskSessionEnded(session=session.id, succeeded=answered))
+
+    async def _ask(self, title: str, asking: Asking, seconds: float | None, stays: bool) -> Asked:
         agent, model = await self._asker()
         session = await self._host.start(
             by=self._by, agent=agent, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
         )
         self.record(e.TaskSessionStarted(session=session.id, model=self._plan.driving_model, driving=True))
-        answered = False
-        try:
-            message, ident = Message(asking.text, origin="system"), session.new_id("t")
-            await session.append(e.TurnStarted(turn=ident, message=message, by="agent"))  # we report it, not its agent
-            turn = session.adopt(ident, message)
-            answer = await turn.ask(asking.text, asking.fields, people=asking.people, evidence=asking.evidence)
-            await session.end_turn(turn, "completed")
-            _check_disk(await session.wait(ident))
-            answered = answer.response == "accept"
-            return answer
-        finally:
-            await session.close(by=self._by)
-            self.record(e.TaskSessionEnded(session=session.id, succeeded=answered))
+        self._before.append(session)
+        message, turn = Message(asking.text, origin="system"), session.new_id("t")
+        expires = None if seconds is None else self._host.now() + int(seconds * 1000)
+        # One commit: we report the turn, not its agent, and it has nothing but the question.
+        await session.append(
+            e.TurnStarted(turn=turn, message=message, by="agent"),
+            e.QuestionAsked(
+                turn=turn,
+                question=f"{session.id}.{session.new_id('q')}",
+                **{**asdict(asking), "expires": expires, "stays": stays},
+            ),
+        )
+        session.adopt(turn, message)
+        return Asked(session, turn)
+
+    async def resume(self, resumed: Resumed) -> Report | None:
+        """Goes on where an earlier process stopped: with the report of the work, and with the open question. Other
+        sessions in which something was under way are closed."""
+        self._asked, self._opened = resumed.question, resumed.opened
+        worked = resumed.worked
+        self._before = [session for session, _ in resumed.open]
+        for session, started in resumed.open:
+            if worked is not None and session is worked.session and self.mode == "single":
+                info = await self._host.described(session.state.agent)
+                self._current = _Open(session, started.model, started.driving, info.capabilities.tools)
+                self._before.remove(session)
+            elif self._asked is None or session is not self._asked.session:
+                await self._end_before(session, worked is not None and session is worked.session)
+        if worked is None:
+            return None
+        if worked.model in self._line:
+            first = self._line.index(worked.model)
+            self._line = self._line[first:] + self._line[:first]
+        info = await self._host.described(worked.session.state.agent)
+        return report_of(worked.turn, info.capabilities.tools)
 
     async def _asker(self) -> tuple[str, str | None]:
         """An agent for a session in which only we report. One that is not ready is as good as any other."""
@@ -297,6 +374,11 @@ class TaskSessions:
         except AgentUnavailable:
             return (await self._host.describe())[0].id, None
         return info.id, model
+
+    async def _end_before(self, session: Session, succeeded: bool) -> None:
+        await session.close(by=self._by, reason="interrupted")
+        self._before.remove(session)
+        self.record(e.TaskSessionEnded(session=session.id, succeeded=succeeded))
 
     async def changes(self) -> Changes | None:
         """What the sessions of this task changed in the working directory, as far as that is known."""
@@ -374,6 +456,8 @@ class TaskSessions:
     async def leave(self) -> None:
         """Stops without a result: also the turn in a borrowed session, which itself stays open."""
         await self.end(False)
+        for each in tuple(self._before):
+            await self._end_before(each, False)
         session = self._borrowed
         if session is not None and session.loaded:
             await withdraw(session, self._plan.id)
@@ -386,8 +470,21 @@ class TaskSessions:
     def record(self, event: e.Event) -> None:
         self._host.log.post(f"task/{self._plan.id}", event)
 
-    def decide(self, reason: str, passed: bool | None = None, exit_code: int | None = None, evidence: str = "") -> None:
-        self.record(e.TaskDecided(reason=reason, passed=passed, exit_code=exit_code, evidence=evidence))
+    def decide(self, reason: str, passed: bool | None = None) -> None:
+        self.record(e.TaskDecided(reason=reason, passed=passed))
+
+
+async def _answered(session: Session, turn: str) -> Answer:
+    """The answer to the question of that turn, whichever process has asked it."""
+
+    def question(state: SessionState) -> QuestionPart | None:
+        found = state.turn(turn)
+        return next((part for part in found.parts if isinstance(part, QuestionPart)), None) if found else None
+
+    part = question(await session.wait_until(lambda state: (part := question(state)) is None or part.done))
+    if part is None or part.response is None:
+        return Answer("cancel", {}, "turn")
+    return Answer(part.response, part.answers, part.by)
 
 
 def _check_disk(turn: TurnState) -> None:

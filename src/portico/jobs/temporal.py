@@ -246,6 +246,10 @@ class TemporalJobs(Jobs):
     def _launch(self, state: JobState) -> None:
         self._soon(state.summary.id)
 
+    async def _kept(self, job: str) -> list[str]:
+        """None: another attempt may run at any host."""
+        return []
+
     async def recover(self) -> int:
         await super().recover()
         owns = self.host.members.owns

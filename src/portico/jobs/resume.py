@@ -1,0 +1,92 @@
+"""What a task had done when its host ended, by its channel and its sessions: the agent's work, the checks that have a
+result, and the question that is open. A task that has come so far goes on in its next process; nothing is repeated."""
+
+from msgspec import Struct
+
+from portico import events as e
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import TurnState
+from portico.jobs.check import Checked
+from portico.jobs.entry import Ask, Leaf
+
+
+class Worked(Struct):
+    """The work that the agent has done."""
+
+    session: Session
+    turn: TurnState
+    model: str
+
+
+class Asked(Struct):
+    """Where a person is asked, or has answered."""
+
+    session: Session
+    turn: str
+    ended: bool = False
+    """The task is done with the session."""
+
+
+class Resumed(Struct):
+    open: list[tuple[Session, e.TaskSessionStarted]]
+    """Sessions that the task has not ended."""
+    opened: list[Session]
+    """All in which agents worked or judged: what they changed is the task's."""
+    worked: Worked | None = None
+    question: Asked | None = None
+    retry: int = 0
+    values: dict[str, str] = {}
+    """What the agent had reported before that work."""
+    checks: dict[str, Checked] = {}
+    """Results of the steps after it."""
+
+
+async def resumed(host: Host, task: str, leaf: Leaf) -> Resumed | None:
+    """None: nothing of it is worth keeping, and it begins anew."""
+    by = f"task:{task}"
+    started: dict[str, e.TaskSessionStarted] = {}
+    ended: set[str] = set()
+    unsettled: set[str] = set()
+    prompted: e.TaskPrompted | None = None
+    checks: dict[str, Checked] = {}
+    for record in await host.log.read(f"task/{task}", 0, 10_000):
+        match record.event:
+            case e.TaskEnded():
+                return None
+            case e.TaskSessionStarted() as event:
+                started[event.session] = event
+                unsettled.add(event.session)
+            case e.TaskSessionEnded(session=ident):
+                ended.add(ident)
+            case e.TaskPrompted() as event:
+                prompted, checks, unsettled = event, {}, set()
+            case e.TaskDecided(check=str(key)) as event if key:
+                reason = event.reason.removeprefix("[CRITERIA] ")
+                checks[key] = Checked(event.passed is True, reason, event.output or event.evidence, event.exit_code)
+                if key != "end":
+                    unsettled = set()
+    sessions = [(await host.get(ident), event) for ident, event in started.items() if host.has(ident)]
+    asking = {session.id: turn for session, _ in sessions for turn in session.state.turns if turn.question is not None}
+    found = Resumed(
+        open=[(session, event) for session, event in sessions if session.id not in ended],
+        opened=[session for session, _ in sessions if any(turn.by == by for turn in session.state.turns)],
+        checks=checks,
+    )
+    for session, _ in sessions:
+        turn = asking.get(session.id) if session.id in unsettled else None
+        if turn is not None and turn.outcome in (None, "completed"):  # else it was withdrawn
+            found.question = Asked(session, turn.id, session.id in ended)
+    if prompted is not None:
+        found.retry, found.values = prompted.retry, prompted.values
+        found.worked = _worked(sessions, prompted, by)
+    return found if (found.question if isinstance(leaf, Ask) else found.worked) is not None else None
+
+
+def _worked(sessions: list[tuple[Session, e.TaskSessionStarted]], prompted: e.TaskPrompted, by: str) -> Worked | None:
+    for session, event in sessions:
+        if session.id == prompted.session:
+            turns = [turn for turn in session.state.turns if turn.by == by][prompted.prompts :]
+            if turns and turns[0].outcome == "completed":
+                return Worked(session, turns[0], event.model)
+    return None
