@@ -17,6 +17,7 @@ WORDS = {
     "portico.events",
     "portico.faults",
     "portico.limits",
+    "portico.locks",
     "portico.markdown",
     "portico.redaction",
     "portico.surrogates",

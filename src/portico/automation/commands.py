@@ -11,7 +11,7 @@ from portico.automation.plan import check_name, check_plan, needed_scopes
 from portico.automation.state import AutomationState
 from portico.errors import AlreadyExists, Conflict, Forbidden
 from portico.host.do import note_answer
-from portico.host.locks import KeyedLocks
+from portico.locks import KeyedLocks
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations

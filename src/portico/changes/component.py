@@ -13,8 +13,8 @@ from portico.changes.captures import Captures
 from portico.changes.isolation import isolate, release
 from portico.events import Json
 from portico.host.component import Component, Worktrees
-from portico.host.locks import KeyedLocks
 from portico.host.session import Session
+from portico.locks import KeyedLocks
 from portico.workspace.git import work_tree
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from portico import commands as c
 from portico.errors import BadRequest
 from portico.host.folders import check_reach
-from portico.host.locks import KeyedLocks
 from portico.jobs.entry import Entry
 from portico.jobs.load import load_entry
+from portico.locks import KeyedLocks
 
 if TYPE_CHECKING:
     from portico.jobs.jobs import Jobs

@@ -7,8 +7,8 @@ from portico import commands as c
 from portico.errors import BadRequest, NotFound, PorticoError
 from portico.files.jail import jail_of
 from portico.host.host import Host
-from portico.host.locks import KeyedLocks
 from portico.host.ownership import Access
+from portico.locks import KeyedLocks
 from portico.terminals import command_turn
 from portico.terminals.decide import DECISIONS, TerminalContext, decide
 from portico.terminals.terminals import LiveTerminal, Terminals
