@@ -19,7 +19,7 @@ class Worked(Struct):
     model: str
 
 
-class Asked(Struct):
+class QuestionPlace(Struct):
     """Where a person is asked, or has answered."""
 
     session: Session
@@ -34,7 +34,7 @@ class Resumed(Struct):
     opened: list[Session]
     """All in which agents worked or judged: what they changed is the task's."""
     worked: Worked | None = None
-    question: Asked | None = None
+    question: QuestionPlace | None = None
     retry: int = 0
     values: dict[str, str] = {}
     """What the agent had reported before that work."""
@@ -76,7 +76,7 @@ async def resumed(host: Host, task: str, leaf: Leaf) -> Resumed | None:
     for session, _ in sessions:
         turn = asking.get(session.id) if session.id in unsettled else None
         if turn is not None and turn.outcome in (None, "completed"):  # else it was withdrawn
-            found.question = Asked(session, turn.id, session.id in ended)
+            found.question = QuestionPlace(session, turn.id, session.id in ended)
     if prompted is not None:
         found.retry, found.values = prompted.retry, prompted.values
         found.worked = _worked(sessions, prompted, by)

@@ -27,7 +27,7 @@ from portico.jobs.check import Changes, Checked
 from portico.jobs.choice import choose
 from portico.jobs.entry import ANSWER, DrivingRetry
 from portico.jobs.evidence import evidence, named
-from portico.jobs.resume import Asked, Resumed
+from portico.jobs.resume import QuestionPlace, Resumed
 from portico.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
 from portico.log.log import NOT_WRITTEN
 
@@ -95,7 +95,7 @@ class TaskSessions:
         """The host stops: a question stays open."""
         self._before: list[Session] = []
         """Open sessions that nothing uses yet: of an earlier process, or of a question that is being written."""
-        self._asked: Asked | None = None
+        self._asked: QuestionPlace | None = None
         """The question that an earlier process asked."""
 
     # -- prompts -----------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class TaskSessions:
                 await session.close(by=self._by)
                 self.record(e.TaskSessionEnded(session=session.id, succeeded=answered))
 
-    async def _ask(self, title: str, asking: Asking, seconds: float | None, stays: bool) -> Asked:
+    async def _ask(self, title: str, asking: Asking, seconds: float | None, stays: bool) -> QuestionPlace:
         agent, model = await self._asker()
         session = await self._host.start(
             by=self._by, agent=agent, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
@@ -344,7 +344,7 @@ class TaskSessions:
             ),
         )
         session.adopt(turn, message)
-        return Asked(session, turn)
+        return QuestionPlace(session, turn)
 
     async def resume(self, resumed: Resumed) -> Report | None:
         """Goes on where an earlier process stopped: with the report of the work, and with the open question. Other
