@@ -148,7 +148,9 @@ PROMISES: dict[str, list[str]] = {
     "36 cursors name their log, events have a checksum": [
         "doors/test_cursors.py: a_cursor_of_another_log_is_refused, an_editor_gets_a_snapshot",
         "log/test_checksum.py: a_damaged_event_is_one_gap_for_every_reader, an_index_that_lies_shows_no_event_twice",
-        "log/test_damage.py: damaged_files, missing_and_swapped_files",
+        "log/test_damage.py: damaged_files, missing_and_swapped_files, two_missing_files",
+        "maintenance/test_repair.py: damage_in_any_column_is_found_and_repaired",
+        "maintenance/test_repair.py: a_host_serves_everything_with_a_damaged_channel",
         "doors/test_damaged_home.py: what_is_served_of_a_damaged_folder_is_right_or_named",
     ],
     "37 every writer has a budget": [

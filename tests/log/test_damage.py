@@ -5,6 +5,7 @@ pages of zeros), and opens it. It may refuse to open, with words that say what t
 or numbers as lost. It never shows an event as something that was not written, and never gives a number twice.
 """
 
+import itertools
 import os
 import random
 import secrets
@@ -17,8 +18,12 @@ from typing import NamedTuple
 import pytest
 
 from portico.errors import LogUnavailable
-from portico.events import Event, Unreadable
+from portico.events import HOST, Event, LogLost, Unreadable
 from portico.log.sqlite import SqliteLog
+from portico.maintenance.repair import check
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
+from tests.host.plays import idle
 from tests.log.events import delta, fact
 from tests.log.test_identity import killed
 
@@ -174,3 +179,45 @@ async def test_missing_and_swapped_files(
         # The write-ahead log of the killed one holds all that it ever wrote.
         content = other if way == "swapped" and file == "log.db" and written is stopped else written
         assert await look(content, folder) in ("whole", "lost", "refused")
+
+
+FILES = ("log.db", "log.db-mark", "log.db-wal", "log.db-shm", "log.db-notes")
+
+
+def damage_in(path: Path) -> str:
+    """What `portico log check` prints."""
+    try:
+        return "\n".join(check(path).damage) if path.exists() else ""
+    except LogUnavailable as error:
+        return error.message
+
+
+@pytest.mark.parametrize(("one", "two"), list(itertools.combinations(FILES, 2)))
+async def test_two_missing_files(stopped: Written, crashed: Written, tmp_path: Path, one: str, two: str) -> None:
+    """Bug: without the mark and the write-ahead log of a killed host, the lost tail was not reported."""
+    for written in (stopped, crashed):
+        folder = tmp_path / written.folder.name
+        shutil.copytree(written.folder, folder)
+        (folder / one).unlink(missing_ok=True)
+        (folder / two).unlink(missing_ok=True)
+        if one == "log.db" and two == "log.db-mark" and written is stopped:
+            continue  # a log that somebody moved aside to start anew
+        named = damage_in(folder / "log.db")
+        found = await look(written, folder)
+        assert found in ("whole", "lost", "refused")
+        if found == "lost":
+            log = await SqliteLog.open(folder / "log.db")
+            await log.close()
+            assert log.epoch != written.epoch
+        if {one, two} == {"log.db-mark", "log.db-wal"} and written is crashed:
+            assert (named != "", found) == (True, "lost")
+
+
+async def test_a_tail_that_may_be_lost_is_reported_by_the_host(crashed: Written, open_host: HostOpener) -> None:
+    for name in ("log.db", "log.db-open"):
+        shutil.copy(crashed.folder / name, open_host.folder)
+    host = await open_host(PlayAgent(idle))
+    lost = [record.event for record in await host.log.read(HOST) if isinstance(record.event, LogLost)]
+    assert [(each.count, host.log.identity.tail_lost) for each in lost] == [(0, True)]
+    again = await open_host(PlayAgent(idle))
+    assert not again.log.identity.tail_lost, "it was closed since"

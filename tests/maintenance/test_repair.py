@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from portico.events import ClientKept
 from portico.log.sqlite import SqliteLog
 from portico.maintenance.repair import check, repair
 from tests.doors.standing import standing
@@ -152,3 +154,130 @@ def test_a_schema_that_is_no_text_is_told(tmp_path: Path) -> None:
         assert done.returncode != 0, words
         assert "damaged" in (said := done.stdout + done.stderr) or "cannot be" in said, words
         assert "Traceback" not in said, words
+
+
+# -- every column of every table -------------------------------------------------------------------------------
+
+HARMLESS = {
+    ("notes", "time"): "only when an old note may be deleted",
+    ("meta", "value of lost"): "only a number that new ids skip",
+}
+SUBJECTS = {
+    "channels": ["host", "session/session-1", "session/session-2", ""],
+    "meta": ["epoch", "salt"],
+}
+"""Which rows are damaged, by their name; of other tables the first one."""
+
+
+def columns(path: Path) -> list[tuple[str, str, str]]:
+    """Of every table: the table, one of its columns, and the row that is to be damaged."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        found = {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")] for table in tables}
+    return [
+        (table, column, subject)
+        for table, names in found.items()
+        for column in names
+        for subject in SUBJECTS.get(table, [""])
+        if (table, column) not in HARMLESS
+    ]
+
+
+def where(table: str, subject: str) -> str:
+    named = {"channels": "name", "meta": "key"}.get(table)
+    if named is not None:
+        return f"{named} = '{subject}'"
+    if table in ("events", "blobs"):
+        return f"rowid = (SELECT max(rowid) FROM {table})"
+    first = {"notes": "(channel, key) = (SELECT channel, key FROM notes LIMIT 1)"}
+    return first.get(table, "(digest, channel) = (SELECT digest, channel FROM blob_users LIMIT 1)")
+
+
+def harm(path: Path, table: str, column: str, subject: str) -> bool:
+    """Another value of the same type. False: SQLite does not allow it."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        chosen = where(table, subject)
+        (value,) = db.execute(f"SELECT {column} FROM {table} WHERE {chosen}").fetchone()
+        other: object = value + 7 if isinstance(value, int) else b"x" + value if isinstance(value, bytes) else "x/y"
+        try:
+            db.execute(f"UPDATE {table} SET {column} = ? WHERE {chosen}", (other,))
+        except sqlite3.IntegrityError:
+            return False
+        db.commit()
+    return True
+
+
+def served(folder: Path) -> list[str]:
+    """The titles of the sessions that a host serves, each with whether all of its turns can be read."""
+
+    async def look() -> list[str]:
+        async with standing(folder) as here:
+            listed = (await here.http.get("/v1/sessions")).json()["sessions"]
+            found = []
+            for each in sorted(listed, key=lambda each: each["id"]):
+                state = (await here.http.get(f"/v1/sessions/{each['id']}")).json()
+                found.append(f"{each['title']}: {len(state.get('turns', []))}")
+            session = await here.start(cwd=str(folder))
+            await here.say(session, "[[say:on we go]]")
+            return found
+
+    return asyncio.run(look())
+
+
+async def _small(folder: Path) -> None:
+    async with standing(folder) as here:
+        blob = await here.server.host.log.put_blob(b"y" * 1000)
+        for number in range(2):
+            session = await here.start(cwd=str(folder), title=f"number {number}")
+            await here.say(session, f"[[say:{number}]]")
+        kept = ClientKept(key="k", by="test", value={"blob": blob})
+        await here.server.host.log.append("session/session-1", kept)
+        here.server.host.log.put_kv("session/session-1", "note", b"x")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    asyncio.run(_small(folder))
+    return folder
+
+
+def test_damage_in_any_column_is_found_and_repaired(small: Path, tmp_path: Path) -> None:
+    """Bug: with one damaged row in `channels` the host did not start (UNIQUE constraint failed), or a session was not
+    found any more although its events were whole. `log check` reported a whole log."""
+    original = small / "home/log.db"
+    assert check(original).damage == []
+    whole = original.read_bytes()
+    missed, unrepaired, lost = [], [], []
+    for number, (table, column, subject) in enumerate(columns(original)):
+        path = tmp_path / f"{number}.db"
+        path.write_bytes(whole)
+        if not harm(path, table, column, subject):
+            continue
+        place = f"{table}.{column} of {subject!r}"
+        before = check(path)
+        if not before.damage:
+            missed.append(place)
+        if not before.damage or repair(path).kept_as == "":
+            continue
+        if again := [line for line in check(path).damage if "blob" not in line]:  # what is gone is gone
+            unrepaired.append((place, again))
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            names = {name for (name,) in db.execute("SELECT name FROM channels")}
+        if not names >= {"host", "session/session-1", "session/session-2"}:
+            lost.append((place, sorted(names)))
+    assert (missed, unrepaired, lost) == ([], [], [])
+
+
+@pytest.mark.parametrize("repaired", [False, True], ids=["as it is", "repaired"])
+@pytest.mark.parametrize("subject", ["host", "session/session-1"])
+@pytest.mark.parametrize("column", ["name", "pos", "sum"])
+def test_a_host_serves_everything_with_a_damaged_channel(
+    small: Path, tmp_path: Path, column: str, subject: str, repaired: bool
+) -> None:
+    shutil.copytree(small, tmp_path / "copy")
+    path = tmp_path / "copy/home/log.db"
+    assert harm(path, "channels", column, subject)
+    if repaired:
+        repair(path)
+    assert served(tmp_path / "copy")[:2] == ["number 0: 1", "number 1: 1"]

@@ -17,6 +17,7 @@ class LogLost(Event, frozen=True, tag="log.lost"):
     of them is given again, and cursors from before are refused."""
 
     count: int
+    """0: it is not known how many; the mark of the log is lost, too."""
     last: int
     """The last number that was given before."""
 

@@ -138,7 +138,7 @@ class Host:
         found = self.log.identity
         if found.why:
             self.logger.warning("the log has a new identity: %s; clients take new snapshots", found.why)
-        if found.lost_now:
+        if found.lost_now or found.tail_lost:
             await self.log.append(HOST, e.LogLost(count=found.lost_now, last=found.last))
 
     async def close(self, reason: str = "stopped") -> None:

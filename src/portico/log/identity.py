@@ -16,3 +16,5 @@ class Identity(Struct):
     """The last number that was ever given."""
     why: str = ""
     """Why it has a new epoch; empty when it has not."""
+    tail_lost: bool = False
+    """The last events may be missing; it is not known how many."""

@@ -6,19 +6,22 @@ read is stepped over, by the shortest way to the next row that can. The damaged 
 
 import contextlib
 import hashlib
+import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from portico.errors import LogDamaged
-from portico.events import Unreadable, encode
+from portico.events import Delta, Unreadable, decode, encode
 from portico.log.sqlite.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.error_text import ERRORS
-from portico.log.sqlite.schema import VERSION, blobs_in, prepare
+from portico.log.sqlite.identify import UNKNOWN, tail_is_lost
+from portico.log.sqlite.schema import VERSION, blobs_in, channel_of, prepare
 from portico.log.sqlite.watermark import Mark
 
 _SHOWN = 20
@@ -56,13 +59,28 @@ def check(path: Path) -> RepairReport:
         for line in found:
             if line != "ok":
                 report.add(f"the file: {' '.join(str(line).split())}")
-        names: dict[int, str] = dict(_all(db, "SELECT id, name FROM channels", report, "the list of channels"))
-        report.channels = max(0, len(names) - 1)
+        _check_identity(db, path, report)
+        channels = _Channels(db, report)
+        names = channels.names
+        report.channels = len(names)
         known = {digest for (digest,) in _all(db, "SELECT digest FROM blobs", report, "the list of blobs")}
         salt = _salt(db, path, report)
+        checked, users = False, set[tuple[str, int]]()
         for row in _readable(db, _EVENTS, report, "events"):
             report.events += 1
             _check_event(row, salt, names, known, report)
+            if checked and row[6] is None:
+                report.add(f"event {row[0]}: its checksum is lost")
+            if not _is_delta(row[4], row[5]):
+                report.add(f"event {row[0]}: it is marked as a piece of a text, and is none")
+            checked = checked or row[6] is not None
+            users |= {(digest, row[1]) for digest in blobs_in(row[5])}
+        stored = set(_all(db, "SELECT digest, channel FROM blob_users", report, "the users of blobs"))
+        for digest, channel in sorted(users ^ stored):
+            report.add(f"blob {digest[:12]}…: the list of its users is wrong ({names.get(channel, '?')})")
+        for note in _all(db, "SELECT channel, key, data, sum FROM notes", report, "the notes"):
+            if note[0] not in names or note[3] not in (None, kv_sum(*note[:3])):
+                report.add(f"note {note[1]!r} of {names.get(note[0], '?')}: it was changed")
         for _, digest, data in _readable(db, _BLOBS, report, "blobs"):
             report.blobs += 1
             if hashlib.sha256(data).hexdigest() != digest:
@@ -70,10 +88,71 @@ def check(path: Path) -> RepairReport:
     return report
 
 
+def _is_delta(delta: str | None, data: bytes) -> bool:
+    """Whether the mark of an event is right: what is marked is deleted when the log is compacted."""
+    if delta is None:
+        return True
+    try:
+        event = decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return True  # its checksum decides
+    return isinstance(event, Unreadable) or (isinstance(event, Delta) and event.part == delta)
+
+
+def _check_identity(db: sqlite3.Connection, path: Path, report: RepairReport) -> None:
+    stored: dict[str, str] = dict(_all(db, "SELECT key, value FROM meta", report, "the log's identity"))
+    for key in ("epoch", "salt") if stored else ():  # without all of it the mark knows it, or a start makes it new
+        if not str(stored.get(key, "")).isalnum():
+            report.add(f"the log's identity: its {key} is lost")
+    if not path.with_name(path.name + "-mark").exists() and tail_is_lost(path):
+        report.add(f"the log: {UNKNOWN}")
+
+
+class _Channels:
+    """The names of channels by their numbers, from their rows, or from their first events where a row is damaged."""
+
+    def __init__(self, db: sqlite3.Connection, report: RepairReport) -> None:
+        self.names: dict[int, str] = {}
+        self.heads: dict[int, int] = {}
+        rows = {row[0]: row[1:] for row in _all(db, "SELECT id, name, pos, sum FROM channels", report, "the channels")}
+        last: dict[int, int] = dict(
+            _all(db, "SELECT channel, max(pos) FROM events GROUP BY channel", report, "the channels' heads")
+        )
+        if 0 not in rows:
+            report.add("the channels: the last number is lost")
+        for ident in sorted({*rows, *last}, key=lambda ident: ident not in rows):
+            name, pos, stored = rows.get(ident, (None, 0, 0))
+            if stored is None or stored == channel_sum(ident, str(name), pos):
+                self.heads[ident] = pos
+            elif ident == 0:
+                report.add("the channels: the last number is damaged")
+            else:
+                name = self._recovered(db, ident, name, last.get(ident), stored, report)
+            if ident and name is not None:
+                taken = name in self.names.values()
+                self.names[ident] = f"lost/{ident}" if taken else name
+
+    def _recovered(
+        self, db: sqlite3.Connection, ident: int, name: str | None, head: int | None, stored: int, report: RepairReport
+    ) -> str | None:
+        """None: it has no events."""
+        if head is None:
+            report.add(f"channel {ident}: its row is damaged, and it has no events")
+            return None
+        if name is not None and stored == channel_sum(ident, name, head):
+            own: str | None = name
+        else:
+            first = _all(db, "SELECT data FROM events WHERE channel = ? ORDER BY pos LIMIT 1", report, "events", ident)
+            own = channel_of(first[0][0]) if first else None
+        lost = f"its name is lost; its events are in 'lost/{ident}'"
+        report.add(f"channel {ident}: its row is damaged; {f'it is {own!r}' if own else lost}")
+        return own or f"lost/{ident}"
+
+
 def _salt(db: sqlite3.Connection, path: Path, report: RepairReport) -> int | None:
     """What goes into the sums of this log's events, from the log or from its mark; None when both are lost."""
     stored = _all(db, "SELECT value FROM meta WHERE key = 'salt'", report, "the log's identity")
-    if stored:
+    if stored and str(stored[0][0]).isdecimal():
         return int(stored[0][0])
     if not path.with_name(path.name + "-mark").exists():
         return None
@@ -110,7 +189,7 @@ def repair(path: Path) -> RepairReport:
     draft.chmod(0o600)
     aside = path.with_name(f"{path.name}.damaged-{int(time.time())}")
     path.rename(aside)
-    for suffix in ("-wal", "-shm", "-mark"):
+    for suffix in ("-wal", "-shm", "-mark", "-open"):
         beside = path.with_name(path.name + suffix)
         if beside.exists():
             beside.rename(aside.with_name(aside.name + suffix))
@@ -123,13 +202,14 @@ def _keep_salt(new: sqlite3.Connection, salt: int | None) -> None:
     """Without it no sum can be checked any more; the events are read as those of a version that had none."""
     if salt is None:
         new.execute("UPDATE events SET sum = NULL")
-    else:
-        new.execute("INSERT OR REPLACE INTO meta VALUES ('salt', ?)", (str(salt),))
+    salt = secrets.randbits(32) if salt is None else salt
+    new.execute("INSERT OR REPLACE INTO meta VALUES ('salt', ?)", (str(salt),))
+    new.execute("INSERT OR IGNORE INTO meta VALUES ('epoch', ?)", (secrets.token_hex(4),))
 
 
 def _copy(old: sqlite3.Connection, new: sqlite3.Connection, salt: int | None, report: RepairReport) -> None:
-    names: dict[int, str] = dict(_all(old, "SELECT id, name FROM channels WHERE id != 0", report, "the channels"))
-    heads: dict[int, int] = dict(_all(old, "SELECT id, pos FROM channels", report, "the channels' heads"))
+    channels = _Channels(old, report)
+    names, heads = channels.names, channels.heads
     last = heads.pop(0, 0)
     for seq, channel, pos, when, delta, data, stored in _readable(old, _EVENTS, report, "events"):
         if channel not in names:
@@ -139,7 +219,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, salt: int | None, re
             # What readers are shown of it, for good: else every later check would find it again.
             data, stored = _GAP, event_sum(salt or 0, seq, channel, pos, when, _GAP)
             report.add(f"event {seq} ({names[channel]}, position {pos}): it was changed; it is an unreadable one now")
-        new.execute(_INSERT, (seq, channel, pos, when, delta, data, stored))
+        new.execute(_INSERT, (seq, channel, pos, when, delta if _is_delta(delta, data) else None, data, stored))
         new.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", [(each, channel) for each in blobs_in(data)])
         heads[channel] = max(heads.get(channel, 0), pos)
         last = max(last, seq)
@@ -162,7 +242,8 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, salt: int | None, re
         else:
             report.add(f"blob {digest[:12]}…: damaged, left out")
     for key, value in _all(old, "SELECT key, value FROM meta", report, "the log's identity"):
-        new.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        if key in ("epoch", "salt", "lost") and value.isalnum():
+            new.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
 def _all(db: sqlite3.Connection, sql: str, report: RepairReport, what: str, *args: object) -> list[Row]:

@@ -19,7 +19,7 @@ from portico.log.notes import KeyValue
 from portico.log.sqlite import schema
 from portico.log.sqlite.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.error_text import ERRORS, translate
-from portico.log.sqlite.identify import check_files, check_pair, identify
+from portico.log.sqlite.identify import check_files, check_pair, identify, open_file, tail_is_lost
 from portico.log.sqlite.journal import Journal
 from portico.log.sqlite.reader import Reader
 from portico.log.sqlite.watermark import LogFiles, Mark, Marked
@@ -70,6 +70,7 @@ class Database(Reader):
                 failing.callback(mark.close)
                 marked = mark.read()
                 check_pair(path, marked)
+                tail_lost = marked is None and tail_is_lost(path)
             except OSError as error:
                 raise LogUnavailable(f"The log {str(path)!r} cannot be opened: {error.strerror}.") from error
             try:
@@ -80,7 +81,9 @@ class Database(Reader):
                 db.execute("PRAGMA wal_autocheckpoint = 0")  # see `checkpoint`
                 db.execute("PRAGMA cell_size_check = ON")
                 schema.prepare(db)
-                database = cls(path, db, mark, _identified(db, path, mark, marked))
+                identity = _identified(db, path, mark, marked, tail_lost)
+                open_file(path).touch(0o600)
+                database = cls(path, db, mark, identity)
             except ERRORS as error:
                 raise translate(error, path, "then start again") from error
             failing.pop_all()
@@ -317,14 +320,15 @@ class Database(Reader):
         for db in [*self._read_connections, self._db]:
             db.close()
         self._mark.end(self.path)
+        open_file(self.path).unlink(missing_ok=True)
         self._mark.close()
         self.journal.close()
 
 
-def _identified(db: sqlite3.Connection, path: Path, mark: Mark, marked: Marked | None) -> Identity:
+def _identified(db: sqlite3.Connection, path: Path, mark: Mark, marked: Marked | None, tail_lost: bool) -> Identity:
     db.execute("BEGIN IMMEDIATE")
     try:
-        identity = identify(db, path, marked)
+        identity = identify(db, path, marked, tail_lost)
         if identity.lost_now:  # no position and no number is given a second time
             db.execute("UPDATE channels SET pos = pos + ?, sum = NULL", (identity.lost_now,))
         db.execute("COMMIT")

@@ -11,6 +11,8 @@ from portico.errors import LogDamaged
 from portico.log.identity import Identity
 from portico.log.sqlite.watermark import LogFiles, Marked, wal_of
 
+UNKNOWN = "it was not closed, and its mark and its write-ahead log are missing: its last events may be gone"
+
 
 def check_files(path: Path) -> None:
     """Before SQLite makes an empty log beside a full write-ahead log, which it would then throw away."""
@@ -36,7 +38,7 @@ def check_pair(path: Path, marked: Marked | None) -> None:
         )
 
 
-def identify(db: sqlite3.Connection, path: Path, marked: Marked | None) -> Identity:
+def identify(db: sqlite3.Connection, path: Path, marked: Marked | None, tail_lost: bool) -> Identity:
     """Inside of a transaction: what is found is written down with it."""
     stored = dict(db.execute("SELECT key, value FROM meta"))
     seq: int = db.execute("SELECT pos FROM channels WHERE id = 0").fetchone()[0]
@@ -44,7 +46,7 @@ def identify(db: sqlite3.Connection, path: Path, marked: Marked | None) -> Ident
     # An emptied or missing file is a new log to SQLite; the mark knows what stood there.
     own = marked if marked is not None and (not epoch or marked.epoch == epoch) else None
     missing = max(0, own.seq - seq) if own is not None else 0
-    why = _reason(epoch, own, missing, LogFiles.of(path))
+    why = UNKNOWN if tail_lost else _reason(epoch, own, missing, LogFiles.of(path))
     known = marked.salt if marked is not None else secrets.randbits(32)  # a damaged table has lost it
     salt = int(stored.get("salt", known))
     if why:
@@ -52,7 +54,20 @@ def identify(db: sqlite3.Connection, path: Path, marked: Marked | None) -> Ident
         lost += missing
         values = (epoch, str(lost), str(salt))
         db.execute("INSERT OR REPLACE INTO meta VALUES ('epoch', ?), ('lost', ?), ('salt', ?)", values)
-    return Identity(epoch, salt, lost, missing, seq + missing, why if stored.get("epoch") or missing else "")
+    reason = why if stored.get("epoch") or missing or tail_lost else ""
+    return Identity(epoch, salt, lost, missing, seq + missing, reason, tail_lost)
+
+
+def open_file(path: Path) -> Path:
+    """It exists while a host has the log open, and after a kill."""
+    return path.with_name(path.name + "-open")
+
+
+def tail_is_lost(path: Path) -> bool:
+    """Of a log without a mark that SQLite has not opened yet: whether it was not closed, and its write-ahead log is
+    gone. All that a killed host wrote since the last checkpoint was in there."""
+    wal = wal_of(path)
+    return open_file(path).exists() and (not wal.exists() or wal.stat().st_size == 0)
 
 
 def _reason(epoch: str, own: Marked | None, missing: int, files: LogFiles) -> str:

@@ -20,6 +20,7 @@ from portico.errors import LogDamaged
 from portico.events import Channel, Record, Unreadable, decode, encode
 from portico.log.sqlite.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.error_text import translate
+from portico.log.sqlite.schema import channel_of
 
 logger = logging.getLogger("portico.log")
 
@@ -55,30 +56,33 @@ class Reader:
                 if not isinstance(name, str) or not isinstance(pos, int):
                     logger.error("the log lost a channel: the row %d (%r) is damaged", ident, name)
                     continue
-                known = self._head(ident, name, pos) if checksum not in (None, channel_sum(ident, name, pos)) else pos
-                if known is not None:
+                if checksum not in (None, channel_sum(ident, name, pos)):
+                    name, pos = self._recovered(ident, name, pos, checksum)
+                if name is not None:
                     self._ids[name], self._names[ident] = ident, name
-                    heads[name] = known
+                    heads[name] = pos
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
         if "" not in heads:
             raise translate(sqlite3.DatabaseError("malformed: the last number is missing"), self.path)
         return heads.pop(""), heads
 
-    def _head(self, ident: int, name: str, pos: int) -> int | None:
-        """The head of a channel whose row is damaged, from its events; None when even its name is not sure."""
+    def _recovered(self, ident: int, name: str, pos: int, checksum: int) -> tuple[str | None, int]:
+        """Name and head of a channel whose row is damaged, from its events; None when its name is lost."""
         if ident == 0:
             last: int = self._db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
-            return max(last, min(pos, last + _STRETCH))
-        found: int = self._db.execute(
-            "SELECT coalesce(max(pos), 0) FROM events WHERE channel = ?", (ident,)
-        ).fetchone()[0]
-        stored: int = self._db.execute("SELECT sum FROM channels WHERE id = ?", (ident,)).fetchone()[0]
-        if channel_sum(ident, name, found) == stored:
-            assert isinstance(found, int)
-            return found
-        logger.error("the log lost a channel: the row %d (%r) is damaged", ident, name)
-        return None
+            return "", max(last, min(pos, last + _STRETCH))
+        head: int = self._db.execute("SELECT coalesce(max(pos), 0) FROM events WHERE channel = ?", (ident,)).fetchone()[
+            0
+        ]
+        sql = "SELECT data FROM events WHERE channel = ? ORDER BY pos LIMIT 1"
+        first = self._db.execute(sql, (ident,)).fetchone()
+        own = name if channel_sum(ident, name, head) == checksum else channel_of(first[0]) if first else None
+        if own is None:
+            logger.error("the log lost a channel: the row %d (%r) is damaged", ident, name)
+        else:
+            logger.error("a row of the log's channels is damaged (%r): run portico log check --repair", own)
+        return own, head
 
     def read(self, channel: Channel, after: int, upto: int, limit: int, size: int = 0) -> list[Record]:
         chosen = "FROM events e {} WHERE e.channel = ? AND e.pos > ? AND e.pos <= ? ORDER BY e.pos"

@@ -8,8 +8,11 @@ import re
 import sqlite3
 from collections.abc import Callable
 
+import msgspec
+
 from portico import faults
 from portico.errors import LogTooNew
+from portico.events import HOST
 
 VERSION = 3
 
@@ -57,6 +60,26 @@ _BLOB = re.compile(rb'"blob":"([0-9a-f]{64})"')
 
 def blobs_in(data: bytes) -> set[str]:
     return {digest.decode() for digest in _BLOB.findall(data)} if b'"blob":"' in data else set()
+
+
+_FIRST = {f"{kind}.started" for kind in ("host", "session", "task", "job", "terminal")} | {
+    "run.claimed",
+    "automation.created",
+}
+"""The first events of channels. They name what their channel is about in a field of that name."""
+
+
+def channel_of(first: bytes) -> str | None:
+    """The name of a channel by its first event, for a channel whose row is damaged; None: it does not say."""
+    try:
+        event = msgspec.json.decode(first, type=dict[str, object])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    kind = str(event.get("type"))
+    prefix = kind.partition(".")[0]
+    if kind not in _FIRST:
+        return None
+    return HOST if prefix == HOST else f"{prefix}/{event[prefix]}" if prefix in event else None
 
 
 def _find_blob_users(db: sqlite3.Connection) -> None:
