@@ -178,3 +178,15 @@ def test_an_agent_that_is_not_ready_or_not_there_is_not_tested(home: Path) -> No
     assert (done.returncode, "loop does not work: No model was found" in done.stdout) == (1, True)
     gone = inside(home, "agents", "test", "goose")
     assert (gone.returncode, "portico agents add" in gone.stderr) == (66, True)
+
+
+def test_known_agents_that_are_not_installed_are_listed_with_the_command_that_adds_them(home: Path) -> None:
+    """A bare machine showed `loop` and `demo`, and did not mention the others."""
+    found = listed(home)
+    assert {"id": "acp:opencode", "name": "opencode", "add": "portico agents add opencode"}.items() <= next(
+        each for each in found["known"] if each["id"] == "acp:opencode"
+    ).items()
+    for verb in (("agents", "list"), ("doctor",)):
+        text = inside(home, *verb).stdout
+        for name in ("claude", "codex", "gemini", "opencode"):
+            assert f"portico agents add {name}" in text, verb

@@ -1,6 +1,6 @@
 /** Somebody who has never seen it, with a phone: from the address to a green chart. */
 
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RealHost } from "./host";
@@ -50,6 +50,34 @@ test("opens the link, starts a session, answers an approval, runs the demo job a
   const marks = await tracking.$$eval(".task-status-indicator", (all) => all.map((each) => each.textContent));
   // The work of the branch that was not taken has no mark.
   expect([new Set(marks), marks.length]).toEqual([new Set(["✅"]), 7]);
+  expect(person.trouble).toEqual([]);
+});
+
+test("the first visit says that no coding agent was found, and offers three ways", async () => {
+  const person = await somebody({ size: { width: 1440, height: 900 } });
+  const { page } = person;
+  await page.goto(`${host.url}/app/new`);
+  await page.waitForSelector('h2:text-is("No coding agent was found on this machine")');
+  expect(await page.locator(".connect-card h3").allTextContents()).toEqual(["Connect an agent", "Connect a model", "Try the demo"]);
+  const commands = await page.locator(".connect-list code").allTextContents();
+  expect(commands).toContain("portico agents add claude");
+  expect(commands).toContain("portico agents add codex");
+  expect(await page.textContent("#model")).toBe("Demo · scripted replies, no AI (free)");
+  expect(await person.barriers(page, "moderate")).toEqual([]);
+  await page.getByRole("button", { name: "Check again" }).first().click();
+  await page.waitForSelector("text=No new agent was found");
+  // Once there is a program, it is found without a restart.
+  writeFileSync(join(host.folder, "home", "settings.toml"), `[agents.acp.mine]\ncommand = ["${join(host.folder, "bin", "mine")}"]\n`);
+  await page.getByRole("button", { name: "Check again" }).first().click();
+  await page.waitForSelector('#agents input[value="acp:mine"]');
+  rmSync(join(host.folder, "home", "settings.toml"));
+  await page.getByRole("button", { name: "Try the demo" }).click();
+  expect(await page.inputValue("#first")).toBe("help");
+  await page.click("#start:enabled");
+  await page.waitForSelector("#transcript .end");
+  await page.goto(`${host.url}/app/settings/agents`);
+  await page.waitForSelector('h2:text-is("Add an agent or a model")');
+  expect(await person.barriers(page, "moderate")).toEqual([]);
   expect(person.trouble).toEqual([]);
 });
 

@@ -24,6 +24,14 @@ export interface Agent {
   label?: string;
 }
 
+/** An agent that the host knows and that is not installed. */
+export interface KnownAgent {
+  id: string;
+  name: string;
+  /** The command that adds it. */
+  add: string;
+}
+
 export interface About {
   version: string;
   log: { seq: number; down: string | null };
@@ -151,6 +159,7 @@ export interface Agents {
   agents: Agent[];
   /** Who answers where nobody names an agent. */
   default: string | null;
+  known?: KnownAgent[];
 }
 
 export const v1 = {

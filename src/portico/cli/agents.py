@@ -14,6 +14,7 @@ from portico.agents.acp.catalogue import ADDRESS, read
 from portico.agents.acp.program import PRESETS, Program
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.registry import discover
+from portico.agents.suggestions import not_installed
 from portico.cli.get_agent import RegistryOption, get_agent
 from portico.cli.matrix import CHECKS, MatrixRow, markdown, try_all
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run
@@ -35,23 +36,23 @@ def _group(context: typer.Context) -> None:
         list_agents()
 
 
-_RESTART = "A running host offers it from its next start on."
-
-
 @app.command("list")
 def list_agents(
     check: Annotated[bool, typer.Option("--check", help="Start each one and speak the first handshake.")] = False,
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """The agents of this machine, or of the running host; `*` marks the default. Those that were not ready are checked.
+    """List the agents of this machine, or of the running host, and those that are known and not installed.
+
+    `*` marks the default. Agents that were not ready are checked again.
 
     Example: portico agents list --check
     """
     place = Home.default(home)
     infos, default, checks = run(_look(place, check))
+    known = not_installed(info.id for info in infos)
     if as_json:
-        print_json({"agents": infos, "default": default, "checks": checks if check else None})
+        print_json({"agents": infos, "default": default, "checks": checks if check else None, "known": known})
         return
     found = {each.agent: each for each in checks}
     rows = [
@@ -62,6 +63,7 @@ def list_agents(
         ]
         for info in infos
     ]
+    rows += [[f"  {each.id}", "not installed", f"{each.name}. Add it with: {each.add}"] for each in known]
     print_table(["agent", "state", "about"], rows, "There is no agent.")
 
 
@@ -151,7 +153,16 @@ def add(
     if as_json:
         print_json({"agent": f"acp:{name}", "settings": str(place.settings_path), "check": found})
     else:
-        print(f"acp:{name}: {found.detail.rstrip('.')}. Written to {place.settings_path}. {_RESTART}", file=sys.stderr)
+        offers = place.endpoint() is not None and run(_offer(place, f"acp:{name}"))
+        offered = " The running host offers it now." if offers else ""
+        print(f"acp:{name}: {found.detail.rstrip('.')}. Written to {place.settings_path}.{offered}", file=sys.stderr)
+
+
+async def _offer(place: Home, ident: str) -> bool:
+    """Whether the running host has taken it over."""
+    async with Client.local(place.path) as client:
+        await client.find_agents()
+        return ident in [info.id for info in await client.agents()]
 
 
 def _variable(text: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from portico import __version__
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.loop.roots import nowhere
 from portico.agents.registry import discover
+from portico.agents.suggestions import KnownAgent, not_installed
 from portico.cli.finding import Finding
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.client import Client
@@ -68,7 +69,8 @@ def doctor(
 def _print(findings: Iterable[Finding]) -> None:
     for finding in findings:
         status = f" ({finding.status.replace('_', ' ')})" if finding.status else ""
-        print(f"{'ok  ' if finding.ok else 'MISS'}  {finding.what}{status}: {finding.detail}")
+        sign = "ok  " if finding.ok else "-   " if finding.status == "not_installed" else "MISS"
+        print(f"{sign}  {finding.what}{status}: {finding.detail}")
 
 
 def _check_editor(home: Home, given: str | None, as_json: bool) -> None:
@@ -159,7 +161,12 @@ async def _agents(home: Home, agents: Sequence[Agent]) -> list[Finding]:
             infos = [await agent.describe() for agent in agents]  # now they have told their models
         finally:
             await asyncio.gather(*(agent.close() for agent in agents))
-    return [agent_finding(info, check) for info, check in zip(infos, checks, strict=True)]
+    found = [agent_finding(info, check) for info, check in zip(infos, checks, strict=True)]
+    return [*found, *(known_finding(each) for each in not_installed(info.id for info in infos))]
+
+
+def known_finding(known: KnownAgent) -> Finding:
+    return Finding(f"agent {known.id}", False, f"{known.name}. Add it with: {known.add}", "not_installed")
 
 
 def agent_finding(info: AgentInfo, check: Check) -> Finding:

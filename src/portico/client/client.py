@@ -171,6 +171,11 @@ class Client(Methods):
         found = msgspec.json.decode(await self.call("GET", "/v1/agents"))["default"]
         return str(found) if found is not None else None
 
+    async def find_agents(self) -> list[str]:
+        """Lets the host look for agents again; the ids that are new."""
+        found: list[str] = msgspec.json.decode(await self.call("POST", "/v1/agents/find", {}))["added"]
+        return found
+
     async def check_agent(self, ident: str) -> Check:
         """Starts an agent on the host and speaks its first handshake; takes up to a minute."""
         path = f"/v1/agents/{segment(ident)}/check"

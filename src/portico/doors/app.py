@@ -47,6 +47,8 @@ class App(Struct, eq=False):
     """These three are there before any door is built."""
     jobs: Jobs = field(default=None)  # type: ignore[assignment]
     automations: Automations = field(default=None)  # type: ignore[assignment]
+    find_agents: Callable[[], list[str]] = list
+    """Looks for agents again and adds those that are new; returns their ids."""
     doors: list[DoorInfo] = field(default_factory=list)
     """Every door there is, also those that could not be loaded."""
 

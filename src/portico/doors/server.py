@@ -23,6 +23,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 from portico import __version__, limits
+from portico.agents import acp
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
@@ -154,9 +155,9 @@ class Server:
 
     async def _open_host(self, log: Log) -> None:
         settings, options, stack = self.loaded.settings, self.options, self._stack
-        context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
+        self._agents = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         rooms = [self._cluster(log)] if settings.log.url else []
-        self.host = await build_host(log, discover(context, options.agents), before=rooms)
+        self.host = await build_host(log, discover(self._agents, options.agents), before=rooms)
         self.host.members.labels = settings.cluster.labels
         stack.push_async_callback(self.host.close)
         self.search = Search(self.host, self.home.search_path)
@@ -188,6 +189,7 @@ class Server:
         level, folder = options.api_level, options.test_folder
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.search, level, folder)
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
+        self.app.find_agents = self._find_agents
 
     def _announce(self) -> None:
         self._stack.callback(self.home.retract)
@@ -385,8 +387,23 @@ class Server:
         changed = [key for key, source in loaded.sources.items() if source != self.loaded.sources.get(key)]
         self.loaded = self.app.loaded = loaded
         self._apply_settings()
+        try:
+            self._find_agents()
+        except PorticoError as error:
+            logger.error("the agents of the settings are not taken over: %s", error.message)
         logger.info("settings changed: %s", ", ".join(changed) or "nothing")
         await self._audit("settings.changed", "host", keys=changed)
+
+    def _find_agents(self) -> list[str]:
+        """Adds the agents that were installed, or put into the settings, since the start. Those that run stay."""
+        if self.options.agents or self.options.script is not None:
+            return []  # the command line names all there are
+        # From the file: the watcher may not have seen the change yet.
+        context = AgentContext(self.home.path, load(self.home.settings_path, flags=self.options.flags).settings.agents)
+        vars(context)["pool"] = self._agents.pool  # one limit for all processes
+        fresh = acp.find(context, self.host.agents)
+        self.host.agents.update((agent.id, agent) for agent in fresh)
+        return [agent.id for agent in fresh]
 
     def _apply_settings(self) -> None:
         settings = self.loaded.settings

@@ -148,7 +148,7 @@ export class SettingsView implements View {
   // -- agents -------------------------------------------------------------------------------------------------------
 
   private async agents(): Promise<void> {
-    const agents = await v1.agents();
+    const [{ agents, known = [] }, { connectCards }] = await Promise.all([v1.offers(), import("./connect")]);
     const table = tableOf(["Agent", "State", "Models", ""]);
     for (const agent of agents) {
       const said = make("span", agent.missing ? "bad" : "good", agent.missing ?? "Ready");
@@ -167,7 +167,7 @@ export class SettingsView implements View {
       check.setAttribute("aria-label", `Check ${agent.name}`);
       row(table, agent.name, said, String(agent.models?.length ?? 0), check);
     }
-    this.body.replaceChildren(make("h2", "", "Agents"), wrap(table));
+    this.body.replaceChildren(make("h2", "", "Agents"), wrap(table), make("h2", "", "Add an agent or a model"), connectCards(known, () => this.agents()));
   }
 
   // -- tokens -------------------------------------------------------------------------------------------------------

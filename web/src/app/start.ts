@@ -5,7 +5,7 @@ import { explain } from "../api";
 import { commandsOf, commandView } from "../commands";
 import { folder } from "../conversation/words";
 import { make, makeButton } from "../page";
-import { type Agent, type AgentModel, call, type Start, v1 } from "../v1";
+import { type Agent, type AgentModel, call, type KnownAgent, type Start, v1 } from "../v1";
 import { icon } from "../icons";
 import { MessageBox, post } from "./messageBox";
 import { remember, remembered } from "./preferences";
@@ -17,6 +17,8 @@ const FOLDERS = 8;
 /** Of those, so many stand below the field. */
 const RECENT = 6;
 const DRAFT = "draft.new";
+/** The scripted agent that every host has. */
+const DEMO = "demo";
 
 export class NewSession implements View {
   readonly element = make("section", "place");
@@ -28,7 +30,7 @@ export class NewSession implements View {
     back.append(icon("back"));
     back.setAttribute("aria-label", "Back to the list");
     const text = make("div", "head-text");
-    text.append(make("h1", "", "New session"), make("p", "", "One conversation with one agent in one folder. It goes on when you close the page."));
+    text.append(make("h1", "", "New session"), make("p", "", "One agent, one folder. It keeps running when you close this page."));
     const job = make("a", "button", "Start a job");
     job.href = `${root}/app/new/job`;
     head.append(back, text, job);
@@ -44,6 +46,7 @@ class StartBox extends MessageBox {
   private readonly recent = make("div", "chips recent");
   private readonly copy = make("input");
   private readonly missing = make("div", "missing");
+  private readonly connect = make("section", "connect");
   private readonly trouble = make("p", "trouble");
   private where: () => Where = () => ({});
   private known: Agent[] = [];
@@ -54,7 +57,7 @@ class StartBox extends MessageBox {
     super((text) => this.tell(text));
     this.element.className = "start-box";
     this.area.id = "first";
-    this.area.setAttribute("aria-label", "What should be done?");
+    this.area.setAttribute("aria-label", "What should the agent do?");
     this.area.placeholder = "Find out why the login test is flaky, and fix it";
     this.area.addEventListener("input", () => remember(DRAFT, this.area.value || undefined));
     this.model.id = "model";
@@ -79,7 +82,8 @@ class StartBox extends MessageBox {
     this.tools.append(this.ownCopy(), make("span", "spring"), this.button);
     const where = make("label", "start-folder", "Folder");
     where.append(this.folder);
-    this.box.before(make("h2", "", "What should be done?"), where, this.recent, this.agents, this.missing);
+    this.connect.hidden = true;
+    this.box.before(this.connect, make("h2", "", "What should the agent do?"), where, this.recent, this.agents, this.missing);
     this.box.after(this.trouble);
     this.put(remembered(DRAFT) ?? "");
     void this.load();
@@ -91,7 +95,7 @@ class StartBox extends MessageBox {
     this.copy.id = "own-copy";
     const label = make("label", "own-copy");
     label.title = "The agent works in its own copy of the folder, on its own branch";
-    label.append(this.copy, make("span", "", "own copy"));
+    label.append(this.copy, make("span", "", "Work in a separate copy"));
     return label;
   }
 
@@ -106,18 +110,35 @@ class StartBox extends MessageBox {
 
   private async load(): Promise<void> {
     try {
-      const [{ agents, default: usual }, about] = await Promise.all([v1.offers(), v1.about()]);
+      const [{ agents, default: usual, known = [] }, about] = await Promise.all([v1.offers(), v1.about()]);
       // Those that work come first; among themselves they stay in the host's order.
       this.known = [...agents].sort((one, other) => Number(Boolean(one.missing)) - Number(Boolean(other.missing)));
       const wanted = new URLSearchParams(window.location.search).get("agent") ?? (this.chosen || remembered("agent"));
       const found = this.known.find(({ id }) => id === wanted) ?? this.known.find(({ id, missing }) => id === usual && !missing) ?? this.known[0];
       this.fillFolders(about.workspaces);
+      await this.offerAgents(known);
       this.showAgents(found?.id ?? "");
       this.choose(found?.id ?? "");
-      if (document.activeElement === document.body) this.area.focus();
+      if (document.activeElement === document.body && this.connect.hidden) this.area.focus();
     } catch (error) {
       this.tell(explain(error));
     }
+  }
+
+  /** On a machine without a coding agent the first thing to see is how to get one. Its code is loaded for that. */
+  private async offerAgents(known: KnownAgent[]): Promise<void> {
+    this.connect.hidden = this.known.some(({ id, missing }) => id !== DEMO && !missing);
+    if (this.connect.hidden) return;
+    const { connectCards } = await import("./connect");
+    const demo = this.known.some(({ id }) => id === DEMO) ? () => this.tryDemo() : undefined;
+    this.connect.replaceChildren(make("h2", "", "No coding agent was found on this machine"), connectCards(known, () => this.load(), demo));
+  }
+
+  private tryDemo(): void {
+    this.showAgents(DEMO);
+    this.choose(DEMO);
+    this.put("help");
+    this.area.focus();
   }
 
   private fillFolders(workspaces: string[]): void {

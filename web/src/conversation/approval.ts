@@ -284,7 +284,7 @@ function coveredBy(approval: Approval, call: CallPart, acts: CardActs): string {
 
 /** Revokes a remembered answer. What another reader has revoked already cannot be undone again. */
 export function undoButton(grant: string, attempt: (work: () => Promise<unknown>) => Promise<unknown>): HTMLElement {
-  const place = make("span", "undo");
+  const place = make("span", "undo-grant");
   const undone = () => place.replaceChildren(make("span", "soft", "Undone: it will ask again."));
   const button = makeButton("link", "Undo", () => {
     button.disabled = true;

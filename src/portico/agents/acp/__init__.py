@@ -3,7 +3,7 @@
 Imports the agents' interface, the supervisor and the workspace; never a door.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from importlib.util import find_spec
 
 from portico.agents.agent import Agent, AgentContext
@@ -14,11 +14,16 @@ from portico.errors import AgentUnavailable
 def acp(context: AgentContext) -> Iterable[Agent]:
     """The agents of `[agents.acp]` and the well-known ones that are installed."""
     ProcessRegistry(context.home).sweep()
+    return find(context)
+
+
+def find(context: AgentContext, known: Container[str] = ()) -> list[Agent]:
+    """Those whose ids are not `known`. The processes of agents that run are left alone."""
     if find_spec("acp") is None:
         raise AgentUnavailable("The package of the protocol is missing: pip install agent-client-protocol")
     from portico.agents.acp.program import programs
 
-    found = programs(context.settings)
+    found = {name: each for name, each in programs(context.settings).items() if f"acp:{name}" not in known}
     if not found:
         return []
     from portico.agents.acp.agent import AcpAgent

@@ -5,9 +5,21 @@ The Python client, the command line and the pages use it. It translates and deci
 
 from portico.doors.app import App
 from portico.doors.door import Door
-from portico.doors.rest import admin, board, changes, commands, events, notices, people, search, sessions, terminals
+from portico.doors.rest import (
+    admin,
+    agents,
+    board,
+    changes,
+    commands,
+    events,
+    notices,
+    people,
+    search,
+    sessions,
+    terminals,
+)
 
-_ROOMS = (commands, sessions, people, events, changes, search, terminals, board, admin, notices)
+_ROOMS = (commands, agents, sessions, people, events, changes, search, terminals, board, admin, notices)
 
 
 class RestDoor(Door):

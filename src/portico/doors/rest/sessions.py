@@ -10,13 +10,12 @@ from starlette.responses import Response
 from portico import __version__, limits
 from portico import commands as c
 from portico.doors.app import App, DoorInfo
-from portico.doors.body import EmptyBody, read_as
+from portico.doors.body import read_as
 from portico.doors.rest.export import FORMATS, export
 from portico.doors.rest.query import Flag, flag, identified_caller, number, numbered
 from portico.doors.route import Param, Table, caller
 from portico.doors.routes import Routes
 from portico.errors import BadRequest
-from portico.host.agent import AgentInfo, Check
 from portico.host.state import PendingState, SessionState, Summary
 from portico.transcripts.archive import Archive, export_archive
 
@@ -39,12 +38,6 @@ class About(Struct):
     you: str
     """The name of your token."""
     doors: list[DoorInfo]
-
-
-class Agents(Struct):
-    agents: list[AgentInfo]
-    default: str | None
-    """The one that answers where nobody names one."""
 
 
 class SessionList(Struct):
@@ -80,18 +73,6 @@ def table(app: App) -> Table:
             you=caller(request).name,
             doors=app.doors,
         )
-
-    @read("/v1/agents", "read", "Agents and models, with what is missing.")
-    async def agents(request: Request) -> Agents:
-        found = await host.describe()
-        return Agents(found, host.readiness.likely(found))
-
-    summary = "Start an agent and speak its first handshake."
-
-    @read("/v1/agents/{id}/check", "drive", summary, methods=("POST",), body=EmptyBody, errors=["not_found"])
-    async def check(request: Request) -> Check:
-        await read_as(request, EmptyBody)
-        return await host.readiness.check(request.path_params["id"])
 
     filters: dict[str, str | Param] = {
         "archived": Param("`true` or `false`: only those", Flag),

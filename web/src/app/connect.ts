@@ -1,0 +1,96 @@
+/** How a host without a coding agent gets one: install an agent, connect a model, or try the demo. */
+
+import { explain } from "../api";
+import { commandView } from "../commands";
+import { make, makeButton } from "../page";
+import { call, type KnownAgent } from "../v1";
+
+interface Check {
+  status: string;
+  detail?: string;
+}
+
+/** `changed`: an agent or a model has come, and the page asks for them again. `demo`: leads to the demo, where there is one. */
+export function connectCards(known: KnownAgent[], changed: () => Promise<unknown>, demo?: () => void): HTMLElement {
+  const cards = make("div", "connect-cards");
+  cards.append(agentCard(known, changed), modelCard(changed), ...(demo ? [demoCard(demo)] : []));
+  return cards;
+}
+
+function card(title: string, about: string): HTMLElement {
+  const found = make("section", "connect-card");
+  const heading = make("h3", "", title);
+  heading.id = `connect-${title.split(" ").at(-1)?.toLowerCase()}`;
+  found.setAttribute("aria-labelledby", heading.id);
+  found.append(heading, make("p", "soft", about));
+  return found;
+}
+
+function agentCard(known: KnownAgent[], changed: () => Promise<unknown>): HTMLElement {
+  const found = card("Connect an agent", "Run one of these on this machine. It uses your own subscription or key.");
+  const list = make("ul", "connect-list");
+  list.append(
+    ...known.map(({ name, add }) => {
+      const item = make("li");
+      item.append(make("b", "", name), commandView(add));
+      return item;
+    }),
+  );
+  const told = make("p", "soft");
+  told.setAttribute("role", "status");
+  const again = makeButton("btn", "Check again", async () => {
+    again.disabled = true;
+    told.textContent = "Looking for agents…";
+    try {
+      const { added } = await call<{ added: string[] }>("POST", "/agents/find", {});
+      told.textContent = added.length ? `Found: ${added.join(", ")}.` : "No new agent was found on the PATH or in the settings.";
+      if (added.length) await changed();
+    } catch (error) {
+      told.textContent = explain(error);
+    }
+    again.disabled = false;
+  });
+  found.append(list, again, told);
+  return found;
+}
+
+function modelCard(changed: () => Promise<unknown>): HTMLElement {
+  const found = card("Connect a model", "The built-in agent works with any endpoint that speaks OpenAI's chat completions.");
+  const form = make("form", "stack");
+  const field = (name: string, text: string, type: string, placeholder: string) => {
+    const [label, input] = [make("label", "", text), make("input")];
+    Object.assign(input, { name, type, placeholder, autocomplete: "off", required: type === "url" });
+    label.append(input);
+    form.append(label);
+    return input;
+  };
+  const address = field("base_url", "Address", "url", "https://models.example.org/v1");
+  const key = field("api_key", "Key (optional)", "password", "");
+  const [button, told] = [make("button", "btn", "Connect"), make("p", "soft")];
+  told.setAttribute("role", "status");
+  form.append(button, told);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void connect();
+  });
+  const connect = async () => {
+    button.disabled = true;
+    told.textContent = "Checking…";
+    try {
+      const { status, detail } = await call<Check>("POST", "/agents/loop/model", { base_url: address.value.trim(), api_key: key.value });
+      told.textContent = status === "ready" ? "Connected." : (detail ?? "The endpoint does not answer.");
+      if (status === "ready") await changed();
+    } catch (error) {
+      told.textContent = explain(error);
+    }
+    button.disabled = false;
+  };
+  found.append(form);
+  return found;
+}
+
+function demoCard(demo: () => void): HTMLElement {
+  const found = card("Try the demo", "Scripted replies, no AI: it shows a plan, a file change with an approval, and a question. Say “help” to see what it can do.");
+  found.append(makeButton("btn", "Try the demo", demo));
+  return found;
+}
