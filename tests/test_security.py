@@ -196,6 +196,12 @@ PROMISES: dict[str, list[str]] = {
         "jobs/test_away.py: a_note_decides_nothing, a_job_waits_asks_and_goes_on",
         "jobs/test_away.py: a_job_that_a_restart_resumes_does_not_fail_by_a_note",
     ],
+    "50 agents that do not ask": [
+        "agents/test_asking.py: a_refused_write_tells_whether_an_agent_asks, every_verb_names_an_agent_that_never_asks",
+        "agents/test_asking.py: such_an_agent_needs_approve_to_start, every_client_of_the_session_shows_it",
+        "live/test_asking.py: opencode_asks_for_everything_but_reads_in_the_folder",
+        "live/test_asking.py: an_agent_derived_from_a_known_one_is_found_not_to_ask",
+    ],
     "51 the smallest set of MCP tools, and answers only by name": [
         "doors/mcp/test_offers.py: no_credential_has_these_tools_unless_it_names_them",
         "doors/mcp/test_offers.py: a_misled_model_with_the_hosts_token",

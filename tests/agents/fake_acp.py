@@ -9,6 +9,7 @@ FAKE_LATE=1 answers session/load first and tells the history afterwards.
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -45,6 +46,7 @@ class Fake:
         self.untold: list[str] = []
         self.left: list[Any] = []
         self.chosen: dict[str, Json] = {}
+        self.cwds: dict[str, str] = {}
         self.here = threading.local()  # a thread serves one request, for one session
         store = os.environ.get("FAKE_STORE")
         self.store = Path(store) if store else None
@@ -151,6 +153,7 @@ class Fake:
         self.servers = params["mcpServers"]
         self.folders = params.get("additionalDirectories", [])
         self.here.session = f"fake-{os.getpid()}-{time.monotonic_ns()}"
+        self.cwds[self.here.session] = params["cwd"]
         self.keep()
         models = [{"modelId": "slow", "name": "Slow"}, {"modelId": "fast", "name": "Fast"}]
         modes = [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]
@@ -200,11 +203,30 @@ class Fake:
         self.blocks = params["prompt"]
         start = max(said.rfind("\n[["), -1 if not said.startswith("[[") else 0)  # not the steps of a retold turn
         reply: Json = {"stopReason": "end_turn"}
+        if wanted := re.search(r"create the file (\S+) .* content: (\S+)\.", said):
+            self.write_file(params["sessionId"], *wanted.groups())
+            return reply
         for step in json.loads(said[start:]) if start >= 0 else [["text", f"You said: {said}"]]:
             if self.cancelled.is_set() and step[0] != "defy":
                 return {"stopReason": "cancelled"}
             reply.update(self.step(*step) or {})
         return {"stopReason": "cancelled"} if self.cancelled.is_set() else reply
+
+    def write_file(self, session: str, name: str, word: str) -> None:
+        """As a model would that is told to. FAKE_ASKS: `never`, `permission`, `file` (through the client), `after` (it
+        asks when it has written); by default it does not write."""
+        how, path = os.environ.get("FAKE_ASKS", ""), Path(self.cwds[session]) / name
+        call = {"toolCallId": "w", "title": f"Write {name}", "kind": "edit", "rawInput": {"path": str(path)}}
+        if how == "after":
+            path.write_text(word)
+        if how in ("permission", "after"):
+            outcome = self.ask("session/request_permission", toolCall=call, options=OPTIONS)["result"]["outcome"]
+            if outcome.get("optionId") == "xx":
+                path.write_text(word)
+        if how == "file":
+            self.ask("fs/write_text_file", path=str(path), content=word)
+        if how == "never":
+            path.write_text(word)
 
     def step(self, name: str, *rest: Any) -> Json | None:
         match name:

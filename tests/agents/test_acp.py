@@ -495,7 +495,9 @@ def test_settings_are_checked_and_presets_filled_in(monkeypatch: pytest.MonkeyPa
     assert "opencode" not in programs({"acp": {"opencode": {"enabled": False}}})
     # Those that would ask nobody of their own accord are told to.
     assert (PRESETS["codex"].mode, PRESETS["goose"].env["GOOSE_MODE"]) == ("read-only", "approve")
-    assert json.loads(PRESETS["opencode"].env["OPENCODE_PERMISSION"]) == {"edit": "ask", "bash": "ask"}
+    asked = json.loads(PRESETS["opencode"].env["OPENCODE_PERMISSION"])
+    assert (asked["*"], asked["external_directory"]) == ("ask", "ask")
+    assert {"edit", "bash", "webfetch"}.isdisjoint(name for name, rule in asked.items() if rule == "allow")
 
 
 def test_no_preset_passes_a_login_on() -> None:

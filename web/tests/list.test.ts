@@ -106,6 +106,13 @@ describe("the feed", () => {
     expect(new URL(FakeSocket.last.address).searchParams.get("days")).toBe([new Date(2026, 5, 10).getTime(), new Date(2026, 5, 9).getTime()].join(","));
   });
 
+  test("marks an agent that does not ask, wherever its name is shown", async () => {
+    pages["agents"] = { agents: [{ id: "acp:kilo", name: "Kilo", label: "does not ask" }, { id: "demo", name: "Demo", label: "demo" }] };
+    const feed = started({ rows: [] });
+    await vi.waitFor(() => expect(feed.agentName("acp:kilo")).toBe("Kilo (does not ask)"));
+    expect(feed.agentName("demo")).toBe("Demo");
+  });
+
   test("older ones come from where the host says, however old what runs is, and are counted down", async () => {
     const feed = started({ rows: [row("new", NOW), row("runs", 5, { status: "running" })], before: 1_000, days: [1, 2, 30] });
     expect(feed.left).toEqual({ today: 1, yesterday: 2, older: 30 });

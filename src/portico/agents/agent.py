@@ -43,9 +43,12 @@ class AgentContext(Struct, frozen=True, dict=True):
         return Pool.of(self.home)
 
 
+NEVER_ASKS = "does not ask"
+"""The label of an agent that acts without asking: shown beside its name, and beside its models where only those are."""
 Factory = Callable[[AgentContext], Iterable[Agent]]
 
 __all__ = [
+    "NEVER_ASKS",
     "Agent",
     "AgentContext",
     "AgentDied",
@@ -68,12 +71,22 @@ __all__ = [
     "Model",
     "Opening",
     "Option",
+    "ProbesAsking",
     "Resource",
     "SignInRequired",
     "ToolSpec",
     "Turn",
     "Unauthenticated",
 ]
+
+
+@runtime_checkable
+class ProbesAsking(Protocol):
+    """An agent of which it is not known whether it asks before it acts."""
+
+    async def probe_asking(self, *, again: bool = False) -> bool | None:
+        """Whether it did not write a file that was refused, and asked first; None: it did neither. Uses its model,
+        once for each version of its program and settings, or `again`."""
 
 
 @runtime_checkable

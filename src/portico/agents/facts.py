@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import limits
-from portico.home import write_private
+from portico.home import stamp, write_private
 
 F = TypeVar("F", bound=Struct)
 logger = logging.getLogger("portico.agents")
@@ -33,11 +33,19 @@ class Problem(Struct):
 
 
 class FactsFile(Generic[F]):
-    """`facts.json` in an agent's folder. One that cannot be read counts as none."""
+    """`facts.json` in an agent's folder, or another name. One that cannot be read counts as none."""
 
-    def __init__(self, folder: Path, kind: type[F]) -> None:
-        self._path = folder / "facts.json"
+    def __init__(self, folder: Path, kind: type[F], name: str = "facts.json") -> None:
+        self._path = folder / name
         self._kind = kind
+        self._latest: tuple[object, F] | None = None
+
+    def latest(self) -> F:
+        """Read again after another process has written it."""
+        now = stamp(self._path)
+        if self._latest is None or self._latest[0] != now:
+            self._latest = now, self.read()
+        return self._latest[1]
 
     def read(self) -> F:
         try:

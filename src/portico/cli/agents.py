@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from portico.agents.acp.catalogue import ADDRESS, read
@@ -18,7 +19,7 @@ from portico.agents.suggestions import not_installed
 from portico.cli.get_agent import RegistryOption, get_agent
 from portico.cli.matrix import CHECKS, MatrixRow, markdown, try_all
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run
-from portico.cli.trial import SECONDS, Trial, try_agent
+from portico.cli.trial import SECONDS, Trial, probe_asking, try_agent
 from portico.client import Client
 from portico.errors import BadRequest, NotFound, PorticoError
 from portico.home import Home
@@ -121,7 +122,7 @@ def add(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Add an agent that speaks the Agent Client Protocol: it is started once to see whether it does.
+    """Add an agent that speaks the Agent Client Protocol: it is started to see whether it does, and whether it asks.
 
     With a command: that program. By name alone: one that is known, or listed in the registry of ACP agents; its package
     is installed below the home folder, after its licence and size were shown.
@@ -145,14 +146,18 @@ def add(
         if installed.env:
             table["env"] = {**installed.env, **table.get("env", {})}
         name = installed.name
-    found = Check(f"acp:{name}", "ready", "not started") if unchecked else run(_check_new(place, name, table))
+    asks: bool | None = None
+    found = Check(f"acp:{name}", "ready", "not started")
+    if not unchecked:
+        found, asks = run(_check_new(place, name, table))
     if found.status not in ("ready", "not_signed_in"):
         raise BadRequest(f"{found.detail} Nothing was written; --unchecked writes it anyway.", field="command")
     place.make()
     add_table(place.settings_path, ("agents", "acp", name), table)
     if as_json:
-        print_json({"agent": f"acp:{name}", "settings": str(place.settings_path), "check": found})
+        print_json({"agent": f"acp:{name}", "settings": str(place.settings_path), "check": found, "asks": asks})
     else:
+        print(_asking(f"acp:{name}", asks), file=sys.stderr)
         offers = place.endpoint() is not None and run(_offer(place, f"acp:{name}"))
         offered = " The running host offers it now." if offers else ""
         print(f"acp:{name}: {found.detail.rstrip('.')}. Written to {place.settings_path}.{offered}", file=sys.stderr)
@@ -172,11 +177,22 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def _check_new(place: Home, name: str, table: dict[str, Any]) -> Check:
+def _asking(ident: str, asks: bool | None) -> str:
+    if asks is None:
+        return f"It is not known whether {ident} asks before it acts. Find out: portico agents test {ident}"
+    if asks:
+        return f"{ident} asks before it acts: it did not write a file that was refused."
+    words = f"{ident} does not ask: it wrote a file that was refused. Approvals do not protect anything from it."
+    return f"{words} Sessions with it need the scope 'approve'."
+
+
+async def _check_new(place: Home, name: str, table: dict[str, Any]) -> tuple[Check, bool | None]:
+    """Whether it works, and whether it asks."""
     context = AgentContext(place.path, {"acp": {name: table}})
     agents = discover(context, [f"acp:{name}"])
     try:
-        return await check_agent(agents[0])
+        found = await check_agent(agents[0])
+        return found, await probe_asking(agents[0]) if found.ok else None
     finally:
         await asyncio.gather(*(agent.close() for agent in agents))
 
@@ -232,7 +248,8 @@ def try_out(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Let an agent do a turn with a tool call in an empty folder. Uses its model. Exit code 1 if it cannot.
+    """Let an agent do a turn with a tool call in an empty folder, and another in which it is refused. Uses its model.
+    Exit code 1 if it cannot.
 
     With --all it is a table of what works: streams, tools, approvals, cancel, resume, session tools, attachments.
 
@@ -248,6 +265,8 @@ def try_out(
         print_json(result)
     else:
         print(_verdict(result))
+        if result.ok and result.agent.startswith("acp:"):
+            print(_asking(result.agent, result.asks))
     if not result.ok:
         raise typer.Exit(1)
 
@@ -300,7 +319,8 @@ async def _try(place: Home, name: str, model: str | None, seconds: float) -> Tri
         found = await check_agent(agent)
         if not found.ok:
             return Trial(agent.id, False, 0.0, [], "", found.detail)
-        return await try_agent(agent, model, seconds)
+        asks = await probe_asking(agent, again=True)
+        return msgspec.structs.replace(await try_agent(agent, model, seconds), asks=asks)
 
 
 def _find(agents: Sequence[Agent], name: str) -> Agent:

@@ -20,6 +20,7 @@ from portico.agents.registry import discover
 from portico.agents.suggestions import KnownAgent, not_installed
 from portico.cli.finding import Finding
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
+from portico.cli.trial import probe_asking
 from portico.client import Client
 from portico.doors.app import DoorInfo
 from portico.doors.registry import load_doors
@@ -149,15 +150,19 @@ def _missing_doors(infos: Iterable[DoorInfo]) -> list[Finding]:
 
 
 async def _agents(home: Home, agents: Sequence[Agent]) -> list[Finding]:
-    """Each is started. By the running host, whose environment may be another than ours; without one from here."""
+    """Each is started. By the running host, whose environment may be another than ours; without one from here. Those of
+    which it is not known whether they ask are tested from here: a host reads the result with the next request."""
     try:
         async with Client.local(home.path) as client:
             async with asyncio.timeout(HOST_SECONDS):
                 infos = await client.agents()
             checks = await asyncio.gather(*(client.check_agent(info.id) for info in infos))
+            await _probe_asking(agents, checks)
+            infos = await client.agents()
     except (PorticoError, TimeoutError):  # it does not run, or the line about the host says what is wrong with it
         try:
             checks = await asyncio.gather(*map(check_agent, agents))
+            await _probe_asking(agents, checks)
             infos = [await agent.describe() for agent in agents]  # now they have told their models
         finally:
             await asyncio.gather(*(agent.close() for agent in agents))
@@ -167,6 +172,11 @@ async def _agents(home: Home, agents: Sequence[Agent]) -> list[Finding]:
 
 def known_finding(known: KnownAgent) -> Finding:
     return Finding(f"agent {known.id}", False, f"{known.name}. Add it with: {known.add}", "not_installed")
+
+
+async def _probe_asking(agents: Sequence[Agent], checks: Sequence[Check]) -> None:
+    ready = {check.agent for check in checks if check.ok}
+    await asyncio.gather(*(probe_asking(agent) for agent in agents if agent.id in ready))
 
 
 def agent_finding(info: AgentInfo, check: Check) -> Finding:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from portico.agents.agent import Agent, Message
+from portico.agents.agent import Agent, Message, ProbesAsking
 from portico.compose import build_host
 from portico.errors import PorticoError
 from portico.host.host import Host
@@ -35,6 +35,13 @@ class Trial(Struct, frozen=True):
     said: str
     problem: str = ""
     """Why it is not ok, and what to do."""
+    asks: bool | None = None
+    """Whether it asks before it acts: it did not write a file that was refused. None: not known."""
+
+
+async def probe_asking(agent: Agent, *, again: bool = False) -> bool | None:
+    """None: it is not known, or no question: an agent of ours asks."""
+    return await agent.probe_asking(again=again) if isinstance(agent, ProbesAsking) else None
 
 
 @asynccontextmanager

@@ -1,13 +1,10 @@
-"""How much an agent does without asking, as far as its own settings decide it: modes, `allow_all`, `yolo`.
+"""How much an agent does without asking: as it starts, and by its own settings (modes, `allow_all`, `yolo`).
 
-The attack: a token that may drive but not approve sets `config.mode` to one in which the agent asks nobody. So every
-value of every option is classed by the agent that understands it (`ClassifiesOptions`), a change to a looser class is
-as good as an approval and needs the scope `approve`, and a value that nobody has classed counts as the loosest.
+The attack: a token that may drive but not approve sets `config.mode` to one in which the agent does not ask, or starts
+an agent that never asks. So agents classify every value of every option (`ClassifiesOptions`). A change to a looser
+class needs the scope `approve`. An unknown value counts as the loosest. A `fallback` of the session counts too.
 
-All agents count that may answer in the session: a `fallback` takes the settings over.
-
-The same in a message: `/yolo`, `/mode auto`. A message that begins with a command of the agent is an option with the
-command as its name and the rest as its value.
+A message that begins with a command of the agent (`/yolo`) is an option: the command is its name, the rest its value.
 """
 
 import re
@@ -61,10 +58,10 @@ WORDS = {
 
 @runtime_checkable
 class ClassifiesOptions(Protocol):
-    """An agent that knows what its options do to approvals. One that does not say so has unknown options only."""
+    """An agent that knows what its options do to approvals. All options of other agents are unknown."""
 
     def autonomy(self, option: str, value: object) -> Autonomy:
-        """With this value of this option; None: the option is not set."""
+        """With this value of this option; None: it is not set. The option `""` is the agent itself, as it starts."""
 
 
 class Loosened(Struct, frozen=True):
@@ -76,9 +73,12 @@ class Loosened(Struct, frozen=True):
 
     @property
     def field(self) -> str:
-        return "text" if self.setting.startswith("/") else f"config.{self.setting}"
+        named = f"config.{self.setting}" if self.setting else "agent"
+        return "text" if self.setting.startswith("/") else named
 
     def __str__(self) -> str:
+        if not self.setting:
+            return f"the agent {self.agent} does not ask"
         said = f"{self.setting} {self.value}".rstrip()
         what = repr(said) if self.field == "text" else f"{self.field} = {self.value!r}"
         return f"{what} ({self.agent} {WORDS[self.autonomy]})" if self.agent else what
@@ -107,6 +107,8 @@ def loosened(agents: Mapping[str, object], before: Answering | None, after: Answ
 def _of_agents(agents: Mapping[str, object], before: Answering | None, after: Answering) -> Iterator[Loosened]:
     known = before.agents if before is not None else []
     for ident in dict.fromkeys(after.agents):
+        if ident not in known and classify(agents.get(ident), "", None) is not Autonomy.ASKS:
+            yield Loosened("", None, ident)
         old = before.config if before is not None and ident in known else {}
         for key in dict.fromkeys((*after.config, *old)):
             was, now = old.get(key), after.config.get(key)

@@ -18,9 +18,6 @@ from portico.host.agent import Agent, AgentInfo, Check, Checks
 if TYPE_CHECKING:
     from portico.host.host import Host
 
-LABELS = ("demo", "toy")
-"""Agents for trying Portico: they are the default only if there is no other."""
-
 
 class Readiness:
     def __init__(self, host: "Host") -> None:
@@ -70,9 +67,8 @@ class Readiness:
 
     def _chosen(self, infos: Sequence[AgentInfo]) -> AgentInfo:
         wanted = self._host.default_agent
-        for info in infos:
-            if info.id == wanted:
-                return info
+        if found := next((info for info in infos if info.id == wanted), None):
+            return found
         names = ", ".join(repr(info.id) for info in infos) or "none"
         raise AgentUnavailable(f"The setting default_agent names {wanted!r}, which is not here. There are: {names}.")
 
@@ -84,8 +80,8 @@ class Readiness:
         checked_at, found = self._found.get(info.id, (0.0, None))
         if not self._checks(info):
             return info.missing is None
-        again = found is not None and not found.ok and time.monotonic() - checked_at > limits.AGENT_RECHECK_SECONDS
-        return (await self.check(info.id)).ok if found is None or again else found.ok
+        old = time.monotonic() - checked_at > limits.AGENT_RECHECK_SECONDS
+        return (await self.check(info.id)).ok if found is None or (old and not found.ok) else found.ok
 
 
 async def check_agent(agent: Agent) -> Check:
@@ -105,7 +101,8 @@ def likely(infos: Sequence[AgentInfo], checks: Sequence[Check] = ()) -> str | No
 
 
 def is_for_trying(info: AgentInfo) -> bool:
-    return info.label in LABELS
+    """Such agents are the default only if there is no other."""
+    return info.label in ("demo", "toy")
 
 
 def described(info: AgentInfo) -> Check:

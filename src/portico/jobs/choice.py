@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from portico import limits
-from portico.agents.agent import Forgets
+from portico.agents.agent import NEVER_ASKS, Forgets
 from portico.errors import AgentUnavailable, NotFound
 from portico.host.agent import AgentInfo, Model
 from portico.host.host import Host
@@ -107,7 +107,8 @@ def _models(infos: list[AgentInfo]) -> list[Model]:
     for info in infos:
         for model in info.models or [Model(info.id, info.name)]:
             ident = model.id if model.id not in found else f"{info.id}/{model.id}"
-            found[ident] = Model(ident, model.name, model.multiplier, model.context, model.vision, model.meta)
+            name = f"{model.name} ({NEVER_ASKS})" if info.label == NEVER_ASKS else model.name
+            found[ident] = Model(ident, name, model.multiplier, model.context, model.vision, model.meta)
     return list(found.values())
 
 

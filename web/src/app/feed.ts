@@ -44,6 +44,9 @@ function absent(error: unknown): undefined {
   return undefined;
 }
 
+/** The label of an agent that acts without asking: shown wherever its name is. */
+const NEVER_ASKS = "does not ask";
+
 export class Feed {
   readonly rows = new Map<string, Row>();
   readonly jobs = new Map<string, JobRow>();
@@ -256,7 +259,7 @@ export class Feed {
 
   private readonly agentNames = new Map<string, string>();
 
-  /** What people call it; its id, until that is known. */
+  /** Its name, with a mark if it does not ask; its id, until that is known. */
   agentName(id: string): string {
     return this.agentNames.get(id) ?? id;
   }
@@ -264,7 +267,7 @@ export class Feed {
   private readonly loadNames = pageScope.latest(
     () => v1.agents(),
     (agents) => {
-      for (const { id, name } of agents) this.agentNames.set(id, name);
+      for (const { id, name, label } of agents) this.agentNames.set(id, label === NEVER_ASKS ? `${name} (${label})` : name);
       this.tell();
     },
     { failed: () => undefined }, // not for this reader: ids are names, too

@@ -1,6 +1,7 @@
 """`acp:NAME`: a program that speaks the Agent Client Protocol, as an agent of the host."""
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from portico.agents.acp.autonomy import classify
+from portico.agents.acp.autonomy import classify, kind_of
 from portico.agents.acp.choice import OptionChoice, choices
 from portico.agents.acp.program import Program, folder
-from portico.agents.agent import AgentInfo, Autonomy, Capabilities, Check, Model, Opening
+from portico.agents.agent import NEVER_ASKS, AgentInfo, Autonomy, Capabilities, Check, Model, Opening
 from portico.agents.facts import FactsFile, Problem
 from portico.agents.pool import Pool
 from portico.agents.process_registry import ProcessRegistry
@@ -52,6 +53,16 @@ class AgentFacts(Struct):
         return Problem(self.signed_out, self.signed_out_at).current
 
 
+class AskingFacts(Struct):
+    """What a test of the agent found out (`probe_asking`)."""
+
+    asks: bool | None = None
+    at: float = 0.0
+    """Seconds since the epoch."""
+    of: str = ""
+    """The fingerprint of the program and its settings at that time."""
+
+
 class AcpAgent:
     def __init__(
         self,
@@ -71,6 +82,7 @@ class AcpAgent:
         self._folder = folder(home, name)
         self._facts_file = FactsFile(self._folder, AgentFacts)
         self._facts = self._facts_file.read()
+        self._asking_file = FactsFile(self._folder, AskingFacts, "asks.json")
         self._registry = ProcessRegistry(home)
         self._shared = self.supervise()
         self._uses: dict[Supervisor[AgentLink], int] = {}
@@ -82,7 +94,32 @@ class AcpAgent:
         return f"acp:{self.name}"
 
     def autonomy(self, option: str, value: object) -> Autonomy:
+        if not option:
+            return Autonomy.ASKS_NOBODY if self.never_asks else Autonomy.ASKS
         return classify(self.program, option, value)
+
+    @property
+    def never_asks(self) -> bool:
+        """It wrote a file that was refused. That counts until a test finds otherwise, also of a newer version."""
+        return self._asking_file.latest().asks is False
+
+    async def probe_asking(self, *, again: bool = False) -> bool | None:
+        known, now = self._asking_file.latest(), self._fingerprint()
+        if not again and (kind_of(self.program) is not None or known.of == now):
+            return known.asks
+        await asyncio.to_thread(import_module, "portico.agents.acp.asking")
+        from portico.agents.acp.asking import asks
+
+        found = await asks(self)
+        if found is not None:
+            self._asking_file.write(AskingFacts(found, time.time(), self._fingerprint()))
+        return found if found is not None else known.asks
+
+    def _fingerprint(self) -> str:
+        """Of what may change whether it asks."""
+        program = self.program
+        text = msgspec.json.encode([program.command, program.env, program.mode, self._facts.version], order="sorted")
+        return hashlib.sha256(text).hexdigest()
 
     async def describe(self) -> AgentInfo:
         facts = self._facts
@@ -103,6 +140,7 @@ class AcpAgent:
             ),
             missing=self._missing() or self._facts.problem or None,
             config={"type": "object", "properties": {**facts.options, "mode": modes}},
+            label=NEVER_ASKS if self.never_asks else "",
             customizations=customizations(self._servers) if self.program.mcp else [],
         )
 

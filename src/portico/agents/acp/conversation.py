@@ -84,6 +84,8 @@ class AcpConversation:
         link.join(self._vendor, self)
         self._opening.known_as(self._vendor)
         self._agent.learn(link, answer)
+        if self._agent.never_asks:
+            self._note("This agent does not ask: it changes files and runs commands without approval.")
         self._choices = list(choices(answer)) or self._choices
         self._chosen = {choice.category: choice.current for choice in self._choices}
         await self._configure(link, self._opening.config)

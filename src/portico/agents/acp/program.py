@@ -4,6 +4,7 @@
 command = ["opencode", "acp"]
 """
 
+import json
 import os
 import shutil
 from importlib.util import find_spec
@@ -85,7 +86,18 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
         return f"{beside}{space}{rest}" if word and shutil.which(word) is None and beside.is_file() else self.login
 
 
-# Agents that ask nobody of their own accord are told to ask: the default is to ask.
+_OPENCODE_ASKS = json.dumps(
+    {
+        "*": "ask",
+        "read": {"*": "allow", "*.env": "ask", "*.env.*": "ask"},
+        **dict.fromkeys(("glob", "grep", "list", "todoread", "todowrite", "question"), "allow"),
+        "external_directory": "ask",
+    }
+)
+"""Everything but reads in the folder: tools of MCP servers, `webfetch` and plugins' tools are covered by `*`. The last
+rule that matches counts. Its list of things to do and its questions change nothing outside of the conversation."""
+
+# Agents that do not ask by default are configured to ask.
 PRESETS: dict[str, Program] = {
     "claude": Program(
         name="Claude Code",
@@ -131,7 +143,7 @@ PRESETS: dict[str, Program] = {
         name="opencode",
         command=["opencode", "acp"],
         login="opencode auth login",
-        env={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_PERMISSION": '{"edit":"ask","bash":"ask"}'},
+        env={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_PERMISSION": _OPENCODE_ASKS},
         pass_env=["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
         install="npm install -g opencode-ai",
     ),
