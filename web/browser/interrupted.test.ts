@@ -11,6 +11,7 @@ const SCRIPT = {
   providers: [{ id: "codex", name: "Codex" }],
   rules: [
     { match: "change", steps: [{ do: "write", path: "limits.py", text: "LIMIT = 2\n" }] },
+    { match: "^stream", steps: [{ do: "say", text: "word ".repeat(3000), deltas: 3000, gap: 50 }] },
     { match: "rm", steps: [{ do: "tool", name: "bash", kind: "execute", input: { command: "rm -r ./old" }, permission: { kind: "shell", command: "rm -r ./old" } }] },
   ],
 };
@@ -60,4 +61,32 @@ test("a turn that was stopped while its rm waited was not done, and no one denie
   await page.fill("#filter", "is:stopped rm");
   await page.waitForFunction(() => document.querySelectorAll(".list .entry:not(.hit)").length === 1);
   expect(person.trouble).toEqual([]);
+});
+
+test("without the host nothing claims to run, and what failed for that is not shown after the reconnect", async () => {
+  const person = await somebody({ size: { width: 1440, height: 900 } });
+  const { page } = person;
+  const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent: "codex", cwd: host.folder, title: "Streams" });
+  await host.ask(`/v1/sessions/${id}/messages`, { text: "stream" });
+  await page.goto(`${host.url}/app/s/${id}`);
+  await page.waitForSelector('#status:text-is("Working")');
+  await page.waitForSelector(`[data-key="s/${id}"] .spin`);
+  await page.waitForFunction(() => localStorage.getItem("portico.board.more")?.includes("Codex"));
+  await host.kill();
+  await page.waitForSelector('#status:text-is("Not connected")');
+  await page.waitForSelector('.now:has-text("The host cannot be reached")');
+  expect(await page.textContent(".now .el")).toBe("");
+  expect(await page.getAttribute("#message", "placeholder")).toBe("Not connected. What you write is kept here");
+  expect(await page.$eval(`[data-key="s/${id}"] .spin`, (sign) => getComputedStyle(sign).animationName)).toBe("none");
+  const age = () => page.textContent(`[data-key="s/${id}"] .age-text`);
+  const stood = await age();
+  await page.fill("#message", "Are you there?");
+  await page.press("#message", "Enter");
+  await page.waitForSelector('#trouble:text-is("The host cannot be reached.")');
+  expect(await age()).toBe(stood); // nothing is known of what happens since
+  await host.start();
+  await page.waitForSelector('#status:text-is("Interrupted")');
+  await page.waitForSelector("#trouble", { state: "hidden" });
+  await page.waitForSelector(".offline", { state: "hidden" });
+  expect(await page.inputValue("#message")).toBe("Are you there?");
 });

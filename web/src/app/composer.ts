@@ -2,7 +2,7 @@
 
 import { explain } from "../api";
 import { dangers } from "../conversation/danger";
-import { active, type Approval, type CallPart, offeredDraft, type SessionState, statusOf, waitingApproval } from "../conversation/state";
+import { active, type Approval, type CallPart, offeredDraft, type SessionState, statusOf, waitingApproval, waits } from "../conversation/state";
 import { hasKeys, make, makeButton } from "../page";
 import { call, v1 } from "../v1";
 import { icon } from "../icons";
@@ -100,7 +100,7 @@ export class Composer extends MessageBox {
   }
 
   private showSend(runs: boolean): void {
-    const [name, title] = runs ? ["Run", "Runs in the folder"] : this.busy ? ["Queue", "Goes next"] : ["Send", "Send"];
+    const [name, title] = runs ? ["Run", "Runs in the folder"] : this.busy ? ["Queue", "Sent when the agent is done"] : ["Send", "Send"];
     this.button.setAttribute("aria-label", name);
     this.button.title = title;
     const text = runs ? "Runs in the folder of the session, without the agent." : "";
@@ -134,12 +134,12 @@ export class Composer extends MessageBox {
     void this.send(this.busy ? busy : "queue");
   }
 
-  show(state: SessionState): void {
+  show(state: SessionState, lost = false): void {
     this.state = state;
     const busy = active(state) !== undefined;
     this.busy = busy;
     this.area.disabled = this.button.disabled = !takesMessages(state);
-    this.area.placeholder = hint(state);
+    this.area.placeholder = hint(state, lost);
     const chosen = String(state.config?.["approvals"] ?? "ask");
     if (document.activeElement !== this.mode) this.mode.value = chosen;
     this.copy.hidden = !state.worktree;
@@ -248,12 +248,17 @@ function takesMessages(state: SessionState): boolean {
   return state.closed !== true && state.origin?.kind !== "agent";
 }
 
-function hint(state: SessionState): string {
+function asksQuestion(state: SessionState): boolean {
+  return active(state)?.parts?.find(waits)?.part === "question";
+}
+
+function hint(state: SessionState, lost: boolean): string {
+  if (lost) return "Not connected. What you write is kept here";
   if (state.origin?.kind === "agent") return "Only the agent that has started it writes here";
   if (state.closed) return "This session is closed. Reopen it under More.";
   const status = statusOf(state);
   const keys = hasKeys() && preferences().enterSends;
-  if (status === "waiting") return hasKeys() ? "Say what should be different, or queue the next thing" : "Say what should change";
-  if (status === "running") return keys ? "Goes next. Ctrl+Enter tells the agent now" : "Goes next";
-  return hasKeys() ? "Write to the agent. @ names a file or session, / a command, ! runs a line" : "Write to the agent";
+  if (status === "waiting") return asksQuestion(state) ? "Answer above, or write here" : hasKeys() ? "Say what to change, or queue a message" : "Say what to change";
+  if (status === "running") return keys ? "Sent when the agent is done. Ctrl+Enter sends now" : "Sent when the agent is done";
+  return hasKeys() ? "Message the agent. @ file or session, / command, ! shell" : "Message the agent";
 }

@@ -23,6 +23,8 @@ interface Page {
 }
 
 const CACHE = "portico.board";
+/** The jobs and the names of agents, for a start without the host. */
+const CACHE_MORE = "portico.board.more";
 /** What a cold start shows at once, until the host has answered. */
 const CACHED_ROWS = 60;
 /** Older ones come so many at a time. */
@@ -204,6 +206,11 @@ export class Feed {
     return this.downSince !== undefined && Date.now() - this.downSince > 1500;
   }
 
+  /** The time that clocks show: without the host nothing is known of what happens since. */
+  get now(): number {
+    return this.lost ? (this.downSince ?? Date.now()) : Date.now();
+  }
+
   private connect(): void {
     this.again = undefined;
     const address = new URL(`${root}/v1/board/socket?days=${days()}`, window.location.href);
@@ -241,7 +248,7 @@ export class Feed {
     this.inArchive = page.archived ?? 0;
     this.archiveAsked = false;
     if (this.downSince !== undefined) this.loadJobs();
-    if (this.agentNames.size === 0) this.loadNames();
+    if (!this.live || this.agentNames.size === 0) this.loadNames();
     this.live = true;
     this.downSince = undefined;
     this.backoff.reset();
@@ -332,6 +339,7 @@ export class Feed {
     const rows = [...this.rows.values()].sort((one, other) => other.session.modified - one.session.modified).slice(0, CACHED_ROWS);
     try {
       localStorage.setItem(CACHE, JSON.stringify(rows));
+      localStorage.setItem(CACHE_MORE, JSON.stringify({ jobs: [...this.jobs.values()].slice(0, CACHED_ROWS), names: [...this.agentNames] }));
     } catch {
       // No room or not allowed: the next start shows an empty list for a moment longer.
     }
@@ -340,9 +348,13 @@ export class Feed {
   private remember(): void {
     try {
       for (const row of JSON.parse(localStorage.getItem(CACHE) ?? "[]") as Row[]) this.rows.set(row.session.id, row);
+      const { jobs = [], names = [] } = JSON.parse(localStorage.getItem(CACHE_MORE) ?? "{}") as { jobs?: JobRow[]; names?: [string, string][] };
+      for (const job of jobs) this.jobs.set(job.id, job);
+      for (const [id, name] of names) this.agentNames.set(id, name);
       if (this.rows.size > 0) this.tell();
     } catch {
       localStorage.removeItem(CACHE);
+      localStorage.removeItem(CACHE_MORE);
     }
   }
 }

@@ -290,7 +290,7 @@ export class ListView {
   }
 
   private tick(): void {
-    const now = Date.now();
+    const { now } = this.feed;
     for (const row of this.rows.values()) row.tick(now);
   }
 }

@@ -1,6 +1,7 @@
 /** One session in the middle: its head, its conversation, what happens now, the queue and the field to write in. */
 
 import { Conversation } from "../conversation/conversation";
+import { explain } from "../failure";
 import { type Acts, counted, plain, relative } from "../conversation/pieces";
 import { commandOf, helperName, kindOf, subjectOf } from "../conversation/calls";
 import type { QueueView } from "../conversation/queue";
@@ -36,6 +37,9 @@ export interface Frame {
 const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);
 /** Without a byte for so long the model is what everybody waits for. */
 const SILENT_MS = 5_000;
+/** So long a text about a request that failed stays at least. */
+const SAID_MS = 2_000;
+const UNREACHABLE = explain(new TypeError());
 /** The height of the line with somebody's own last words, and a little more. */
 const STICKY_PX = 36;
 
@@ -228,9 +232,11 @@ export class SessionView {
     this.title.textContent = title;
     this.title.title = title;
     const [look, word] = now.closed ? ["closed", "Closed"] : now.archived && !active(now) ? ["archived", "Archived"] : interrupted ? ["interrupted", "Interrupted"] : stopped ? ["idle stopped", "Stopped"] : asks ? ["waiting", WORDS.waiting] : status === "running" && this.frame.feed.rows.get(this.id)?.queued ? ["queued", "Queued"] : ([status, WORDS[status]] as const);
-    if (this.status.textContent !== word) this.status.textContent = word;
-    this.status.className = `status ${look}`;
-    this.status.hidden = word === "";
+    const unknown = this.frame.feed.lost && active(now) !== undefined;
+    const shown = unknown ? "Not connected" : word;
+    if (this.status.textContent !== shown) this.status.textContent = shown;
+    this.status.className = `status ${unknown ? "queued" : look}`;
+    this.status.hidden = shown === "";
     const used = (now.usage?.input ?? 0) + (now.usage?.output ?? 0);
     const branch = now.worktree?.branch;
     const facts = [lastName(now.cwd), branch ?? "", this.agentName, used ? tokens(used) : "", used ? cost(now.usage?.cost) : ""];
@@ -241,7 +247,7 @@ export class SessionView {
     this.showToggle();
     if (this.queue) this.queue.show(now);
     else if (now.queue?.length) void this.openQueue();
-    this.composer.show(now);
+    this.composer.show(now, this.frame.feed.lost);
     this.showNow();
     this.frame.titled(title, this);
   }
@@ -269,6 +275,9 @@ export class SessionView {
 
   /** The truth in one sentence; nothing while nothing happens. */
   private showNow(): void {
+    // The host answers again: that it did not is over.
+    const { feed } = this.frame;
+    if (feed.live && feed.downSince === undefined && this.trouble.textContent === UNREACHABLE && Date.now() - this.saidAt > SAID_MS) this.say("");
     const state = this.state;
     const turn = state && active(state);
     const asking = turn && this.helperAsking();
@@ -297,7 +306,7 @@ export class SessionView {
       this.now.replaceChildren(look === "work" ? icon("work", "spin") : icon(look === "need" ? "need" : "todo"), line, make("span", "el"), make("span", "spring"), ...(text === LOST ? [] : [stop]));
     }
     const clock = this.now.querySelector(".el");
-    if (clock) clock.textContent = elapsed(Date.now() - this.nowSince);
+    if (clock) clock.textContent = text === LOST ? "" : elapsed(Date.now() - this.nowSince);
   }
   private nowSince = Date.now();
 
@@ -334,8 +343,11 @@ export class SessionView {
     return this.scope.attempt(work);
   }
 
+  private saidAt = 0;
+
   say(text: string): void {
-    if (text) this.trouble.textContent = text;
+    this.saidAt = Date.now();
+    this.trouble.textContent = text;
     this.trouble.hidden = text === "";
   }
 

@@ -178,6 +178,10 @@ export class Shell {
     const word = up ? `Connected to ${window.location.hostname}` : live ? "Not connected" : "Connecting";
     if (this.connection.textContent !== word) this.connection.replaceChildren(dot, word);
     this.offline.hidden = !this.feed.lost;
+    if (document.body.hasAttribute("data-lost") !== this.feed.lost) {
+      document.body.toggleAttribute("data-lost", this.feed.lost);
+      this.session?.showHead();
+    }
     if (!this.feed.lost || downSince === undefined) return;
     const left = Math.ceil((this.feed.retryAt - Date.now()) / 1000);
     const again = left > 0 ? `Trying again in ${left} s.` : "Trying again.";
