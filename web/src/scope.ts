@@ -246,6 +246,11 @@ export class Scope {
     return this.abort.signal.aborted;
   }
 
+  /** Aborts a single request when the view ends. */
+  get signal(): AbortSignal {
+    return this.abort.signal;
+  }
+
   get paused(): boolean {
     return this.isPaused;
   }

@@ -164,8 +164,8 @@ export interface Agents {
 
 export const v1 = {
   about: (signal?: AbortSignal) => call<About>("GET", "", undefined, signal),
-  agents: async () => (await call<Agents>("GET", "/agents")).agents,
-  offers: () => call<Agents>("GET", "/agents"),
+  agents: async (signal?: AbortSignal) => (await v1.offers(signal)).agents,
+  offers: (signal?: AbortSignal) => call<Agents>("GET", "/agents", undefined, signal),
   sessions: () => call<{ sessions: Summary[]; total: number }>("GET", "/sessions"),
   search: (text: string) => call<{ hits: Hit[]; complete: boolean }>("GET", `/search?${new URLSearchParams({ q: text })}`),
   start: (body: Start) => call<Summary>("POST", "/sessions", body),

@@ -7,6 +7,10 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { automationsView } from "../src/app/automations";
 import { Inbox } from "../src/app/inbox";
 import { JobView } from "../src/app/job";
+import { NewSession } from "../src/app/start";
+import { StartJob } from "../src/app/startJob";
+import { SettingsView } from "../src/app/settings";
+import { UsageView } from "../src/app/usage";
 import { SessionView } from "../src/app/sessionView";
 import type { Shell, View } from "../src/app/shell";
 import { StepView } from "../src/app/stepView";
@@ -129,11 +133,43 @@ const VIEWS: Record<string, Case> = {
   },
 };
 
+/** Views that load once: they follow no change of the host. */
+const LOADED: Record<string, Pick<Case, "open" | "answers" | "text">> = {
+  usage: {
+    open: (shell) => new UsageView(shell),
+    answers: () => ({ "GET /usage": { rows: [{ day: "2026-06-10", session: "s1", title: "Fix it", agent: "demo", model: "m", turns: 1, input: 2000, output: 10, cost: 0.5 }] } }),
+    text: { first: "$0.50", second: "" },
+  },
+  "new session": {
+    open: (shell) => new NewSession(shell),
+    answers: () => ({ "GET /agents": { agents: [{ id: "demo", name: "Demo agent" }], default: "demo" }, "GET ": { workspaces: ["/w"], log: { seq: 1 } }, "GET /hosts": { hosts: [] } }),
+    text: { first: "Demo agent", second: "" },
+  },
+  "start a job": {
+    open: (shell) => new StartJob(shell),
+    answers: () => ({ "GET /entry": { name: "the demo entry", entry: ENTRY }, "GET ": { workspaces: ["/w"], log: { seq: 1 } }, "GET /hosts": { hosts: [] } }),
+    text: { first: "the demo entry", second: "" },
+  },
+  "automation form": {
+    open: (shell) => automationsView({ at: "automations", id: "a1", form: true }, shell),
+    answers: () => ({ "GET /automations/a1": AUTOMATION("morning"), "GET /agents": { agents: [{ id: "demo", name: "Demo agent" }], default: "demo" }, "GET /entry": { entry: ENTRY }, "GET /automations": { automations: [] }, "GET ": { workspaces: ["/w"], log: { seq: 1 } }, "GET /hosts": { hosts: [] } }),
+    text: { first: "Demo agent", second: "" },
+  },
+  ...Object.fromEntries(
+    Object.entries({
+      agents: [{ "GET /agents": { agents: [{ id: "demo", name: "Demo agent" }], default: "demo" } }, "Demo agent"],
+      tokens: [{ "GET /tokens": { tokens: [{ name: "phone", scopes: ["read"], created: NOW }] } }, "phone"],
+      audit: [{ "GET /audit": { audit: [{ time: NOW, action: "token.made", by: "token:owner" }], next: null } }, "token.made"],
+      host: [{ "GET ": { version: "0.3", log: { seq: 1 } }, "GET /settings": { path: "settings.toml", settings: [] } }, "settings.toml"],
+    } as Record<string, [Record<string, object>, string]>).map(([section, [answers, first]]) => [`settings: ${section}`, { open: (shell: Shell) => new SettingsView(section, shell), answers: () => answers, text: { first, second: "" } }]),
+  ),
+};
+
 const names = Object.keys(VIEWS);
 const WAIT = 8_000; // longer than the retries after four failures
 
 function begin(name: string) {
-  const view = VIEWS[name]!;
+  const view: Case = VIEWS[name] ?? { ...LOADED[name]!, streams: [], change: () => undefined };
   const net = new Net(view.answers("first"));
   const frames = frame();
   const serve = (version: "first" | "second") => Object.assign(net.answers, view.answers(version));
@@ -148,7 +184,7 @@ function begin(name: string) {
 
 const NOTHING = { streams: 0, requests: 0, listeners: 0, watching: 0, timers: 0 };
 
-describe.each(names)("%s", (name) => {
+describe.each([...names, ...Object.keys(LOADED)])("%s", (name) => {
   test("loaded: it shows its text, with its streams and no other", async () => {
     const { view, net, open } = begin(name);
     const opened = open();
@@ -194,6 +230,21 @@ describe.each(names)("%s", (name) => {
     expect(left()).toEqual(NOTHING);
   });
 
+  test.each<["offline" | number]>([["offline"], [502], [503]])("the first requests fail (%s): it is loaded when the host is back", async (how) => {
+    const { view, net, open } = begin(name);
+    net.failing = [how, how, how];
+    const opened = open();
+    await tick(100);
+    expect(document.body.textContent).not.toContain("There is no such");
+    await tick(WAIT);
+    expect(document.body.textContent).toContain(view.text.first);
+    expect(document.body.textContent).not.toMatch(/cannot be reached|status 50/);
+    expect(net.open.map(({ channel }) => channel)).toEqual(view.streams);
+    opened.leave?.();
+  });
+});
+
+describe.each(names)("%s, when the host changes", (name) => {
   test("a late answer: what changed last is shown", async () => {
     const { view, net, frames, serve, open } = begin(name);
     const opened = open();
@@ -210,19 +261,6 @@ describe.each(names)("%s", (name) => {
     await tick(1000);
     expect(document.body.textContent).toContain(view.text.second);
     expect(document.body.textContent).not.toContain(view.text.first);
-    opened.leave?.();
-  });
-
-  test.each<["offline" | number]>([["offline"], [502], [503]])("the first requests fail (%s): it is loaded when the host is back", async (how) => {
-    const { view, net, open } = begin(name);
-    net.failing = [how, how, how];
-    const opened = open();
-    await tick(100);
-    expect(document.body.textContent).not.toContain("There is no such");
-    await tick(WAIT);
-    expect(document.body.textContent).toContain(view.text.first);
-    expect(document.body.textContent).not.toMatch(/cannot be reached|status 50/);
-    expect(net.open.map(({ channel }) => channel)).toEqual(view.streams);
     opened.leave?.();
   });
 
@@ -414,6 +452,24 @@ describe("the inbox", () => {
     await tick(500);
     expect(document.querySelector(".card h2")!.textContent).toContain("Which q2?");
     expect(document.body.textContent).not.toContain("Which q1?");
+    opened.leave?.();
+  });
+
+  test("something new arrives while a person writes an answer: field, text and focus stay, and so do the other rows", async () => {
+    const { view, net, frames, open } = begin("inbox");
+    Object.assign(net.answers, { "GET /inbox": INBOX("q1", "q2") });
+    const opened = open();
+    await tick(100);
+    const field = document.querySelector<HTMLTextAreaElement>(".card textarea, .card input")!;
+    const row = document.querySelector(".asked")!;
+    field.value = "bl";
+    field.focus();
+    Object.assign(net.answers, { "GET /inbox": INBOX("q1", "q2", "q3") });
+    view.change(net, frames, 1);
+    await tick(100);
+    expect(document.body.textContent).toContain("Which q3?");
+    expect([document.activeElement === field, field.isConnected, field.value]).toEqual([true, true, "bl"]);
+    expect(document.querySelector(".asked")).toBe(row);
     opened.leave?.();
   });
 });

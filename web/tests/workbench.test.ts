@@ -340,7 +340,7 @@ test("usage: what nobody told is unknown", () => {
   ];
   expect(sums(rows, "day").map(({ name }) => name)).toEqual(["2026-01-01", "2026-01-02"]);
   expect(sums(rows, "agent").map((sum) => [sum.name, costWords(sum)])).toEqual([["x", "$1.50"], ["y", "unknown"]]);
-  expect(sums(rows, "model").map(costWords)).toEqual(["$1.50 and more"]);
+  expect(sums(rows, "model").map(costWords)).toEqual(["at least $1.50"]);
   expect(sums(rows, "job").map(({ name }) => name)).toEqual(["tasks of earlier runs"]);
   expect(sums([...rows, { day: "2026-01-02", session: "c", agent: "x", model: "n", estimated: 0.25 }], "agent").map(costWords)).toEqual(["~$1.75", "unknown"]);
   const more = [...rows, { day: "2026-01-02", session: "d", agent: "x", model: "m", turns: 1, job: "job-3", automation: "nightly", person: "ada", cost: 1 }];

@@ -1,6 +1,7 @@
 /** The form of an automation: when, what, and the rules. What the host finds wrong stands at its field. */
 
-import { explain, Refused } from "../api";
+import { explain, Refused } from "../failure";
+import { Scope } from "../scope";
 import { make, makeButton } from "../page";
 import { call, v1, type Agent } from "../v1";
 import { frame, headOf, keepSecret } from "./automationFrame";
@@ -90,6 +91,7 @@ export class AutomationForm implements View {
   readonly title: string;
   private readonly form = make("form", "start wide");
   private readonly fields = new Map<string, Field>();
+  private readonly scope = new Scope((text) => this.say(text));
   private readonly trouble = make("p", "trouble");
   private readonly preview = make("p", "auto-preview soft");
   private readonly save = make("button", "primary");
@@ -104,7 +106,11 @@ export class AutomationForm implements View {
     this.title = id ? "Edit the automation" : "New automation";
     frame(this.element, headOf(this.title, "A trigger, what to start, and what to do when something is in the way."), [], this.form, true);
     this.build();
-    void this.load();
+    this.load();
+  }
+
+  leave(): void {
+    this.scope.end();
   }
 
   private build(): void {
@@ -142,51 +148,52 @@ export class AutomationForm implements View {
     return Object.fromEntries([...this.fields].map(([path, each]) => [path, each.read()]));
   }
 
-  /** What the form can offer comes beside it: it works without. */
-  private async load(): Promise<void> {
-    const offers = Promise.allSettled([this.offerAgents(), this.offerJobs(), this.offerAutomations(), this.offerFolders(), this.offerWhere()]);
+  /** The choices of the form. It works without them, and they are retried. */
+  private load(): void {
     this.offer("zones", typeof Intl.supportedValuesOf === "function" ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC", "Europe/Berlin"]);
-    await offers;
-    if (this.id) await this.loadPlan(this.id);
-    this.choose();
-    if (document.activeElement === document.body) this.fields.get("name")?.input.focus();
+    const offers = [this.offerAgents, this.offerJobs, this.offerAutomations, this.offerFolders, this.offerWhere];
+    for (const offer of offers) this.scope.latest((signal) => offer.call(this, signal), () => this.choose(), { failed: () => undefined })();
+    if (this.id) this.loadPlan(this.id);
+    else if (document.activeElement === document.body) this.fields.get("name")?.input.focus();
   }
 
-  private async loadPlan(id: string): Promise<void> {
-    try {
-      const { plan, name, source } = await call<Automation>("GET", `/automations/${encodeURIComponent(id)}`);
+  /** Until the plan is here, Save would replace it by the defaults of the form. */
+  private loadPlan(id: string): void {
+    this.save.disabled = true;
+    const take = ({ plan, name, source }: Automation) => {
+      this.save.disabled = false;
       this.before = plan;
       this.fill(valuesOf(plan, name));
       if (source === "file") this.say("It is written in automations.toml: change it there.");
-    } catch (error) {
-      this.say(explain(error));
-    }
+      if (document.activeElement === document.body) this.fields.get("name")?.input.focus();
+    };
+    this.scope.latest((signal) => call<Automation>("GET", `/automations/${encodeURIComponent(id)}`, undefined, signal), take)();
   }
 
-  private async offerAgents(): Promise<void> {
-    this.agents = await v1.agents();
+  private async offerAgents(signal: AbortSignal): Promise<void> {
+    this.agents = await v1.agents(signal);
     this.choices("prompt.agent", [["", "The host's own choice"], ...this.agents.map(({ id, name, missing }): [string, string] => [id, missing ? `${name} (not ready)` : name])]);
   }
 
-  private async offerJobs(): Promise<void> {
-    const { entry } = await call<{ entry: { jobs: Record<string, unknown> } }>("GET", "/entry");
+  private async offerJobs(signal: AbortSignal): Promise<void> {
+    const { entry } = await call<{ entry: { jobs: Record<string, unknown> } }>("GET", "/entry", undefined, signal);
     const names = Object.keys(entry.jobs);
     this.choices("job.job", names.map((name) => [name, name]));
     this.offer("jobs", names);
   }
 
-  private async offerAutomations(): Promise<void> {
-    const { automations } = await call<{ automations: Automation[] }>("GET", "/automations");
+  private async offerAutomations(signal: AbortSignal): Promise<void> {
+    const { automations } = await call<{ automations: Automation[] }>("GET", "/automations", undefined, signal);
     this.offer("automations", automations.filter(({ id, name }) => this.id !== id && this.id !== name).map(({ name }) => name));
   }
 
-  private async offerFolders(): Promise<void> {
-    const { workspaces } = await v1.about();
+  private async offerFolders(signal: AbortSignal): Promise<void> {
+    const { workspaces } = await v1.about(signal);
     this.offer("folders", [...new Set([...workspaces, ...[...this.shell.feed.rows.values()].map(({ session }) => session.cwd)])].slice(0, 12));
   }
 
-  private async offerWhere(): Promise<void> {
-    this.where = await whereChoices();
+  private async offerWhere(signal: AbortSignal): Promise<void> {
+    this.where = await whereChoices(signal);
     for (const what of ["prompt", "job"]) {
       this.choices(`${what}.place`, [["", "Where its folder is"], ...this.where.places.map((each): [string, string] => [each, each])]);
       this.choices(`${what}.label`, [["", "Any host"], ...this.where.labels.map((each): [string, string] => [each, each])]);
@@ -245,7 +252,7 @@ export class AutomationForm implements View {
     if (!given) return void (this.preview.hidden = true);
     try {
       const text = values["prompt.text"]?.trim() ? {} : { "prompt.text": "-" };
-      const { when: words, next = [] } = await call<{ when: string; next?: number[] }>("POST", "/automations/check", planOf({ ...values, ...text, what: "prompt" }));
+      const { when: words, next = [] } = await call<{ when: string; next?: number[] }>("POST", "/automations/check", planOf({ ...values, ...text, what: "prompt" }), this.scope.signal);
       if (mine !== this.looked) return;
       this.preview.textContent = `${words.charAt(0).toUpperCase()}${words.slice(1)}.${next[0] ? ` Next: ${dueWords(next[0], Date.now())}.` : ""}`;
       this.preview.hidden = false;

@@ -1,5 +1,7 @@
 /** Everything that waits for a person, oldest first; one card is open, and its answer opens the next. */
 
+import { guard } from "lit-html/directives/guard.js";
+import { repeat } from "lit-html/directives/repeat.js";
 import { root } from "../root";
 import { explain, isTemporary } from "../failure";
 import { approvalCard, question, undoButton } from "../conversation/approval";
@@ -10,7 +12,9 @@ import { questionCard } from "../conversation/question";
 import type { Approval, CallPart, QuestionPart } from "../conversation/state";
 import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
+import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
+import { INBOX } from "../texts/inbox";
 import { settle, settled } from "../settle";
 import { call, v1 } from "../v1";
 import { lastName, needsResume } from "./entries";
@@ -63,9 +67,15 @@ const HELD_MS = 3_000;
 /** Answers of today that are listed. */
 const HISTORY = 20;
 
+/** The card that is open; `key` changes with what it shows. */
+interface Open {
+  key: string;
+  element: HTMLElement;
+}
+
 export class Inbox implements View {
   readonly element = make("section", "place inbox");
-  readonly title = "Inbox";
+  readonly title: string = INBOX.title;
   private readonly facts = make("p");
   private readonly list = make("div", "wide");
   private readonly trouble = make("p", "trouble");
@@ -77,7 +87,9 @@ export class Inbox implements View {
   private waiting: Asked[] = [];
   private interrupted: Interrupted[] = [];
   private known = "?";
-  private shown = "";
+  private loaded = false;
+  private open: Open | undefined;
+  private rows: HTMLElement | undefined;
   private opened = "";
   private answered: Answer[] = [];
   private rules = 0;
@@ -94,7 +106,7 @@ export class Inbox implements View {
     this.opened = wanted;
     const head = make("header", "head");
     const text = make("div", "head-text");
-    text.append(make("h1", "", "Inbox"), this.facts);
+    text.append(make("h1", "", INBOX.title), this.facts);
     head.append(text);
     this.trouble.hidden = true;
     this.trouble.setAttribute("role", "alert");
@@ -115,7 +127,7 @@ export class Inbox implements View {
   /** The list says what waits. When that has changed, the cards are requested. */
   private look(): void {
     const known = [...this.shell.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).sort().join(" ");
-    if (known === this.known) return this.shown === "" ? undefined : this.show();
+    if (known === this.known) return this.loaded ? this.show() : undefined;
     this.known = known;
     this.load();
   }
@@ -146,9 +158,9 @@ export class Inbox implements View {
     const wanted = this.wanted;
     this.wanted = "";
     if (!wanted || this.waiting.some(({ id }) => id === wanted)) return;
-    const link = make("a", "", "Its session");
+    const link = make("a", "", INBOX.itsSession);
     link.href = `${root}/app/s/${encodeURIComponent(wanted.split(".")[0] ?? "")}`;
-    this.say("This does not wait any more: it was answered, or its turn has ended. ");
+    this.say(INBOX.late);
     this.trouble.append(link);
   }
 
@@ -158,15 +170,35 @@ export class Inbox implements View {
   }
 
   private show(): void {
-    const shown = JSON.stringify([this.waiting.map(({ id, agent }) => [id, this.shell.feed.agentName(agent)]), this.opened, this.interrupted.map(({ session }) => session), this.answered.map(({ id }) => id), this.rules]);
-    if (shown === this.shown) return;
-    this.shown = shown;
+    this.loaded = true;
     const count = this.waiting.length + this.interrupted.length;
-    this.facts.textContent = count === 0 ? "You're all caught up" : `${count} ${count === 1 ? "item needs" : "items need"} you, oldest first`;
+    this.facts.textContent = INBOX.count(count);
     if (!this.waiting.some(({ id }) => id === this.opened)) this.opened = this.waiting[0]?.id ?? "";
-    const focused = this.list.contains(document.activeElement);
-    this.list.replaceChildren(...this.waiting.map((asked) => (asked.id === this.opened ? this.card(asked) : this.line(asked))), ...this.stopped(), ...(count === 0 ? [this.nothing()] : []), ...this.history());
-    if (focused || document.activeElement === document.body) this.list.querySelector<HTMLElement>(".card h2")?.focus({ preventScroll: true });
+    const [before, focused] = [this.open, this.list.contains(document.activeElement)];
+    this.open = this.openCard();
+    const item = (asked: Asked) => (asked.id === this.opened && this.open ? this.open.element : this.line(asked));
+    render(html`${repeat(this.waiting, ({ id }) => id, item)}${this.stopped()}${count === 0 ? this.nothing() : nothing}${this.history()}`, this.list);
+    this.settleRows();
+    if (this.open !== before && (focused || document.activeElement === document.body)) this.focusCard();
+  }
+
+  private focusCard(): void {
+    this.open?.element.querySelector<HTMLElement>("h2")?.focus({ preventScroll: true });
+  }
+
+  /** The card that is open stays the same element while others come and go: a person may be writing into it. */
+  private openCard(): Open | undefined {
+    const asked = this.waiting.find(({ id }) => id === this.opened);
+    if (!asked) return undefined;
+    const key = `${asked.id} ${this.shell.feed.agentName(asked.agent)}`;
+    return this.open?.key === key ? this.open : { key, element: this.card(asked) };
+  }
+
+  /** Rows with Resume take no click that was meant for what was there before. */
+  private settleRows(): void {
+    const section = this.list.querySelector<HTMLElement>("section.interrupted") ?? undefined;
+    if (section && section !== this.rows) settle(section);
+    this.rows = section;
   }
 
   /** Who asks: a step of a job, or a session. */
@@ -182,8 +214,7 @@ export class Inbox implements View {
     const link = make("a", "", name);
     link.href = path;
     const line = make("p", "asked-where");
-    const waits = span(Date.now() - asked.since);
-    line.append(link, ` · ${lastName(asked.cwd)} · ${this.shell.feed.agentName(asked.agent)}${waits ? ` · waiting ${waits}` : ""}`);
+    line.append(link, ` · ${this.where(asked)}`);
     return line;
   }
 
@@ -244,47 +275,33 @@ export class Inbox implements View {
     this.done(asked);
   }
 
-  private line(asked: Asked): HTMLElement {
-    const row = makeButton("asked", "", () => {
+  private line(asked: Asked): TemplateResult {
+    const open = () => {
       this.opened = asked.id;
       this.show();
-      this.list.querySelector<HTMLElement>(".card h2")?.focus();
-    });
-    const text = make("span", "asked-text");
-    const waits = span(Date.now() - asked.since);
-    const title = make("span", "asked-title");
-    title.append(...titleOf(asked));
-    text.append(title, make("small", "", `${this.asker(asked).name} · ${lastName(asked.cwd)} · ${this.shell.feed.agentName(asked.agent)}${waits ? ` · waiting ${waits}` : ""}`));
-    const sign = make("span", "mark need");
-    sign.append(icon(asked.question ? "ask" : "need"));
-    row.append(sign, text, icon("down"));
-    row.setAttribute("aria-expanded", "false");
-    return row;
+      this.focusCard();
+    };
+    return html`<button type="button" class="asked" aria-expanded="false" @click=${open}
+      ><span class="mark need">${iconOf(asked.question ? "ask" : "need")}</span><span class="asked-text"><span class="asked-title">${guard([asked.id], () => titleOf(asked))}</span><small>${this.asker(asked).name} · ${this.where(asked)}</small></span>${iconOf("down")}</button>`;
   }
 
-  /** What the host's end interrupted: nothing of it runs until a person resumes it. */
-  private stopped(): HTMLElement[] {
-    if (this.interrupted.length === 0) return [];
-    const section = make("section", "interrupted");
-    const head = make("header", "section-head");
-    head.append(make("h2", "", "Interrupted when the host stopped"), make("span", "spring"));
-    if (this.interrupted.length > 1) head.append(makeButton("btn primary", "Resume all", () => void this.resume(this.interrupted)));
-    section.append(head, ...this.interrupted.map((each) => this.stoppedRow(each)));
-    settle(section);
-    return [section];
+  private where({ cwd, agent, since }: Asked): string {
+    return [lastName(cwd), this.shell.feed.agentName(agent), INBOX.waits(span(Date.now() - since))].filter(Boolean).join(" · ");
   }
 
-  private stoppedRow(each: Interrupted): HTMLElement {
-    const [row, text, link] = [make("div", "interrupted-row"), make("span", "asked-text"), make("a", "asked-title", each.title || "New session")];
-    link.href = pathOf({ at: "session", id: each.session });
-    text.append(link, make("small", "", `${lastName(each.cwd)} · ${this.shell.feed.agentName(each.agent)} · interrupted at ${clock(each.since)}`));
-    const sign = make("span", "mark");
-    sign.append(icon("interrupted"));
-    const [resume, archive] = [makeButton("btn small", "Resume", () => void this.resume([each])), makeButton("btn small", "Archive", () => void this.answer(() => v1.change(each.session, { archived: true }), () => this.resumed(each)))];
-    resume.setAttribute("aria-label", `Resume ${each.title}`);
-    archive.setAttribute("aria-label", `Archive ${each.title}`);
-    row.append(sign, text, resume, archive);
-    return row;
+  /** What the end of the host interrupted: nothing of it runs until a person resumes it. */
+  private stopped(): Content {
+    if (this.interrupted.length === 0) return nothing;
+    const all = this.interrupted.length > 1 ? html`<button type="button" class="btn primary" @click=${() => void this.resume(this.interrupted)}>${INBOX.resumeAll}</button>` : nothing;
+    return html`<section class="interrupted"><header class="section-head"><h2>${INBOX.interrupted}</h2><span class="spring"></span>${all}</header>${repeat(this.interrupted, ({ session }) => session, (each) => this.stoppedRow(each))}</section>`;
+  }
+
+  private stoppedRow(each: Interrupted): TemplateResult {
+    const archive = () => void this.answer(() => v1.change(each.session, { archived: true }), () => this.resumed(each));
+    const facts = [lastName(each.cwd), this.shell.feed.agentName(each.agent), INBOX.interruptedAt(clock(each.since))].join(" · ");
+    return html`<div class="interrupted-row"><span class="mark">${iconOf("interrupted")}</span><span class="asked-text"><a class="asked-title" href=${pathOf({ at: "session", id: each.session })}>${each.title || INBOX.untitled}</a><small>${facts}</small></span
+      ><button type="button" class="btn small" aria-label="${INBOX.resume} ${each.title}" @click=${() => void this.resume([each])}>${INBOX.resume}</button
+      ><button type="button" class="btn small" aria-label="${INBOX.archive} ${each.title}" @click=${archive}>${INBOX.archive}</button></div>`;
   }
 
   /** One after the other: an error of one does not keep the others from running. */
@@ -307,33 +324,23 @@ export class Inbox implements View {
     this.show();
   }
 
-  private nothing(): HTMLElement {
-    const text = make("div", "empty-inbox");
-    const working = this.shell.feed.entries().filter(({ state }) => state === "work");
-    text.append(make("h2", "", "You're all caught up."));
-    text.append(make("p", "soft", working.length === 0 ? "No agent is running right now." : `Working: ${working.slice(0, 5).map(({ title }) => title).join(", ")}${working.length > 5 ? ` and ${working.length - 5} more` : ""}.`));
-    return text;
+  private nothing(): TemplateResult {
+    const working = this.shell.feed.entries().filter(({ state }) => state === "work").map(({ title }) => title);
+    return html`<div class="empty-inbox"><h2>${INBOX.empty}</h2><p class="soft">${INBOX.working(working)}</p></div>`;
   }
 
-  private history(): HTMLElement[] {
-    if (this.answered.length === 0 && this.rules === 0) return [];
-    const section = make("section", "answered");
-    section.append(make("h2", "", "Answered today"));
-    if (this.rules > 0) section.append(make("p", "soft", `Rules and remembered answers decided ${this.rules} ${this.rules === 1 ? "call" : "calls"} without asking.`));
-    section.append(
-      ...this.answered.slice(0, HISTORY).map((answer) => {
-        const row = make("div", "answered-row");
-        const link = make("a", "asked-text");
-        link.href = `${root}/app/s/${encodeURIComponent(answer.session)}`;
-        const [name, ...words] = outcome(answer);
-        link.append(...words, ...(answer.title ? [` in ${answer.title}`] : []));
-        row.append(icon(name), link);
-        if (answer.grant) row.append(undoButton(answer.grant, (work) => this.answer(work, () => undefined)));
-        row.append(make("time", "soft", clock(answer.time)));
-        return row;
-      }),
-    );
-    return [section];
+  private history(): Content {
+    if (this.answered.length === 0 && this.rules === 0) return nothing;
+    const row = (answer: Answer) => html`<div class="answered-row">${guard([answer.id], () => this.historyRow(answer))}<time class="soft">${clock(answer.time)}</time></div>`;
+    return html`<section class="answered"><h2>${INBOX.answered}</h2>${this.rules > 0 ? html`<p class="soft">${INBOX.rules(this.rules)}</p>` : nothing}${repeat(this.answered.slice(0, HISTORY), ({ id }) => id, row)}</section>`;
+  }
+
+  private historyRow(answer: Answer): Node[] {
+    const link = make("a", "asked-text");
+    link.href = `${root}/app/s/${encodeURIComponent(answer.session)}`;
+    const [name, ...words] = outcome(answer);
+    link.append(...words, ...(answer.title ? [` in ${answer.title}`] : []));
+    return [icon(name), link, ...(answer.grant ? [undoButton(answer.grant, (work) => this.answer(work, () => undefined))] : [])];
   }
 
   /** The next or previous one is opened. */
@@ -343,7 +350,7 @@ export class Inbox implements View {
     if (!next) return;
     this.opened = next.id;
     this.show();
-    this.list.querySelector<HTMLElement>(".card h2")?.focus();
+    this.focusCard();
   }
 
   choose(number: string): boolean {

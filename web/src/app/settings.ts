@@ -1,7 +1,8 @@
 /** Settings of this device, and for whoever looks after the host: tokens, the audit record, its settings, its end. */
 
 import { root } from "../root";
-import { request } from "../scope";
+import { html, render } from "../render";
+import { request, Scope } from "../scope";
 import { api, explain } from "../api";
 import { notificationButton } from "../notifications";
 import { who } from "../conversation/words";
@@ -43,6 +44,12 @@ export class SettingsView implements View {
   readonly element = make("section", "place settings");
   readonly title: string;
   private readonly body = make("div", "section");
+  private readonly scope = new Scope();
+  private readonly refresh: () => void;
+  /** Of the request that runs. */
+  private signal: AbortSignal | undefined;
+  /** A new token, shown once. */
+  private made: HTMLElement[] = [];
 
   constructor(
     section: string,
@@ -69,7 +76,23 @@ export class SettingsView implements View {
     const scroll = make("div", "scroll");
     scroll.append(wide);
     this.element.append(head, scroll);
-    if (section !== "more") void this.fill(known?.[0] ?? "look");
+    this.refresh = this.scope.latest(
+      (signal) => {
+        this.signal = signal;
+        return this.load(known?.[0] ?? "look");
+      },
+      (found) => this.show(found),
+      { failed: (error) => this.show([make("p", "trouble", explain(error))]) },
+    );
+    if (section !== "more") this.refresh();
+  }
+
+  leave(): void {
+    this.scope.end();
+  }
+
+  private show(found: Node[]): void {
+    render(html`${found}`, this.body);
   }
 
   /** The places that have no room in a phone's bar. */
@@ -89,23 +112,32 @@ export class SettingsView implements View {
     return list;
   }
 
-  private async fill(section: string): Promise<void> {
-    try {
-      if (section === "look") this.look();
-      else if (section === "agents") await this.agents();
-      else if (section === "tokens") await this.tokens();
-      else if (section === "audit") await this.audit();
-      else if (section === "people") await this.people();
-      else if (section === "hosts") await this.hosts();
-      else await this.host();
-    } catch (error) {
-      this.body.replaceChildren(make("p", "trouble", explain(error)));
+  private get<T>(path: string): Promise<T> {
+    return call("GET", path, undefined, this.signal);
+  }
+
+  private async load(section: string): Promise<Node[]> {
+    switch (section) {
+      case "look":
+        return this.look();
+      case "agents":
+        return this.agents();
+      case "tokens":
+        return this.tokens();
+      case "audit":
+        return this.audit();
+      case "people":
+        return this.people();
+      case "hosts":
+        return this.hosts();
+      default:
+        return this.host();
     }
   }
 
   // -- this device --------------------------------------------------------------------------------------------------
 
-  private look(): void {
+  private look(): Node[] {
     const choice = <K extends keyof Preferences>(name: K, label: string, options: [value: string, text: string][], read: (value: string) => Preferences[K]) => {
       const field = make("select");
       field.id = `setting-${name}`;
@@ -122,7 +154,7 @@ export class SettingsView implements View {
     notificationButton(notices);
     const push = make("div");
     void pushRow().then((row) => push.append(row), (error) => push.append(make("p", "trouble", explain(error))));
-    this.body.replaceChildren(
+    return [
       make("h2", "", "How it looks"),
       choice("theme", "Colours", [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]], (value) => value as Preferences["theme"]),
       choice("contrast", "Contrast", [["system", "As the system"], ["more", "High"]], (value) => value as Preferences["contrast"]),
@@ -137,7 +169,7 @@ export class SettingsView implements View {
       push,
       make("h2", "", "This login"),
       makeButton("", "Log out", () => void this.logOut()),
-    );
+    ];
   }
 
   private async logOut(): Promise<void> {
@@ -147,8 +179,8 @@ export class SettingsView implements View {
 
   // -- agents -------------------------------------------------------------------------------------------------------
 
-  private async agents(): Promise<void> {
-    const [{ agents, known = [] }, { connectCards }] = await Promise.all([v1.offers(), import("./connect")]);
+  private async agents(): Promise<Node[]> {
+    const [{ agents, known = [] }, { connectCards }] = await Promise.all([v1.offers(this.signal), import("./connect")]);
     const table = tableOf(["Agent", "State", "Models", ""]);
     for (const agent of agents) {
       const said = make("span", agent.missing ? "bad" : "good", agent.missing ?? "Ready");
@@ -167,20 +199,20 @@ export class SettingsView implements View {
       check.setAttribute("aria-label", `Check ${agent.name}`);
       row(table, agent.name, said, String(agent.models?.length ?? 0), check);
     }
-    this.body.replaceChildren(make("h2", "", "Agents"), wrap(table), make("h2", "", "Add an agent or a model"), connectCards(known, () => this.agents()));
+    return [make("h2", "", "Agents"), wrap(table), make("h2", "", "Add an agent or a model"), connectCards(known, async () => this.refresh())];
   }
 
   // -- tokens -------------------------------------------------------------------------------------------------------
 
-  private async tokens(): Promise<void> {
-    const { tokens } = await call<{ tokens: { name: string; scopes: string[]; created: number; expires?: number }[] }>("GET", "/tokens");
+  private async tokens(): Promise<Node[]> {
+    const { tokens } = await this.get<{ tokens: { name: string; scopes: string[]; created: number; expires?: number }[] }>("/tokens");
     const table = tableOf(["Name", "May", "Made", "Ends", ""]);
     for (const token of tokens) {
       const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void this.revoke(token.name)));
       end.setAttribute("aria-label", `Revoke ${token.name}`);
       row(table, token.name, token.scopes.join(", "), date(token.created), endOf(token.expires), end);
     }
-    this.body.replaceChildren(make("h2", "", "Tokens"), make("p", "soft", "Your own token, which the host printed, is not in this list. A token for a phone or a script needs only what it does."), tokens.length ? wrap(table) : make("p", "", "No other tokens."), this.newToken());
+    return [make("h2", "", "Tokens"), make("p", "soft", "Your own token, which the host printed, is not in this list. A token for a phone or a script needs only what it does."), tokens.length ? wrap(table) : make("p", "", "No other tokens."), this.newToken(), ...this.made.splice(0)];
   }
 
   private newToken(): HTMLElement {
@@ -217,11 +249,10 @@ export class SettingsView implements View {
         const { token } = await call<{ token: string }>("POST", "/tokens", { name: name.value, scopes, ...(lasts.value ? { days: Number(lasts.value) } : {}) });
         const once = make("div", "token-once");
         once.append(make("b", "", "Copy it now: it is shown this once."), make("code", "", token), make("span", "soft", `Login link: ${window.location.origin}/login?tkn=…`));
-        const made = name.value;
-        await this.tokens();
-        this.body.append(once);
-        once.setAttribute("aria-label", `The token ${made}`);
+        once.setAttribute("aria-label", `The token ${name.value}`);
         once.setAttribute("role", "group");
+        this.made = [once];
+        this.refresh();
       } catch (error) {
         said.replaceChildren(make("p", "bad", explain(error)));
       }
@@ -232,7 +263,7 @@ export class SettingsView implements View {
   private async revoke(name: string): Promise<void> {
     try {
       await call("DELETE", `/tokens/${encodeURIComponent(name)}`);
-      await this.tokens();
+      this.refresh();
     } catch (error) {
       this.body.prepend(make("p", "trouble", explain(error)));
     }
@@ -241,8 +272,8 @@ export class SettingsView implements View {
   // -- people -------------------------------------------------------------------------------------------------------
 
   /** Whose sessions there are, also of people whom the host does not know by name (any more). */
-  private async people(): Promise<void> {
-    const { sessions } = await call<{ sessions: Row["session"][] }>("GET", "/sessions");
+  private async people(): Promise<Node[]> {
+    const { sessions } = await this.get<{ sessions: Row["session"][] }>("/sessions");
     const all = new Map<string, Row["session"][]>();
     for (const session of sessions) {
       const name = whose(session);
@@ -258,14 +289,14 @@ export class SettingsView implements View {
     }
     const people = make("div");
     await showPeople(people);
-    this.body.replaceChildren(people, make("h2", "", "Sessions of people"), make("p", "soft", "A name leads to the list with that person's sessions (by: in the filter)."), wrap(table));
+    return [people, make("h2", "", "Sessions of people"), make("p", "soft", "A name leads to the list with that person's sessions (by: in the filter)."), wrap(table)];
   }
 
   // -- hosts --------------------------------------------------------------------------------------------------------
 
-  private async hosts(): Promise<void> {
-    const about = await v1.about();
-    const found = (await has("/v1/hosts")) ? await call<{ hosts: Host[] }>("GET", "/hosts") : { hosts: [] };
+  private async hosts(): Promise<Node[]> {
+    const about = await v1.about(this.signal);
+    const found = (await has("/v1/hosts", this.signal)) ? await this.get<{ hosts: Host[] }>("/hosts") : { hosts: [] };
     const working = [...this.shell.feed.rows.values()].filter(({ session }) => session.status === "running").length;
     const mine: Host = { name: window.location.host, place: "", version: about.version, state: about.log.down ?? "up", sessions: this.shell.feed.rows.size, running: working, seen: Date.now() };
     const alone = found.hosts.length === 0;
@@ -274,38 +305,38 @@ export class SettingsView implements View {
     for (const { name, place, labels = [], state, sessions = 0, running = 0, capacity, version, seen, here } of hosts) {
       row(table, here ? `${name} (answers here)` : name, place, labels.join(", "), state, String(sessions), capacity ? `${running} of ${capacity}` : String(running), version, when(seen, Date.now()));
     }
-    this.body.replaceChildren(make("h2", "", alone ? "One host" : `${hosts.length} hosts`), wrap(table), ...(alone ? [make("p", "soft", "This host has its log to itself. Several hosts on one log are listed here.")] : []));
+    return [make("h2", "", alone ? "One host" : `${hosts.length} hosts`), wrap(table), ...(alone ? [make("p", "soft", "This host has its log to itself. Several hosts on one log are listed here.")] : [])];
   }
 
   // -- audit --------------------------------------------------------------------------------------------------------
 
-  private async audit(): Promise<void> {
+  private async audit(): Promise<Node[]> {
     const all: { time: number; action: string; by: string; detail?: object }[] = [];
     for (let after: number | null = 0, pages = 0; after !== null && pages < 50; pages++) {
-      const page: { audit: typeof all; next: number | null } = await call("GET", `/audit?after=${after}&limit=1000`);
+      const page: { audit: typeof all; next: number | null } = await this.get(`/audit?after=${after}&limit=1000`);
       all.push(...page.audit);
       after = page.next;
     }
     const table = tableOf(["When", "What", "Who", "About"]);
     for (const { time, action, by, detail } of all.reverse().slice(0, 500)) row(table, moment(time), action, who(by), inWords(detail ?? {}));
-    this.body.replaceChildren(make("h2", "", "Audit record"), make("p", "soft", all.length > 500 ? `The newest 500 of ${all.length}.` : `${all.length} records, newest first.`), wrap(table));
+    return [make("h2", "", "Audit record"), make("p", "soft", all.length > 500 ? `The newest 500 of ${all.length}.` : `${all.length} records, newest first.`), wrap(table)];
   }
 
   // -- the host -----------------------------------------------------------------------------------------------------
 
-  private async host(): Promise<void> {
-    const [about, found] = await Promise.all([v1.about(), call<{ path: string; settings: { key: string; value: unknown; default: unknown; origin: string; about: string }[] }>("GET", "/settings")]);
+  private async host(): Promise<Node[]> {
+    const [about, found] = await Promise.all([v1.about(this.signal), this.get<{ path: string; settings: { key: string; value: unknown; default: unknown; origin: string; about: string }[] }>("/settings")]);
     const table = tableOf(["Setting", "Value", "From", ""]);
     for (const setting of found.settings) {
       const key = make("code", "", setting.key);
       row(table, key, JSON.stringify(setting.value), setting.origin, coded(setting.about));
     }
-    this.body.replaceChildren(
+    return [
       make("h2", "", `${window.location.host} · version ${about.version}`),
       make("p", "soft", `Settings file: ${found.path}. A running host takes changes over within a second.`),
       wrap(table),
       this.stopServer(),
-    );
+    ];
   }
 
   /** Alone, at the end, and it asks for a name: nobody stops a host by a slip. */
@@ -346,8 +377,8 @@ export class SettingsView implements View {
 }
 
 /** Doors can be switched off: the host's own document says what it has. */
-async function has(path: string): Promise<boolean> {
-  const response = await request(`${root}/openapi.json`);
+async function has(path: string, signal: AbortSignal | undefined): Promise<boolean> {
+  const response = await request(`${root}/openapi.json`, signal ? { signal } : {});
   return response.ok && path in ((await response.json()) as { paths: object }).paths;
 }
 

@@ -5,7 +5,8 @@ import { explain } from "../api";
 import { commandsOf, commandView } from "../commands";
 import { folder } from "../conversation/words";
 import { make, makeButton } from "../page";
-import { type Agent, type AgentModel, call, type KnownAgent, type Start, v1 } from "../v1";
+import { Scope } from "../scope";
+import { type About, type Agent, type AgentModel, type Agents, call, type KnownAgent, type Start, v1 } from "../v1";
 import { icon } from "../icons";
 import { MessageBox, post } from "./messageBox";
 import { remember, remembered } from "./preferences";
@@ -23,6 +24,7 @@ const DEMO = "demo";
 export class NewSession implements View {
   readonly element = make("section", "place");
   readonly title = "New session";
+  private readonly scope = new Scope();
 
   constructor(shell: Shell) {
     const head = make("header", "head");
@@ -35,8 +37,12 @@ export class NewSession implements View {
     job.href = `${root}/app/new/job`;
     head.append(back, text, job);
     const scroll = make("div", "scroll new-session");
-    scroll.append(new StartBox(shell).element);
+    scroll.append(new StartBox(shell, this.scope).element);
     this.element.append(head, scroll);
+  }
+
+  leave(): void {
+    this.scope.end();
   }
 }
 
@@ -53,7 +59,12 @@ class StartBox extends MessageBox {
   private chosen = "";
   private begun: { key: string; id: string } | undefined;
 
-  constructor(private readonly shell: Shell) {
+  private readonly load: () => void;
+
+  constructor(
+    private readonly shell: Shell,
+    scope: Scope,
+  ) {
     super((text) => this.tell(text));
     this.element.className = "start-box";
     this.area.id = "first";
@@ -86,8 +97,9 @@ class StartBox extends MessageBox {
     this.box.before(this.connect, make("h2", "", "What should the agent do?"), where, this.recent, this.agents, this.missing);
     this.box.after(this.trouble);
     this.put(remembered(DRAFT) ?? "");
-    void this.load();
-    void offerWhere(this.agents, where.className).then((found) => (this.where = found));
+    this.load = scope.latest((signal) => Promise.all([v1.offers(signal), v1.about(signal)]), ([offers, about]) => void this.take(offers, about), { failed: (error) => this.failed(error) });
+    this.load();
+    void offerWhere(this.agents, where.className, scope.signal).then((found) => (this.where = found));
   }
 
   private ownCopy(): HTMLElement {
@@ -108,21 +120,25 @@ class StartBox extends MessageBox {
     return knows?.session.id ?? "";
   }
 
-  private async load(): Promise<void> {
-    try {
-      const [{ agents, default: usual, known = [] }, about] = await Promise.all([v1.offers(), v1.about()]);
-      // Those that work come first; among themselves they stay in the host's order.
-      this.known = [...agents].sort((one, other) => Number(Boolean(one.missing)) - Number(Boolean(other.missing)));
-      const wanted = new URLSearchParams(window.location.search).get("agent") ?? (this.chosen || remembered("agent"));
-      const found = this.known.find(({ id }) => id === wanted) ?? this.known.find(({ id, missing }) => id === usual && !missing) ?? this.known[0];
-      this.fillFolders(about.workspaces);
-      await this.offerAgents(known);
-      this.showAgents(found?.id ?? "");
-      this.choose(found?.id ?? "");
-      if (document.activeElement === document.body && this.connect.hidden) this.area.focus();
-    } catch (error) {
-      this.tell(explain(error));
-    }
+  private async take({ agents, default: usual, known = [] }: Agents, about: About): Promise<void> {
+    if (this.failing) this.tell("");
+    this.failing = false;
+    // Agents that are ready come first; otherwise the order of the host.
+    this.known = [...agents].sort((one, other) => Number(Boolean(one.missing)) - Number(Boolean(other.missing)));
+    const wanted = new URLSearchParams(window.location.search).get("agent") ?? (this.chosen || remembered("agent"));
+    const found = this.known.find(({ id }) => id === wanted) ?? this.known.find(({ id, missing }) => id === usual && !missing) ?? this.known[0];
+    this.fillFolders(about.workspaces);
+    await this.offerAgents(known);
+    this.showAgents(found?.id ?? "");
+    this.choose(found?.id ?? "");
+    if (document.activeElement === document.body && this.connect.hidden) this.area.focus();
+  }
+
+  private failing = false;
+
+  private failed(error: unknown): void {
+    this.failing = true;
+    this.tell(explain(error));
   }
 
   /** On a machine without a coding agent the first thing to see is how to get one. Its code is loaded for that. */
@@ -131,7 +147,7 @@ class StartBox extends MessageBox {
     if (this.connect.hidden) return;
     const { connectCards } = await import("./connect");
     const demo = this.known.some(({ id }) => id === DEMO) ? () => this.tryDemo() : undefined;
-    this.connect.replaceChildren(make("h2", "", "No coding agent was found on this machine"), connectCards(known, () => this.load(), demo));
+    this.connect.replaceChildren(make("h2", "", "No coding agent was found on this machine"), connectCards(known, async () => this.load(), demo));
   }
 
   private tryDemo(): void {
@@ -212,14 +228,14 @@ class StartBox extends MessageBox {
       } catch {
         // A host that cannot check still knows what is missing.
       }
-      await this.load();
+      this.load();
     });
     return button;
   }
 
   private tell(text: string): void {
     this.trouble.textContent = text;
-    this.trouble.hidden = false;
+    this.trouble.hidden = text === "";
   }
 
   protected submit(): void {

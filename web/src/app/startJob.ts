@@ -2,7 +2,8 @@
 
 import { explain } from "../api";
 import { make, makeButton } from "../page";
-import { call, v1 } from "../v1";
+import { Scope } from "../scope";
+import { type About, call, v1 } from "../v1";
 import { type Checked, EntryEditor } from "./entryEditor";
 import { icon } from "../icons";
 import { offerWhere, type Where } from "./where";
@@ -48,8 +49,8 @@ export class StartJob implements View {
     scroll.append(this.form);
     this.element.append(head, scroll);
     this.build();
-    void this.load();
-    void offerWhere(this.trouble).then((where) => (this.where = where));
+    this.load();
+    void offerWhere(this.trouble, "", this.scope.signal).then((where) => (this.where = where));
   }
 
   private build(): void {
@@ -76,18 +77,37 @@ export class StartJob implements View {
     });
   }
 
-  private async load(): Promise<void> {
-    const kept = takeKept();
-    try {
-      const about = await v1.about();
-      this.folder.value = kept?.cwd ?? about.workspaces[0] ?? "";
-      this.current = await call<Current>("GET", "/entry");
-      this.from.textContent = `The jobs of ${this.current.name}.`;
-      this.fill(Object.keys(this.current.entry.jobs));
-    } catch (error) {
-      this.from.textContent = explain(error);
-    }
+  private kept = takeKept();
+  private readonly scope = new Scope();
+  private readonly load = this.scope.latest(
+    (signal) => Promise.all([v1.about(signal), call<Current>("GET", "/entry", undefined, signal)]),
+    ([about, current]) => this.take(about, current),
+    {
+      failed: (error) => {
+        this.from.textContent = explain(error);
+        this.showKept(); // what was being edited is here without the host
+      },
+    },
+  );
+
+  leave(): void {
+    this.scope.end();
+  }
+
+  private take(about: About, current: Current): void {
+    this.current = current;
+    this.from.textContent = `The jobs of ${current.name}.`;
+    this.fill(Object.keys(current.entry.jobs));
+    this.showKept();
+    this.folder.value ||= about.workspaces[0] ?? "";
+  }
+
+  /** Once: a retry does not overwrite what was changed since. */
+  private showKept(): void {
+    const { kept } = this;
+    this.kept = undefined;
     if (kept) {
+      this.folder.value = kept.cwd ?? "";
       this.own.checked = true;
       this.input.value = kept.input ?? "";
       this.showEditor(kept.text);

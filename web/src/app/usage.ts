@@ -1,8 +1,12 @@
-/** Tokens and cost by day, agent, model, session, job, automation and person: a plot and a table. What nobody told is unknown, not nothing. */
+/** Tokens and cost by day, agent, model, session, job, automation and person: a plot and a table. An unknown cost is not shown as 0. */
 
+import { guard } from "lit-html/directives/guard.js";
 import { root } from "../root";
-import { explain } from "../api";
+import { count } from "../conversation/words";
 import { make } from "../page";
+import { type Content, html, nothing, render, type TemplateResult } from "../render";
+import { Scope } from "../scope";
+import { USAGE } from "../texts/usage";
 import { call } from "../v1";
 import type { Shell, View } from "./shell";
 import { cost, tokens } from "./time";
@@ -24,7 +28,7 @@ export interface UsageRow {
   output?: number;
   cached?: number;
   cost?: number;
-  /** By list prices, of turns whose cost no agent told. */
+  /** By list prices, of turns for which the agent reported no cost. */
   estimated?: number;
   unpriced?: number;
 }
@@ -74,119 +78,90 @@ export function sums(rows: UsageRow[], by: By, nameOf = (job: string) => job): S
   return by === "day" ? all.sort((one, other) => one.name.localeCompare(other.name)) : all.sort((one, other) => other.cost + other.estimated - one.cost - one.estimated || other.input + other.output - one.input - one.output);
 }
 
-/** "$1.20", "~$1.20" where a part is estimated by list prices, "and more" where a part is unknown, "unknown" where all of it is. */
-export function costWords({ cost: told, estimated, unpriced, input, output }: Sum): string {
-  const dollars = told + estimated;
-  if (dollars > 0) return `${estimated > 0 ? "~" : ""}${cost(dollars)}${unpriced > 0 ? " and more" : ""}`;
+/** "$1.20", "~$1.20" if a part is estimated from list prices, "at least" if a part is unknown, "unknown" if all of it is. */
+export function costWords({ cost: reported, estimated, unpriced, input, output }: Sum): string {
+  const dollars = reported + estimated;
+  if (dollars > 0) return `${unpriced > 0 ? "at least " : ""}${estimated > 0 ? "~" : ""}${cost(dollars)}`;
   return input + output > 0 || unpriced > 0 ? "unknown" : "nothing";
 }
 
-const PERIODS: [days: number, name: string][] = [
-  [7, "7 days"],
-  [30, "30 days"],
-  [90, "90 days"],
-  [365, "12 months"],
-];
-const TABS: [By, string][] = [
-  ["day", "By day"],
-  ["agent", "By agent"],
-  ["model", "By model"],
-  ["session", "By session"],
-  ["job", "By job"],
-  ["automation", "By automation"],
-  ["person", "By person"],
-];
+const PERIODS = [7, 30, 90, 365];
+const TABS: By[] = ["day", "agent", "model", "session", "job", "automation", "person"];
 const MOST = 200;
 
 export class UsageView implements View {
   readonly element = make("section", "place usage");
-  readonly title = "Usage";
-  private readonly body = make("div", "wide");
-  private readonly period = make("select", "pick");
+  readonly title: string = USAGE.title;
+  private readonly scope = new Scope((text) => this.report(text));
+  private readonly refresh = this.scope.latest((signal) => this.load(signal), ({ days, rows, list }) => this.render({ shown: days, rows, list, trouble: "" }));
+  private days = 30;
+  private by: By = "day";
+  private shown = 0;
   private rows: UsageRow[] = [];
   private list: PriceList = {};
-  private by: By = "day";
+  private trouble = "";
 
   constructor(private readonly shell: Shell) {
-    const head = make("header", "head");
-    const text = make("div", "head-text");
-    text.append(make("h1", "", "Usage"), make("p", "", "Tokens and cost. ~ is an estimate by list prices where the agent tells no cost."));
-    this.period.setAttribute("aria-label", "Period");
-    this.period.append(...PERIODS.map(([days, name]) => new Option(`Last ${name}`, String(days))));
-    this.period.value = "30";
-    this.period.addEventListener("change", () => void this.load());
-    head.append(text, this.period);
-    const scroll = make("div", "scroll");
-    scroll.append(this.body);
-    this.element.append(head, scroll);
-    void this.load();
+    this.render();
+    this.refresh();
   }
 
-  private async load(): Promise<void> {
-    this.body.replaceChildren(make("p", "soft", "Counting…"));
-    try {
-      const east = 840 - new Date().getTimezoneOffset();
-      const { rows, ...list } = await call<{ rows?: UsageRow[] } & PriceList>("GET", `/usage?${new URLSearchParams({ days: this.period.value, east: String(east) })}`);
-      this.rows = rows ?? [];
-      this.list = list;
-      this.show();
-    } catch (error) {
-      this.body.replaceChildren(make("p", "trouble", explain(error)));
-    }
+  leave(): void {
+    this.scope.end();
   }
 
-  private show(): void {
-    if (this.rows.length === 0) return this.body.replaceChildren(make("p", "soft", "Nothing was used in this time."));
-    const whole = sums(this.rows.map((row) => ({ ...row, day: "all" })), "day")[0];
-    const tabs = make("div", "modes");
-    tabs.append(
-      ...TABS.map(([by, name]) => {
-        const button = make("button", "", name);
-        button.type = "button";
-        button.setAttribute("aria-pressed", String(by === this.by));
-        button.addEventListener("click", () => {
-          this.by = by;
-          this.show();
-        });
-        return button;
-      }),
+  private async load(signal: AbortSignal): Promise<{ days: number; rows: UsageRow[]; list: PriceList }> {
+    const { days } = this;
+    const east = 840 - new Date().getTimezoneOffset();
+    const { rows, ...list } = await call<{ rows?: UsageRow[] } & PriceList>("GET", `/usage?${new URLSearchParams({ days: String(days), east: String(east) })}`, undefined, signal);
+    return { days, rows: rows ?? [], list };
+  }
+
+  private report(text: string): void {
+    this.render({ trouble: text });
+  }
+
+  private choose(days: number): void {
+    this.days = days;
+    this.render();
+    this.refresh();
+  }
+
+  private render(changed: Partial<{ shown: number; rows: UsageRow[]; list: PriceList; trouble: string; by: By }> = {}): void {
+    Object.assign(this, changed);
+    const period = (event: Event) => this.choose(Number((event.target as HTMLSelectElement).value));
+    render(
+      html`<header class="head">
+          <div class="head-text"><h1>${USAGE.title}</h1><p>${USAGE.about}</p></div>
+          <select class="pick" aria-label=${USAGE.period} @change=${period}>${PERIODS.map((days) => html`<option value=${days} ?selected=${days === this.days}>${USAGE.last(days)}</option>`)}</select>
+        </header>
+        <div class="scroll"><div class="wide">${this.content()}</div></div>`,
+      this.element,
     );
-    this.body.replaceChildren(...(whole ? [numbers(whole)] : []), plot(sums(this.rows, "day"), Number(this.period.value), this.body.clientWidth), tabs, this.table(), ...this.source());
   }
 
-  private source(): HTMLElement[] {
-    const words = sourceWords(this.list);
-    return words ? [make("p", "soft", words)] : [];
+  private content(): Content {
+    if (this.trouble) return html`<p class="trouble" role="alert">${this.trouble}</p>`;
+    if (this.shown !== this.days) return html`<p class="soft">${USAGE.loading}</p>`;
+    if (this.rows.length === 0) return html`<p class="soft">${USAGE.empty}</p>`;
+    const whole = sums(this.rows.map((row) => ({ ...row, day: "all" })), "day")[0];
+    const room = this.element.querySelector(".wide")?.clientWidth ?? 0;
+    const tab = (by: By) => html`<button type="button" aria-pressed=${String(by === this.by)} @click=${() => this.render({ by })}>${USAGE.by[by]}</button>`;
+    return html`${whole ? numbers(whole) : nothing}${guard([this.rows], () => plot(sums(this.rows, "day"), this.days, room))}<div class="modes">${TABS.map(tab)}</div>${this.table()}${sourceWords(this.list) ? html`<p class="soft">${sourceWords(this.list)}</p>` : nothing}`;
   }
 
-  private table(): HTMLElement {
+  private table(): TemplateResult {
     const found = sums(this.rows, this.by, (job) => this.shell.feed.jobs.get(job)?.name ?? job);
     if (this.by === "day") found.reverse();
-    if (found.length === 0) return make("p", "soft", `No ${this.by} ran in this time.`);
-    const scroll = make("div", "scroll-x");
-    scroll.tabIndex = 0;
-    scroll.setAttribute("role", "region");
-    scroll.setAttribute("aria-label", "Numbers");
-    const table = make("table", "table");
-    table.createCaption().className = "vh";
-    if (table.caption) table.caption.textContent = TABS.find(([by]) => by === this.by)?.[1] ?? "";
-    const head = make("tr");
-    head.append(...["", "Turns", "Tokens in", "From the cache", "Tokens out", "Cost"].map((name, index) => make("th", index ? "num" : "", name || this.by.charAt(0).toUpperCase() + this.by.slice(1))));
-    table.append(head);
-    for (const sum of found.slice(0, MOST)) {
-      const row = make("tr");
-      const name = make("td");
-      if (sum.link) {
-        const link = make("a", "", sum.name);
-        link.href = sum.link;
-        name.append(link);
-      } else name.textContent = this.by === "day" ? dayWords(sum.name) : this.by === "agent" ? this.shell.feed.agentName(sum.name) : sum.name;
-      const told = sum.input + sum.output > 0;
-      row.append(name, ...[String(sum.turns), told ? tokens(sum.input) : "unknown", told ? tokens(sum.cached) : "unknown", told ? tokens(sum.output) : "unknown", costWords(sum)].map((text) => make("td", "num", text)));
-      table.append(row);
-    }
-    scroll.append(table);
-    return scroll;
+    if (found.length === 0) return html`<p class="soft">${USAGE.none(this.by)}</p>`;
+    const head = [USAGE.heading[this.by], ...USAGE.columns].map((name, index) => html`<th class=${index ? "num" : ""}>${name}</th>`);
+    return html`<div class="scroll-x" tabindex="0" role="region" aria-label=${USAGE.numbers}><table class="table"><caption class="vh">${USAGE.by[this.by]}</caption><tbody><tr>${head}</tr>${found.slice(0, MOST).map((sum) => this.row(sum))}</tbody></table></div>`;
+  }
+
+  private row(sum: Sum): TemplateResult {
+    const name = this.by === "day" ? dayWords(sum.name) : this.by === "agent" ? this.shell.feed.agentName(sum.name) : sum.name;
+    const counts = sum.input + sum.output > 0 ? [sum.input, sum.cached, sum.output].map(count) : Array<string>(3).fill(USAGE.unknown);
+    return html`<tr><td>${sum.link ? html`<a href=${sum.link}>${name}</a>` : name}</td>${[String(sum.turns), ...counts, costWords(sum)].map((text) => html`<td class="num">${text}</td>`)}</tr>`;
   }
 }
 
@@ -197,18 +172,14 @@ export function sourceWords({ prices, prices_date: date, priced_as: as }: PriceL
   return `~ by the list prices of ${prices}, the newest of ${date}${other.length ? `; ${other.join(", ")}` : ""}.`;
 }
 
-function numbers(sum: Sum): HTMLElement {
-  const list = make("div", "numbers");
-  const add = (value: string, name: string) => {
-    const box = make("div", "number");
-    box.append(make("b", "", value), make("span", "", name));
-    list.append(box);
-  };
-  add(costWords(sum), "cost");
-  add(sum.input + sum.output ? tokens(sum.input + sum.output) : "unknown", "in and out");
-  add(String(sum.turns), sum.turns === 1 ? "turn" : "turns");
-  add(sum.unpriced ? String(sum.unpriced) : "none", "turns whose cost nobody told");
-  return list;
+function numbers(sum: Sum): TemplateResult {
+  const all: [value: string, name: string][] = [
+    [costWords(sum), USAGE.cost],
+    [sum.input + sum.output ? tokens(sum.input + sum.output) : USAGE.unknown, USAGE.inAndOut],
+    [String(sum.turns), sum.turns === 1 ? "turn" : "turns"],
+    [sum.unpriced ? String(sum.unpriced) : "none", USAGE.unpriced],
+  ];
+  return html`<div class="numbers">${all.map(([value, name]) => html`<div class="number"><b>${value}</b><span>${name}</span></div>`)}</div>`;
 }
 
 const SVG = "http://www.w3.org/2000/svg";

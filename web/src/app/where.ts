@@ -28,16 +28,16 @@ export interface Where {
 }
 
 /** What there is to choose from; empty where there is no choice. */
-export async function whereChoices(): Promise<{ places: string[]; labels: string[] }> {
-  const { hosts } = await call<{ hosts: Host[] }>("GET", "/hosts");
+export async function whereChoices(signal?: AbortSignal): Promise<{ places: string[]; labels: string[] }> {
+  const { hosts } = await call<{ hosts: Host[] }>("GET", "/hosts", undefined, signal);
   const sorted = (all: string[]) => [...new Set(all)].sort();
   const places = sorted(hosts.filter(({ state }) => state === "up").map(({ place }) => place));
   return { places: places.length > 1 ? places : [], labels: sorted(hosts.flatMap(({ labels = [] }) => labels)) };
 }
 
 /** The fields before `next`, and what they say; nothing where there is no choice. */
-export async function offerWhere(next: Element, look = ""): Promise<() => Where> {
-  const { places, labels } = await whereChoices().catch(() => ({ places: [], labels: [] }));
+export async function offerWhere(next: Element, look = "", signal?: AbortSignal): Promise<() => Where> {
+  const { places, labels } = await whereChoices(signal).catch(() => ({ places: [], labels: [] }));
   const fields = [select(next, look, "place", "Place", "Where its folder is", places), select(next, look, "label", "Only at a host with the label", "Any host", labels)];
   return () => Object.fromEntries(fields.filter((field) => field?.value).map((field) => [field?.name, field?.value]));
 }
