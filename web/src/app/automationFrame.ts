@@ -25,12 +25,6 @@ export function frame(element: HTMLElement, text: HTMLElement, acts: HTMLElement
   element.append(head, scroll);
 }
 
-export function trouble(text: string): HTMLElement {
-  const found = make("p", "trouble", text);
-  found.setAttribute("role", "alert");
-  return found;
-}
-
 let made: { id: string; secret: string } | undefined;
 
 /** The form hands a new hook's secret over; it is shown once and kept nowhere. */

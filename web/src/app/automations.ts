@@ -1,17 +1,20 @@
 /** Automations: all of them with what they do next, and one of them with its history. */
 
+import { guard } from "lit-html/directives/guard.js";
+import { repeat } from "lit-html/directives/repeat.js";
 import { keyed } from "../key";
 import { root } from "../root";
 import { explain, isTemporary } from "../failure";
 import { commandView } from "../commands";
-import { make, makeButton } from "../page";
+import { make } from "../page";
+import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
 import { ask } from "../shortcuts";
+import { AUTOMATIONS } from "../texts/automations";
 import { call, sessionAddress } from "../v1";
 import { AutomationForm } from "./automationForm";
-import { frame, headOf, takeSecret, trouble } from "./automationFrame";
+import { frame, headOf, takeSecret } from "./automationFrame";
 import { type Automation, causeWords, inOrder, lastWords, type Missed, MISSED, nextWords, outcomeOf, OVERLAP, type Run, running, startsWords, stateOf, timeWords, dueWords, tookWords, triggerWords, usedWords } from "./automationModel";
-import { icon } from "../icons";
 import { pathOf, type Place } from "./router";
 import type { Shell, View } from "./shell";
 
@@ -56,15 +59,15 @@ interface Listed {
 
 class AutomationsView extends Watching<Listed> implements View {
   readonly element = make("section", "place automations");
-  readonly title = "Automations";
+  readonly title: string = AUTOMATIONS.title;
   private readonly body = make("div", "wide");
-  private shown = "";
+  private loaded = false;
 
   constructor(shell: Shell) {
     super(shell);
-    const fresh = make("a", "button primary", "New automation");
+    const fresh = make("a", "button primary", AUTOMATIONS.new);
     fresh.href = pathOf({ at: "automations", form: true });
-    frame(this.element, headOf("Automations", "Work that starts by itself: at a time, on a call, on a change, after something else."), [fresh], this.body);
+    frame(this.element, headOf(AUTOMATIONS.title, AUTOMATIONS.about), [fresh], this.body);
     this.refresh(0);
   }
 
@@ -73,95 +76,63 @@ class AutomationsView extends Watching<Listed> implements View {
   }
 
   protected take({ automations, file_error: wrong }: Listed): void {
+    this.loaded = true;
     const now = Date.now();
-    const shown = JSON.stringify([automations, wrong, Math.floor(now / 30_000)]);
-    if (shown === this.shown) return;
-    this.shown = shown;
-    const focused = document.activeElement instanceof HTMLAnchorElement && this.body.contains(document.activeElement) ? document.activeElement.href : "";
-    const list = make("ul", "autos");
-    list.append(...automations.sort((one, other) => one.name.localeCompare(other.name)).map((each) => row(each, now)));
-    this.body.replaceChildren(...(wrong ? [trouble(`automations.toml: ${wrong} Until it is mended, what it said before holds.`)] : []), automations.length ? list : empty());
-    if (focused) [...list.querySelectorAll("a")].find(({ href }) => href === focused)?.focus();
+    const all = automations.sort((one, other) => one.name.localeCompare(other.name));
+    const list = html`<ul class="autos">${repeat(all, ({ id }) => id, (each) => row(each, now))}</ul>`;
+    render(html`${wrong ? alert(AUTOMATIONS.fileError(wrong)) : nothing}${all.length ? list : empty()}`, this.body);
   }
 
   protected failed(error: unknown): void {
-    if (!this.shown) this.say(explain(error));
+    if (!this.loaded) this.say(explain(error));
   }
 
   protected say(text: string): void {
-    this.body.replaceChildren(trouble(text));
+    render(alert(text), this.body);
   }
 }
 
-function row(automation: Automation, now: number): HTMLElement {
+const alert = (text: string): TemplateResult => html`<p class="trouble" role="alert">${text}</p>`;
+
+function row(automation: Automation, now: number): TemplateResult {
   const { word, look, reason } = stateOf(automation);
-  const link = make("a", "auto");
-  link.href = pathOf({ at: "automations", id: automation.id });
-  const name = make("span", "auto-name");
-  name.append(make("b", "", automation.name), make("span", `pill ${look}`, word));
-  const text = make("span", "auto-text");
-  text.append(name, ...(automation.plan.title ? [make("span", "", automation.plan.title)] : []), make("span", "soft", triggerWords(automation)));
-  if (reason) text.append(make("span", look === "bad" ? "bad" : "soft", reason));
-  const times = make("span", "auto-times");
   const next = nextWords(automation, now);
-  if (next && !reason) times.append(make("span", "", next));
-  const last = make("span", "auto-last");
-  if (automation.last) last.append(outcomeMark(automation.last));
-  last.append(lastWords(automation.last, now));
-  times.append(last);
-  link.append(text, times);
-  const item = make("li");
-  item.append(link);
-  return item;
+  const { title } = automation.plan;
+  return html`<li><a class="auto" href=${pathOf({ at: "automations", id: automation.id })}
+    ><span class="auto-text"><span class="auto-name"><b>${automation.name}</b><span class="pill ${look}">${word}</span></span>${title ? html`<span>${title}</span>` : nothing}<span class="soft">${triggerWords(automation)}</span>${reason ? html`<span class=${look === "bad" ? "bad" : "soft"}>${reason}</span>` : nothing}</span
+    ><span class="auto-times">${next && !reason ? html`<span>${next}</span>` : nothing}<span class="auto-last">${automation.last ? outcomeMark(automation.last) : nothing}${lastWords(automation.last, now)}</span></span></a></li>`;
 }
 
-function outcomeMark(run: Run): HTMLElement {
+function outcomeMark(run: Run): TemplateResult {
   const { icon: name, look } = outcomeOf(run);
-  const mark = make("span", `mark ${look}`);
-  mark.append(icon(name, name === "work" ? "spin" : ""));
-  return mark;
+  return html`<span class="mark ${look}">${iconOf(name, name === "work" ? "spin" : "")}</span>`;
 }
 
-function empty(): HTMLElement {
-  const text = make("div", "empty-inbox autos-empty");
-  text.append(
-    make("h2", "", "No automations yet."),
-    make("p", "soft", "An automation starts a job, or a prompt for an agent, without you: every weekday at seven, when another system calls, when files change, or after something else has ended. Each run is in its history, also when it was skipped, with the reason."),
-    make("p", "soft", "Make one here, in the file automations.toml of the host, or on the command line:"),
-    commandView('portico automations add morning --cron "0 7 * * 1-5" --zone Europe/Berlin --prompt "Review what changed."'),
-  );
-  return text;
-}
+/** Built once: the command has a button that copies it. */
+const emptyText = () => commandView('portico automations add morning --cron "0 7 * * 1-5" --zone Europe/Berlin --prompt "Review what changed."');
 
-export interface Whole {
+const empty = (): TemplateResult => html`<div class="empty-inbox autos-empty"><h2>${AUTOMATIONS.empty}</h2><p class="soft">${AUTOMATIONS.what}</p><p class="soft">${AUTOMATIONS.how}</p>${guard([], emptyText)}</div>`;
+
+interface Whole {
   automation: Automation;
   runs: Run[];
 }
 
 class AutomationView extends Watching<Whole> implements View {
   readonly element = make("section", "place automations");
-  title = "Automation";
-  private readonly heading = make("h1", "", "Automation");
-  private readonly about = make("p");
-  private readonly acts = make("div", "auto-acts");
-  private readonly wrong = trouble("");
-  private readonly secret = make("div");
-  private readonly facts = make("dl", "facts-list");
-  private readonly runs = make("div");
-  private shown = "";
+  title: string = AUTOMATIONS.one;
+  private whole: Whole | undefined;
+  private secret = "";
+  private trouble = "";
+  private missing = "";
 
   constructor(
     private readonly id: string,
     shell: Shell,
   ) {
     super(shell);
-    this.wrong.hidden = true;
-    const body = make("div", "wide");
-    body.append(this.wrong, this.acts, this.secret, this.facts, make("h2", "", "History"), this.runs);
-    const text = make("div", "head-text");
-    text.append(this.heading, this.about);
-    frame(this.element, text, [], body, true);
-    this.showSecret(takeSecret(id));
+    this.secret = takeSecret(id);
+    this.render();
     this.refresh(0);
     this.follow();
   }
@@ -193,80 +164,78 @@ class AutomationView extends Watching<Whole> implements View {
     return { automation, runs: inOrder(found.runs, found.missed ?? [], Date.now()) };
   }
 
-  protected take({ automation, runs }: Whole): void {
-    const shown = JSON.stringify([automation, runs, Math.floor(Date.now() / 30_000)]);
-    if (shown === this.shown) return;
-    if (!this.shown) this.say("");
-    this.shown = shown;
-    this.show(automation, runs);
+  protected take(whole: Whole): void {
+    if (!this.whole) this.trouble = "";
+    this.whole = whole;
+    this.title = whole.automation.name;
+    this.shell.titled(this.title, this);
+    this.render();
   }
 
   protected failed(error: unknown): void {
     if (!isTemporary(error)) this.gone(explain(error));
-    else if (!this.shown) this.say(explain(error));
+    else if (!this.whole) this.say(explain(error));
   }
 
   private gone(text: string): void {
     this.leave();
-    const lead = make("div", "empty");
-    const link = make("a", "button", "All automations");
-    link.href = pathOf({ at: "automations" });
-    lead.append(make("h1", "", "There is no such automation"), make("p", "", text), link);
-    this.element.replaceChildren(lead);
+    this.missing = text;
+    this.render();
   }
 
   protected say(text: string): void {
-    this.wrong.textContent = text;
-    this.wrong.hidden = text === "";
+    this.trouble = text;
+    this.render();
   }
 
-  private show(automation: Automation, runs: Run[]): void {
-    const now = Date.now();
-    if (this.title !== automation.name) this.shell.titled((this.title = automation.name), this);
-    this.heading.textContent = automation.name;
-    this.about.textContent = automation.plan.title ?? triggerWords(automation);
-    this.showActs(automation);
-    this.showFacts(automation, now);
-    const table = runs.length ? history(runs, now, (run) => this.do(() => call("POST", `/runs/${encodeURIComponent(run.id)}/cancel`))) : make("p", "soft", "It has not run yet. Run it now to see whether it does what you want.");
-    this.runs.replaceChildren(table);
+  private render(): void {
+    render(this.missing ? this.missingPage() : this.page(), this.element);
   }
 
-  private showFacts(automation: Automation, now: number): void {
+  private missingPage(): TemplateResult {
+    return html`<div class="empty"><h1>${AUTOMATIONS.missing}</h1><p>${this.missing}</p><a class="button" href=${pathOf({ at: "automations" })}>${AUTOMATIONS.all}</a></div>`;
+  }
+
+  private page(): TemplateResult {
+    const automation = this.whole?.automation;
+    const about = automation ? (automation.plan.title ?? triggerWords(automation)) : "";
+    return html`<header class="head"><a class="icon shown-back" href=${pathOf({ at: "automations" })} aria-label=${AUTOMATIONS.all}>${iconOf("back")}</a><div class="head-text"><h1>${automation?.name ?? AUTOMATIONS.one}</h1><p>${about}</p></div></header>
+      <div class="scroll"><div class="wide">
+        <p class="trouble" role="alert" ?hidden=${!this.trouble}>${this.trouble}</p>
+        <div class="auto-acts">${automation ? this.actions(automation) : nothing}</div>
+        <div>${this.secret ? guard([this.secret], () => secretBox(this.secret)) : nothing}</div>
+        <dl class="facts-list">${automation ? this.facts(automation, Date.now()) : nothing}</dl>
+        <h2>${AUTOMATIONS.history}</h2>
+        <div>${this.whole ? this.history(this.whole.runs) : nothing}</div>
+      </div></div>`;
+  }
+
+  private history(runs: Run[]): TemplateResult {
+    if (runs.length === 0) return html`<p class="soft">${AUTOMATIONS.neverRan}</p>`;
+    return history(runs, Date.now(), (run) => void this.do(() => call("POST", `/runs/${encodeURIComponent(run.id)}/cancel`)));
+  }
+
+  private facts(automation: Automation, now: number): TemplateResult[] {
     const { word, look, reason } = stateOf(automation);
-    const state = make("dd");
-    state.append(make("span", `pill ${look}`, word), ...(reason ? [` ${reason}`] : []));
-    const facts: [string, string | HTMLElement][] = [["State", state], ["When", triggerWords(automation)]];
-    if (automation.next?.length) facts.push(["Next", automation.next.map((time) => dueWords(time, now)).join(", then ")]);
-    facts.push(["Starts", startsWords(automation.plan)]);
+    const names = AUTOMATIONS.facts;
+    const facts: [string, Content][] = [[names.state, html`<span class="pill ${look}">${word}</span>${reason ? ` ${reason}` : ""}`], [names.when, triggerWords(automation)]];
+    if (automation.next?.length) facts.push([names.next, automation.next.map((time) => dueWords(time, now)).join(", then ")]);
+    facts.push([names.starts, startsWords(automation.plan)]);
     const { place, label } = automation.plan.job ?? automation.plan.prompt ?? {};
-    if (place || label) facts.push(["Where", [place, label && `only at a host with the label ${label}`].filter(Boolean).join(", ")]);
+    if (place || label) facts.push([names.where, [place, label && AUTOMATIONS.onlyLabel(label)].filter(Boolean).join(", ")]);
     const { missed = "last", overlap = "skip" } = automation.plan as { missed?: string; overlap?: string };
-    if (automation.trigger === "schedule") facts.push(["If missed", MISSED[missed] ?? missed]);
-    facts.push(["If still working", OVERLAP[overlap] ?? overlap], ["Written by", automation.source === "file" ? "automations.toml, and changed there" : automation.by.replace(/^\w+:/, "")]);
-    this.facts.replaceChildren(
-      ...facts.flatMap(([name, value]) => {
-        const found = typeof value === "string" ? make("dd", "", value) : value;
-        return [make("dt", "", name), found];
-      }),
-    );
+    if (automation.trigger === "schedule") facts.push([names.missed, MISSED[missed] ?? missed]);
+    facts.push([names.overlap, OVERLAP[overlap] ?? overlap], [names.by, automation.source === "file" ? AUTOMATIONS.fromFile : automation.by.replace(/^\w+:/, "")]);
+    return facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`);
   }
 
-  /** The buttons stay the same elements where they can: somebody may have the focus on one. */
-  private showActs(automation: Automation): void {
-    const key = JSON.stringify([automation.enabled, automation.source, automation.trigger, automation.name]);
-    if (this.acts.dataset["key"] === key) return;
-    this.acts.dataset["key"] = key;
-    const act = (word: string) => this.do(() => call("POST", `${this.path}/${word}`));
-    const all: HTMLElement[] = [makeButton("primary", "Run now", () => void act("run")), automation.enabled ? makeButton("", "Pause", () => void act("pause")) : makeButton("", "Resume", () => void act("resume"))];
-    if (automation.trigger === "hook") all.push(makeButton("", "New secret…", () => ask("Make a new secret?", "The secret of now is void at once: whoever calls this hook needs the new one.", "Make a new secret", () => this.renew())));
-    if (automation.source === "door") {
-      const edit = make("a", "button", "Edit");
-      edit.href = pathOf({ at: "automations", id: automation.id, form: true });
-      all.push(edit, makeButton("danger apart", "Delete…", () => ask(`Delete ${automation.name}?`, "Its history goes with it. What it has started goes on. This cannot be undone.", "Delete", () => this.remove())));
-    }
-    const focused = this.acts.contains(document.activeElement) ? [...this.acts.children].indexOf(document.activeElement as Element) : -1;
-    this.acts.replaceChildren(...all);
-    if (focused >= 0) all[focused]?.focus();
+  private actions(automation: Automation): TemplateResult {
+    const { actions } = AUTOMATIONS;
+    const post = (word: string) => () => void this.do(() => call("POST", `${this.path}/${word}`));
+    const renew = () => ask(...AUTOMATIONS.renewConfirm, () => this.renew());
+    const remove = () => ask(...AUTOMATIONS.deleteConfirm(automation.name), () => this.remove());
+    const button = (text: string, run: () => void, look = "") => html`<button type="button" class=${look} @click=${run}>${text}</button>`;
+    return html`${button(actions.run, post("run"), "primary")}${automation.enabled ? button(actions.pause, post("pause")) : button(actions.resume, post("resume"))}${automation.trigger === "hook" ? button(actions.secret, renew) : nothing}${automation.source === "door" ? html`<a class="button" href=${pathOf({ at: "automations", id: automation.id, form: true })}>${actions.edit}</a>${button(actions.delete, remove, "danger apart")}` : nothing}`;
   }
 
   private async do(work: () => Promise<unknown>): Promise<void> {
@@ -282,68 +251,39 @@ class AutomationView extends Watching<Whole> implements View {
   }
 
   private async renew(): Promise<void> {
-    await this.do(async () => this.showSecret((await call<{ secret: string }>("POST", `${this.path}/secret`)).secret));
-  }
-
-  private showSecret(secret: string): void {
-    if (!secret) return;
-    const once = make("div", "token-once");
-    once.setAttribute("role", "group");
-    once.setAttribute("aria-label", "The hook's secret");
-    once.append(make("b", "", "Copy the secret now: it is shown this once."), commandView(secret), make("span", "soft", "The other system signs its calls with it, as GitHub does or by Standard Webhooks."));
-    this.secret.replaceChildren(once);
+    await this.do(async () => {
+      this.secret = (await call<{ secret: string }>("POST", `${this.path}/secret`)).secret;
+      this.render();
+    });
   }
 }
 
-const COLUMNS = ["Outcome", "Due", "Started", "Ended", "What", "Used"];
+function secretBox(secret: string): HTMLElement {
+  const once = make("div", "token-once");
+  once.setAttribute("role", "group");
+  once.setAttribute("aria-label", AUTOMATIONS.secret);
+  once.append(make("b", "", AUTOMATIONS.secretOnce), commandView(secret), make("span", "soft", AUTOMATIONS.secretUse));
+  return once;
+}
 
 /** A table; on a phone each run is a block with its columns named. */
-function history(runs: Run[], now: number, cancel: (run: Run) => void): HTMLElement {
-  const table = make("table", "table runs");
-  table.setAttribute("role", "table");
-  const head = make("tr");
-  head.append(...COLUMNS.map((name) => make("th", "", name)));
-  head.setAttribute("role", "row");
-  for (const cell of head.children) cell.setAttribute("role", "columnheader");
-  table.append(head);
-  for (const run of runs) {
-    const found = make("tr");
-    found.setAttribute("role", "row");
-    const cells = [outcomeCell(run), `${timeWords(run.due, now)}, ${causeWords(run)}`, run.started ? timeWords(run.started, now) : "", endedCell(run, now, cancel), startedLink(run), usedWords(run)];
-    cells.forEach((content, index) => {
-      const cell = make("td");
-      cell.setAttribute("role", "cell");
-      cell.dataset["label"] = COLUMNS[index] ?? "";
-      cell.append(content);
-      if (cell.textContent === "") cell.className = "none";
-      found.append(cell);
-    });
-    table.append(found);
-  }
-  return table;
+function history(runs: Run[], now: number, cancel: (run: Run) => void): TemplateResult {
+  const cell = (content: Content, index: number) => html`<td role="cell" data-label=${AUTOMATIONS.columns[index] ?? ""} class=${content === "" ? "none" : ""}>${content}</td>`;
+  const cells = (run: Run): Content[] => [outcomeCell(run), `${timeWords(run.due, now)}, ${causeWords(run)}`, run.started ? timeWords(run.started, now) : "", endedCell(run, now, cancel), startedLink(run), usedWords(run)];
+  const rowOf = (run: Run) => html`<tr role="row">${cells(run).map(cell)}</tr>`;
+  return html`<table class="table runs" role="table"><tbody><tr role="row">${AUTOMATIONS.columns.map((name) => html`<th role="columnheader">${name}</th>`)}</tr>${repeat(runs, ({ id }) => id, rowOf)}</tbody></table>`;
 }
 
-function outcomeCell(run: Run): HTMLElement {
-  const cell = make("div");
-  const line = make("span", "job-state");
-  line.append(outcomeMark(run), outcomeOf(run).word);
-  cell.append(line, ...(run.reason ? [make("span", run.status === "failed" ? "bad" : "soft", run.reason)] : []));
-  return cell;
-}
+const outcomeCell = (run: Run): TemplateResult => html`<div><span class="job-state">${outcomeMark(run)}${outcomeOf(run).word}</span>${run.reason ? html`<span class=${run.status === "failed" ? "bad" : "soft"}>${run.reason}</span>` : nothing}</div>`;
 
-function endedCell(run: Run, now: number, cancel: (run: Run) => void): HTMLElement | string {
-  if (running(run)) {
-    const button = makeButton("btn small", "Stop", () => cancel(run));
-    button.setAttribute("aria-label", `Stop the run of ${timeWords(run.due, now)}`);
-    return button;
-  }
+function endedCell(run: Run, now: number, cancel: (run: Run) => void): Content {
+  if (running(run)) return html`<button type="button" class="btn small" aria-label=${AUTOMATIONS.stopRun(timeWords(run.due, now))} @click=${() => cancel(run)}>${AUTOMATIONS.stop}</button>`;
   const took = tookWords(run);
   return run.ended && run.started ? `${timeWords(run.ended, now)}${took ? `, after ${took}` : ""}` : "";
 }
 
-function startedLink(run: Run): HTMLElement | string {
+function startedLink(run: Run): Content {
   if (!run.session && !run.job) return "";
-  const link = make("a", "", run.job ? "Open the job" : "Open the session");
-  link.href = run.job ? `${root}/app/j/${encodeURIComponent(run.job)}` : sessionAddress(run.session ?? "");
-  return link;
+  const href = run.job ? `${root}/app/j/${encodeURIComponent(run.job)}` : sessionAddress(run.session ?? "");
+  return html`<a href=${href}>${run.job ? AUTOMATIONS.openJob : AUTOMATIONS.openSession}</a>`;
 }
