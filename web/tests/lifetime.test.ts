@@ -5,6 +5,7 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { automationsView } from "../src/app/automations";
+import "../src/app/connect"; // loaded on demand; a first load takes real time
 import { Inbox } from "../src/app/inbox";
 import { JobView } from "../src/app/job";
 import { NewSession } from "../src/app/start";
@@ -142,8 +143,8 @@ const LOADED: Record<string, Pick<Case, "open" | "answers" | "text">> = {
   },
   "new session": {
     open: (shell) => new NewSession(shell),
-    answers: () => ({ "GET /agents": { agents: [{ id: "demo", name: "Demo agent" }], default: "demo" }, "GET ": { workspaces: ["/w"], log: { seq: 1 } }, "GET /hosts": { hosts: [] } }),
-    text: { first: "Demo agent", second: "" },
+    answers: () => ({ "GET /agents": { agents: [{ id: "codex", name: "Codex agent" }], default: "codex" }, "GET ": { workspaces: ["/w"], log: { seq: 1 } }, "GET /hosts": { hosts: [] } }),
+    text: { first: "Codex agent", second: "" },
   },
   "start a job": {
     open: (shell) => new StartJob(shell),
@@ -152,12 +153,12 @@ const LOADED: Record<string, Pick<Case, "open" | "answers" | "text">> = {
   },
   "automation form": {
     open: (shell) => automationsView({ at: "automations", id: "a1", form: true }, shell),
-    answers: () => ({ "GET /automations/a1": AUTOMATION("morning"), "GET /agents": { agents: [{ id: "demo", name: "Demo agent" }], default: "demo" }, "GET /entry": { entry: ENTRY }, "GET /automations": { automations: [] }, "GET ": { workspaces: ["/w"], log: { seq: 1 } }, "GET /hosts": { hosts: [] } }),
-    text: { first: "Demo agent", second: "" },
+    answers: () => ({ "GET /automations/a1": AUTOMATION("morning"), "GET /agents": { agents: [{ id: "codex", name: "Codex agent" }], default: "codex" }, "GET /entry": { entry: ENTRY }, "GET /automations": { automations: [] }, "GET ": { workspaces: ["/w"], log: { seq: 1 } }, "GET /hosts": { hosts: [] } }),
+    text: { first: "Codex agent", second: "" },
   },
   ...Object.fromEntries(
     Object.entries({
-      agents: [{ "GET /agents": { agents: [{ id: "demo", name: "Demo agent" }], default: "demo" } }, "Demo agent"],
+      agents: [{ "GET /agents": { agents: [{ id: "codex", name: "Codex agent" }], default: "codex" } }, "Codex agent"],
       tokens: [{ "GET /tokens": { tokens: [{ name: "phone", scopes: ["read"], created: NOW }] } }, "phone"],
       audit: [{ "GET /audit": { audit: [{ time: NOW, action: "token.made", by: "token:owner" }], next: null } }, "token.made"],
       host: [{ "GET ": { version: "0.3", log: { seq: 1 } }, "GET /settings": { path: "settings.toml", settings: [] } }, "settings.toml"],
