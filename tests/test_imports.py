@@ -161,7 +161,7 @@ def test_every_room_has_its_row() -> None:
 
 
 def test_the_words_that_everybody_uses_use_nobody() -> None:
-    for name in ("errors", "limits", "faults", "redaction", "surrogates", "correlation", "cache"):
+    for name in ("errors", "limits", "locks", "faults", "redaction", "surrogates", "correlation", "cache"):
         assert imported(ROOT / f"{name}.py") <= WORDS
     for path in (ROOT / "events").glob("*.py"):
         found = {name for name in imported(path) if not name.startswith("portico.events.")}

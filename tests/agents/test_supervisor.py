@@ -13,6 +13,7 @@ import pytest
 from portico import limits
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.supervisor import agent_environment
+from portico.commands import AddFolder
 from portico.events import Message
 from portico.host.session import Session
 from portico.host.state import TurnState
@@ -205,7 +206,7 @@ async def test_folders_are_passed_on_to_an_agent_that_takes_them(open_host: Host
     host = await open_host(fake_agent(tmp_path, env={"FAKE_CAPS": json.dumps(able)}))
     session = await host.start(by="test", cwd=str(tmp_path))
     assert json.loads(said(await turn_of(session, steps(["folders"])))) == []
-    await session.folders.add(str(tmp_path / "other"), by="test")
+    await session.do(AddFolder(session=session.id, folder=str(tmp_path / "other")), "test")
     assert json.loads(said(await turn_of(session, steps(["folders"])))) == [str(tmp_path / "other")]
 
 

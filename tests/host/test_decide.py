@@ -15,7 +15,7 @@ from portico.host.command_turn import COMMAND_LINE
 from portico.host.decide import HOST_DECISIONS, decide
 from portico.host.decide.approval import OPTIONS, TIMEOUT
 from portico.host.decide.decision import Context, HostState, Outcome
-from portico.host.decide.turn import go_on
+from portico.host.decide.turn import start_next
 from portico.host.fold import fold
 from portico.host.state import SessionState
 
@@ -202,7 +202,7 @@ def test_the_queue_goes_on_only_where_nothing_speaks_against_it(
         e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"),
         *events,
     )
-    outcome = go_on(state, context(**given))
+    outcome = start_next(state, context(**given))
     assert [type(event) for event in outcome.events[:1]] == ([e.TurnStarted] if begins else [])
 
 

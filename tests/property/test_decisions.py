@@ -26,7 +26,7 @@ from portico.host.closing import closing
 from portico.host.command_turn import command_line
 from portico.host.decide import decide
 from portico.host.decide.decision import Context, Outcome
-from portico.host.decide.turn import go_on
+from portico.host.decide.turn import start_next
 from portico.host.fold import fold
 from portico.host.state import SessionState
 
@@ -172,7 +172,7 @@ class Decisions(RuleBasedStateMachine):
         waits, active, closed, held = len(self.state.queue), self.state.active, self.state.closed, self.state.queue_held
         steering = [each.id for each in self.state.queue if each.kind == "steer"]
         first = (steering or [each.id for each in self.state.queue] or [""])[0]
-        outcome = go_on(self.state, Context(ADA, self.new_id, stopping=stopping))
+        outcome = start_next(self.state, Context(ADA, self.new_id, stopping=stopping))
         self.take(*outcome.events)
         begins = bool(waits) and active is None and not (closed or held or stopping)
         assert bool(outcome.events) is begins
@@ -242,7 +242,7 @@ class Decisions(RuleBasedStateMachine):
     def remove_folder(self, folder: str, replacement: str | None) -> None:
         first, busy = self.state.cwd, self.state.active is not None
         command = c.RemoveFolder(session=S, folder=folder, replacement=replacement)
-        done = self.do(command, found=replacement)
+        done = self.do(command, found=(replacement, []))
         if folder == first and (replacement is None or busy):
             assert isinstance(done, Conflict)
             assert self.state.cwd == first

@@ -22,6 +22,7 @@ class LeaveSession(AboutSession, frozen=True, tag="client.leave"):
     """Take a client's tools back."""
 
     scope = "drive"
+    waits = True
 
     client: str
     abandon: bool = False

@@ -30,9 +30,9 @@ About = Literal[
 
 Shown = Literal["session", "queue", "terminal"]
 
-Lock = Literal["session", "at_rest", "session_and_host", "host", "feature"]
+Lock = Literal["session", "at_rest", "family", "session_and_host", "host", "feature"]
 """What `host.do` locks while a command runs: its session; its session after the running turn was cancelled; its session
-and what all sessions share; what all sessions share; or the lock that the feature registered with its handler."""
+and all below; its session and what all sessions share; only that; or the lock that its feature has registered."""
 
 
 class NoLock(str):
@@ -63,6 +63,8 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     lock: ClassVar[Lock | NoLock]
     plain: ClassVar[bool] = False
     """A fact that is true whatever else goes on: it needs no lock, and many of them share one append."""
+    waits: ClassVar[bool] = False
+    """It is answered when the effects of its events are done."""
     limited: ClassVar[bool] = False
     """Counts against the caller's rate."""
     secret: ClassVar[bool] = False

@@ -153,6 +153,7 @@ class CloseSession(AboutSession, frozen=True, tag="session.close"):
 
     scope = "drive"
     lock = "at_rest"
+    waits = True
     http = Http("POST", f"{_ONE}/close")
     private = frozenset({"reason"})
 
@@ -180,6 +181,7 @@ class TruncateSession(AboutSession, frozen=True, tag="session.truncate"):
 
     scope = "drive"
     lock = "at_rest"
+    waits = True
     http = Http("POST", f"{_ONE}/truncate")
 
     turn: str | None = None
@@ -198,6 +200,7 @@ class RemoveFolder(AboutSession, frozen=True, tag="folder.remove"):
     """Take a folder from a session. With a replacement (which needs the scope approve), that takes its place."""
 
     scope = "drive"
+    lock = "family"
 
     folder: str
     replacement: str | None = None

@@ -26,6 +26,8 @@ class Health(Struct, omit_defaults=True):
     place: str = ""
     jobs: str = ""
     """`waiting` while the engine of jobs does not answer: sessions go on."""
+    failed: list[str] = []
+    """Features that failed to process a commit since the start, by name: what they show may be behind the log."""
 
 
 class OpsDoor(Door):
@@ -40,7 +42,8 @@ def _routes(app: App) -> Table:
     def answer(ok: bool) -> Response:
         members = app.host.members
         jobs = "" if app.jobs.down is None else "waiting"
-        return JsonResponse(Health(ok, members.name, members.place, jobs), 200 if ok else 503)
+        health = Health(ok, members.name, members.place, jobs, sorted(app.host.commits.failed))
+        return JsonResponse(health, 200 if ok else 503)
 
     @route("/healthz", "open", "Is the host well?", answer=Health)
     async def health(request: Request) -> Response:
@@ -84,6 +87,12 @@ def measure(app: App, gate: Gate, meter: Meter) -> list[Metric]:
             "gauge",
             "1 while jobs cannot go on.",
             {"": int(app.jobs.down is not None)},
+        ),
+        (
+            "portico_commit_failures_total",
+            "counter",
+            "Commits that a feature failed to process.",
+            {f'feature="{name}"': count for name, count in sorted(host.commits.failed.items())},
         ),
         ("portico_connections", "gauge", "Open requests and sockets.", {"": gate.connections}),
         (

@@ -165,6 +165,8 @@ class ClientJoined(Event, frozen=True, tag="client.joined"):
 class ClientLeft(Event, frozen=True, tag="client.left"):
     client: str
     by: str = ""
+    abandon: bool = False
+    """It does not finish the calls that it runs: they fail."""
 
 
 class ClientKept(Event, frozen=True, tag="client.kept"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from portico.commands import Isolation
 from portico.errors import BadRequest, NotFound
-from portico.events import Breadth, Channel, Json, Record
+from portico.events import Breadth, Channel, Json
 from portico.host.state import ChangeList
 
 if TYPE_CHECKING:
@@ -21,14 +21,8 @@ if TYPE_CHECKING:
 class Component:
     """A room's share in the life of a host: each method is called at its time, and does nothing unless overridden."""
 
-    prefix: str = ""
-    """Of the channels whose records it is told of when they are committed."""
-
     async def recover(self) -> None:
         """At start: gives what a crash left open its end."""
-
-    def apply(self, record: Record) -> None:
-        """A record of one of its channels was committed."""
 
     async def compactable(self, before: int) -> dict[Channel, int]:
         """By channel: the first position that has to stay when what is older than `before` goes."""

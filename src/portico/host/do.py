@@ -25,7 +25,6 @@ from portico.events import HOST, Grant
 from portico.host.clients import check_client
 from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Outcome
-from portico.host.follow_up import follow_up
 from portico.host.members import PeerAnswer
 from portico.host.preconditions import ask
 from portico.host.rate import Bucket
@@ -78,7 +77,7 @@ def note_answer(answer: Any) -> None:
         write(answer, "")
 
 
-_OF_SESSION = ("session", "session_and_host", "at_rest")
+_OF_SESSION = ("session", "session_and_host", "at_rest", "family")
 _Planned = tuple[c.Command, c.Caller, Outcome]
 _OWNERS = 3
 """How often a command follows a session that other hosts take over from each other."""
@@ -179,8 +178,15 @@ class Dispatcher:
         session = await self._subject_session(command)
         found = await ask(session, command)
         async with self._locked(command, session, caller.by):
+            if not session.loaded:
+                await session.load()
             decision = await self._decide(session, command, caller, found, receipt)
-        return await follow_up(session, command, decision, caller)
+        if command.waits:
+            await session.settle()
+        if decision.offer:
+            taken = await session.queue.offer(decision.offer, caller.by)
+            return c.Steered(taken, not taken)
+        return session.summary if decision.answer is None else decision.answer
 
     async def _subject_session(self, command: c.Command) -> "Session":
         about, ident = command.about, command.subject
@@ -192,7 +198,9 @@ class Dispatcher:
             case "session" if session is not None:
                 return session.lock
             case "session_and_host" if session is not None:
-                return _both(session.lock, self._host.shared.lock)
+                return _all(session.lock, self._host.shared.lock)
+            case "family" if session is not None:  # always in this order: two must not wait for each other
+                return _all(*(each.lock for each in sorted(session.family(), key=lambda each: each.id)))
             case "at_rest" if session is not None:
                 return session.at_rest(by)
             case "host":
@@ -258,6 +266,7 @@ class Dispatcher:
         """In one commit."""
         shared = [event for each in decisions for event in each.host_events]
         events = [(session.channel, event) for each in decisions for event in each.events] if session else []
+        events += [each for decision in decisions for each in decision.others]
         events += [(HOST, event) for event in shared]
         if shared:
             with self._host.shared.noted(shared):
@@ -271,7 +280,8 @@ class Dispatcher:
         full = host.disk.full() or session.full()
         access = host.ownership.of_session(session)
         who = host.ownership.within(caller, access)
-        return Context(who, session.new_id, host.running, host.stopping, withdrawn, found, full, access.owner)
+        rest = session.resting > 0
+        return Context(who, session.new_id, host.running, host.stopping, withdrawn, found, full, access.owner, rest)
 
     async def check_subject(self, kind: type[c.Command], ident: str, caller: c.Caller) -> None:
         """Raises for an id of nothing (that the caller may know of): whoever names it learns that before what else is
@@ -388,8 +398,10 @@ class Dispatcher:
 
 
 @contextlib.asynccontextmanager
-async def _both(first: asyncio.Lock, second: asyncio.Lock) -> AsyncIterator[None]:
-    async with first, second:
+async def _all(*locks: asyncio.Lock) -> AsyncIterator[None]:
+    async with contextlib.AsyncExitStack() as stack:
+        for lock in locks:
+            await stack.enter_async_context(lock)
         yield
 
 

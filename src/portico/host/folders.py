@@ -35,30 +35,12 @@ class Folders:
             return [folder for folder in own.folder_subset if folder in given]
         return given if own.cwd in given else [own.cwd]
 
+    def own(self) -> list[str]:
+        """The folder that it runs in, and those that were chosen for it."""
+        return [self._session.summary.cwd, *(self._session.summary.folder_subset or ())]
+
     def _family(self) -> Summary:
         return self._session.host.catalogue.root(self._session).summary
-
-    async def add(self, path: str, *, by: str) -> bool:
-        """False: it has the folder already."""
-        return await self._changes(c.AddFolder(session=self._session.id, folder=path), by)
-
-    async def remove(self, folder: str, *, by: str, replacement: str | None = None) -> bool:
-        """With a `replacement`, that takes its place. False: it has no such folder."""
-        command = c.RemoveFolder(session=self._session.id, folder=folder, replacement=replacement)
-        return await self._changes(command, by)
-
-    async def choose(self, folder: str, *, by: str) -> bool:
-        """For this conversation alone. False: it has it already."""
-        return await self._changes(c.ChooseFolder(session=self._session.id, folder=folder), by)
-
-    async def drop(self, folder: str, *, by: str) -> bool:
-        """False: it was not chosen."""
-        return await self._changes(c.ChooseFolder(session=self._session.id, folder=folder, chosen=False), by)
-
-    async def _changes(self, command: c.Command, by: str) -> bool:
-        before = self._session.host.log.head(self._session.channel)
-        await self._session.do(command, by)
-        return self._session.host.log.head(self._session.channel) > before
 
 
 def below(folder: str, path: str) -> str | None:

@@ -16,12 +16,13 @@ from portico.errors import (
     NotFound,
     PorticoError,
 )
-from portico.events import HOST, Origin, Record, ToolSpec
+from portico.events import HOST, Channel, Origin, Record, ToolSpec
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.command_turn import RunCommandLine, no_commands
+from portico.host.commits import Commits
 from portico.host.component import (
     Component,
     FolderCaptures,
@@ -88,6 +89,8 @@ class Host:
         self.connected: Container[str] = ()
         """The clients that are connected, by their own ids."""
         self.members = Members()
+        self.commits = Commits(log)
+        self.commits.on_batch("host", self._apply)
         self.commands = Dispatcher(self)
         self.ownership = Ownership(self)
         install(self)
@@ -108,7 +111,6 @@ class Host:
         """The rooms beside the core, in the order of their start."""
         self.descriptions = Descriptions(self)
         self.disk = Disk(log)
-        log.on_commit(self._apply)
         log.on_failure(self._log_failed)
 
     # -- start and stop ----------------------------------------------------------------------------------------
@@ -202,33 +204,26 @@ class Host:
             if record.channel.startswith("session/"):
                 parts.setdefault(record.channel, []).append(record)
             elif record.channel == HOST:
-                self.shared.apply(record.event)
-                if isinstance(record.event, e.SessionRemoved):
-                    self._removed(record.event.session)
-            else:
-                self._apply_to_part(record)
+                self.commits.call("host", self._apply_shared, record.event)
         for channel, part in parts.items():
-            session = self.catalogue.get(channel.removeprefix("session/")) or self.catalogue.adopt(channel, part)
-            if session is not None:
-                self._apply_to(session, part)
+            self.commits.call("session", self._apply_to, channel, part)
+
+    def _apply_shared(self, event: e.Event) -> None:
+        self.shared.apply(event)
+        if isinstance(event, e.SessionRemoved):
+            self._removed(event.session)
 
     def _removed(self, ident: str) -> None:
-        """By another host; one's own deletions forget by themselves."""
+        """Forget a session that another host has removed."""
         session = self.catalogue.get(ident)
         if session is not None and not self.members.owns(session.channel):
             self.catalogue.forget(session)
             self._watchers.call(ident, None)
 
-    def _apply_to(self, session: Session, records: list[Record]) -> None:
-        try:
+    def _apply_to(self, channel: Channel, records: list[Record]) -> None:
+        session = self.catalogue.get(channel.removeprefix("session/")) or self.catalogue.adopt(channel, records)
+        if session is not None:
             session.apply(records)
-        except Exception:  # the other sessions of this batch have to follow theirs
-            self.logger.exception("the session %s did not follow its events", session.id)
-
-    def _apply_to_part(self, record: Record) -> None:
-        for part in self.parts:
-            if part.prefix and record.channel.startswith(part.prefix):
-                part.apply(record)
 
     def part(self, kind: type[P]) -> P:
         """The room of that kind, which the application has registered."""

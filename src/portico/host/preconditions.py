@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from portico import commands as c
+from portico.errors import Conflict
 from portico.host.decide.decision import by_type
 from portico.host.folders import check_agent, check_folder, whole
+from portico.host.state import SessionState
 
 if TYPE_CHECKING:
     from portico.host.session import Session
@@ -28,11 +30,17 @@ async def _folder(session: "Session", command: c.AddFolder) -> str:
     return check_folder(command.folder)
 
 
-async def _replacement(session: "Session", command: c.RemoveFolder) -> str | None:
+async def _replacement(session: "Session", command: c.RemoveFolder) -> tuple[str | None, list[SessionState]]:
+    """The folder that takes its place, and the conversations below that run in it or have chosen it."""
+    chats = [await chat.load() for chat in session.family()[1:] if command.folder in chat.folders.own()]
+    for chat in chats:
+        if not session.host.members.owns(chat.channel):
+            raise Conflict(f"{chat.id!r} works in {command.folder!r} at another host; close it there first.")
+    states = [chat.state for chat in chats]
     if command.replacement is None:
-        return None
+        return None, states
     await check_agent(session.host, session.summary.agent)
-    return check_folder(command.replacement)
+    return check_folder(command.replacement), states
 
 
 async def _family_folders(session: "Session", command: c.ChooseFolder) -> list[str]:

@@ -56,11 +56,17 @@ def _closed(session: "Session", event: e.SessionClosed) -> None:
 
 
 def _truncated(session: "Session", event: e.SessionTruncated) -> None:
-    session.effect(session.runner.forget(), "forget")
+    async def start_anew() -> None:
+        await session.runner.forget()
+        await session.go_on()
+
+    session.effect(start_anew(), "forget")
 
 
 def _tools_changed(session: "Session", event: e.ClientJoined | e.ClientLeft) -> None:
     session.runner.refresh()
+    if isinstance(event, e.ClientLeft) and event.abandon:
+        session.effect(session.tools.abandon(event.client), "abandon calls of")
 
 
 def _folders_changed(session: "Session", event: e.FolderAdded | e.FolderRemoved) -> None:

@@ -60,12 +60,15 @@ class Session:
         self._state = state
         self._summary = summary or summarise(state or SessionState(ident))
         self._loading: asyncio.Task[None] | None = None
+        self._missed: list[Record] = []
+        """Records since one of them could not be folded: their effects follow when the state is read again."""
         self._ids = state.ids if state else 0
         self._snapshot_pos = 0
         self._bytes = 0
         """Of its events, as far as they were counted."""
         self._waiters: list[asyncio.Future[None]] = []
-        self._resting = 0
+        self.resting = 0
+        """Commands that wait until nothing runs: the queue starts nothing."""
         self._effects: list[asyncio.Task[Any]] = []
         self.used_at = -math.inf
 
@@ -78,7 +81,7 @@ class Session:
 
     @property
     def loaded(self) -> bool:
-        return self._state is not None
+        return self._state is not None and not self._missed
 
     @property
     def summary(self) -> Summary:
@@ -89,8 +92,8 @@ class Session:
         return self.host.turns.get(self.id)
 
     async def load(self) -> "Session":
-        """Makes the state available: the stored snapshot and the events behind it."""
-        if self._state is None:
+        """Make the state available: the stored snapshot and the events after it."""
+        if not self.loaded:
             if self._loading is None:
                 self._loading = self.host.own(self._load(), f"load {self.id}")
             await asyncio.shield(self._loading)
@@ -98,23 +101,26 @@ class Session:
 
     async def _load(self) -> None:
         try:
-            data = await self.host.log.get_kv(self.channel, SNAPSHOT)
-            state = msgspec.json.decode(data, type=SessionState) if data else SessionState(self.id)
-            self._snapshot_pos, self._bytes = state.pos, 0
-            while True:
-                records = await self.host.log.read(self.channel, state.pos, _FOLDED)
-                self._bytes += sum(len(record.data) for record in records)
-                for record in records:
-                    fold(state, record)
-                if not records:
-                    break
-            state.pos = max(state.pos, self.host.log.head(self.channel))
-            self._state = state
-            self._ids = state.ids
-            if data:
-                self.host.own(self._measure(), f"size of {self.id}")
+            await self._read()
         finally:
             self._loading = None
+
+    async def _read(self) -> None:
+        data = await self.host.log.get_kv(self.channel, SNAPSHOT)
+        state = msgspec.json.decode(data, type=SessionState) if data else SessionState(self.id)
+        self._snapshot_pos, self._bytes = state.pos, 0
+        while records := await self.host.log.read(self.channel, state.pos, _FOLDED):
+            self._bytes += sum(len(record.data) for record in records)
+            for record in records:
+                fold(state, record)
+        for record in self._missed:
+            if record.pos > state.pos:
+                fold(state, record)
+        state.pos = max(state.pos, self.host.log.head(self.channel))
+        self._state = state
+        self._ids = state.ids
+        if data:
+            self.host.own(self._measure(), f"size of {self.id}")
 
     def unload(self) -> None:
         """Frees the memory of an idle session; the next command loads it again. Who has just asked for it may wait for
@@ -127,26 +133,59 @@ class Session:
     def apply(self, records: list[Record]) -> None:
         """Committed records arrive here first, before any reader has them."""
         mine = self.host.members.owns(self.channel)
+        if self._missed:
+            self._missed += records
+            return
         if self._state is None:
             if not mine and self._loading is None and not all(isinstance(record.event, e.Delta) for record in records):
                 self.host.own(self.follow(), f"follow {self.id}")
             return
         changed = False
-        for record in records:
-            fold(self._state, record)
+        for number, record in enumerate(records):
+            try:
+                fold(self._state, record)
+            except Exception:  # the state is behind the log now: nothing is decided from it
+                self.host.logger.exception("%s could not be folded; reading the session again", record.channel)
+                self.host.commits.count("session")
+                self._missed = records[number:]
+                self._loading = self.host.own(self._reload(), f"load {self.id} again")
+                return
             self._bytes += len(record.data)
             if mine:
-                react(self, record.event)
+                self.host.commits.call("session", react, self, record.event)
             changed = changed or not isinstance(record.event, e.Delta)
         if changed:
-            self._summary = summarise(self._state)
-            if mine:
-                self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-            self.host.changed(self)
+            self._publish(mine)
+
+    def _publish(self, mine: bool) -> None:
+        """The state has changed: for lists, and for those who wait for it."""
+        self._summary = summarise(self.state)
+        if mine:
+            self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self.host.changed(self)
+
+    async def _reload(self) -> None:
+        """Read the state again after a record could not be folded, then do what the missed records ask for. Commands
+        wait for it. An event that can never be folded leaves the session unloaded: commands about it fail."""
+        behind = self._state
+        try:
+            while self._state is behind:
+                await self.host.log.available()
+                with contextlib.suppress(LogUnavailable):
+                    await self._read()
+        except Exception:
+            self._state = None
+            raise
+        finally:
+            missed, self._missed, self._loading = self._missed, [], None
+        mine = self.host.members.owns(self.channel)
+        for record in missed if mine else ():
+            self.host.commits.call("session", react, self, record.event)
+        self._publish(mine)
 
     async def follow(self) -> None:
         """Another host goes on with it: what lists show of it follows."""
@@ -250,8 +289,8 @@ class Session:
 
     @contextlib.asynccontextmanager
     async def at_rest(self, by: str) -> AsyncIterator[None]:
-        """With the lock, when nothing runs any more; the queue starts nothing meanwhile."""
-        self._resting += 1
+        """Hold the lock after the running turn was cancelled; the queue starts nothing in that time."""
+        self.resting += 1
         try:
             while True:
                 if self.running is not None:
@@ -262,7 +301,7 @@ class Session:
                         return
                 await asyncio.sleep(0)  # somebody started a turn in between
         finally:
-            self._resting -= 1
+            self.resting -= 1
 
     async def wait(self, turn: str) -> TurnState:
         """Returns the turn when it has ended."""
@@ -318,10 +357,9 @@ class Session:
             try:
                 await self.load()
                 async with self.lock:
-                    if not self._resting:
-                        decision = turns.go_on(self.state, self.host.commands.context(self, c.Caller.inside("host")))
-                        if decision.events:
-                            await self.append(*decision.events)
+                    decision = turns.start_next(self.state, self.host.commands.context(self, c.Caller.inside("host")))
+                    if decision.events:
+                        await self.append(*decision.events)
                 return
             except NotOwner:
                 return

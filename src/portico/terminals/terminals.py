@@ -169,8 +169,6 @@ class LiveTerminal(TerminalState):
 
 
 class Terminals(Component):
-    prefix = "terminal/"
-
     def __init__(self, host: "Host") -> None:
         self.host = host
         self._open: dict[str, LiveTerminal] = {}
@@ -186,6 +184,7 @@ class Terminals(Component):
         """A program that prints faster than any of its watchers reads is held up, as by a real terminal."""
         self._next = 1
         host.commands.subject("terminal", self.get)
+        host.commits.on_channel("terminals", self.apply, "terminal")
 
     async def recover(self) -> None:
         """Gives terminals that a crash left open their end."""

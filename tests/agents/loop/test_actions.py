@@ -7,6 +7,7 @@ import pytest
 
 from portico.agents.agent import Message
 from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.commands import AddFolder
 from portico.events import Audited, ToolSpec
 from portico.host.tool import ToolResult
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
@@ -290,7 +291,7 @@ async def test_folders_of_the_session_are_open_besides(desk: Desk) -> None:
         acts({"tool": "createFile", "path": str(other / "b.txt"), "content": "x"}),
         ends(),
     )
-    await desk.session.folders.add(str(other), by="test")
+    await desk.session.do(AddFolder(session=desk.session.id, folder=str(other)), "test")
     found = calls(await desk.run())
     assert found[0].output.splitlines() == [f"{other}/a.txt", "a.txt"]
     assert "word in other" in found[1].output

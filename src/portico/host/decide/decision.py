@@ -8,7 +8,7 @@ from msgspec import Struct
 from portico import limits
 from portico.commands import Caller, Scope
 from portico.errors import Conflict, LogUnavailable, RateLimited, SessionIsClosed
-from portico.events import Event, Grant, Json
+from portico.events import Channel, Event, Grant, Json
 from portico.host.state import SessionState, is_subagent
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,6 +46,8 @@ class Context(Struct, frozen=True):
     """Why there is no room for another turn on the disk; empty when there is."""
     owner: str = ""
     """The person whose session it is; empty: everybody's."""
+    resting: bool = False
+    """A command waits until nothing runs in the session: nothing new is started."""
     shared: HostState = HostState()
     """For commands that are about it."""
 
@@ -77,6 +79,10 @@ class Outcome(Struct, frozen=True):
     answer: Any = None
     host_events: Sequence[Event] = ()
     """For the host's own channel, in the same commit: what has to be on record."""
+    others: Sequence[tuple[Channel, Event]] = ()
+    """For other sessions, in the same commit."""
+    offer: str = ""
+    """A queued message that the running agent is asked to take now; its answer is the command's."""
 
 
 def check_open(state: SessionState, *, writes: bool = True) -> None:

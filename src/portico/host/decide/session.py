@@ -1,6 +1,6 @@
 """Decisions about a session as a whole."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, RateLimited, TooLarge, TurnInProgress
-from portico.events import Json, Message
+from portico.events import Channel, Json, Message
 from portico.host import autonomy
 from portico.host.config import COMMANDS, OWN_KEYS
 from portico.host.config import check as check_config
@@ -21,7 +21,7 @@ from portico.host.decide.turn import check_message
 from portico.host.draft import DRAFT, offer
 from portico.host.fold import configured
 from portico.host.people import EVERYONE, check_person
-from portico.host.state import CHANGES, SessionState, chat_flag
+from portico.host.state import CHANGES, CallPart, SessionState, chat_flag
 
 
 def rename(state: SessionState, command: c.RenameSession, context: Context) -> Outcome:
@@ -145,13 +145,35 @@ def add_folder(state: SessionState, command: c.AddFolder, context: Context) -> O
 
 
 def remove_folder(state: SessionState, command: c.RemoveFolder, context: Context) -> Outcome:
+    """With what conversations below that run in it, or have chosen it, work in from now on: all in one commit."""
+    replacement: str | None
+    chats: Sequence[SessionState]
+    replacement, chats = context.found
     if command.replacement is not None:
         context.require("approve")
     if command.folder == state.cwd:
-        _check_movable(state, context.found)
+        _check_movable(state, replacement)
     elif command.folder not in state.folders:
         return Outcome()
-    return Outcome([e.FolderRemoved(folder=command.folder, by=context.by, replacement=context.found)])
+    removed = e.FolderRemoved(folder=command.folder, by=context.by, replacement=replacement)
+    others: list[tuple[Channel, e.Event]] = []
+    for chat in chats:
+        if chat.cwd == command.folder:
+            _check_movable(chat, replacement)
+            moved = e.FolderRemoved(folder=command.folder, by="host", replacement=replacement)
+            others.append((f"session/{chat.id}", moved))
+        others += [(f"session/{chat.id}", each) for each in _unchoose(chat, command.folder, replacement)]
+    return Outcome([removed, *_unchoose(state, command.folder, replacement)], others=others)
+
+
+def _unchoose(chat: SessionState, folder: str, replacement: str | None) -> list[e.Event]:
+    chosen = chat.folder_subset or []
+    if folder not in chosen:
+        return []
+    removed = e.FolderRemoved(folder=folder, by="host", chat=True)
+    if replacement is None or replacement in chosen:
+        return [removed]
+    return [removed, e.FolderAdded(folder=replacement, by="host", chat=True)]
 
 
 def _check_movable(state: SessionState, replacement: str | None) -> None:
@@ -188,9 +210,11 @@ def join(state: SessionState, command: c.JoinSession, context: Context) -> Outco
 
 
 def leave(state: SessionState, command: c.LeaveSession, context: Context) -> Outcome:
-    if all(each.id != command.client for each in state.clients):
+    parts = state.active.parts if state.active is not None else []
+    runs = any(isinstance(each, CallPart) and each.owner == command.client and not each.done for each in parts)
+    if all(each.id != command.client for each in state.clients) and not (command.abandon and runs):
         return Outcome()
-    return Outcome([e.ClientLeft(client=command.client, by=context.by)])
+    return Outcome([e.ClientLeft(client=command.client, by=context.by, abandon=command.abandon)])
 
 
 def share(state: SessionState, command: c.ShareData, context: Context) -> Outcome:

@@ -43,7 +43,9 @@ def _send(state: SessionState, command: c.SendMessage, context: Context) -> Outc
     if command.busy == "refuse":
         raise TurnInProgress(f"A turn is running in {state.id!r}; queue the message or wait.")
     waiting = _waiting(state, message, "steer" if command.busy == "steer" else "queue", None, context)
-    return _queued(state, waiting, context)
+    queued = _queued(state, waiting, context)
+    offered = command.busy == "steer" and isinstance(queued.answer, c.Queued)
+    return msgspec.structs.replace(queued, offer=waiting.pending) if offered else queued
 
 
 def run(state: SessionState, command: c.RunCommand, context: Context) -> Outcome:
@@ -73,10 +75,10 @@ def _queued(state: SessionState, added: e.QueueAdded, context: Context) -> Outco
     return Outcome(events, c.Queued(True, added.pending, [each.id for each in queue].index(added.pending) + 1))
 
 
-def go_on(state: SessionState, context: Context) -> Outcome:
-    """After a turn: the next of the queue, unless it is held."""
-    following = _next(state.queue)
-    if following is None or state.active is not None or state.queue_held or state.closed or context.stopping:
+def start_next(state: SessionState, context: Context, *, released: bool = False) -> Outcome:
+    """Start the next message of the queue, unless it is held or a turn runs."""
+    following, held = _next(state.queue), state.queue_held and not released
+    if following is None or state.active is not None or held or state.closed or context.stopping or context.resting:
         return Outcome()
     return Outcome(_begin(state, following.message, following.by, context.new_id("t"), following.id))
 
@@ -148,7 +150,9 @@ def remove(state: SessionState, command: c.RemoveQueued, context: Context) -> Ou
 
 
 def release(state: SessionState, command: c.ReleaseQueue, context: Context) -> Outcome:
-    return Outcome([e.QueueHeld(held=False, by=context.by)] if state.queue_held else [])
+    """With the start of the next message, in one commit."""
+    held = [e.QueueHeld(held=False, by=context.by)] if state.queue_held else []
+    return Outcome([*held, *start_next(state, context, released=True).events])
 
 
 def steered(state: SessionState, ident: str, taken: bool, by: str) -> Outcome:
