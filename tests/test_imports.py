@@ -67,7 +67,16 @@ ROOMS: dict[str, set[str]] = {
         *("automation", "host", "log.log", "workspace", "jobs", "home"),
         *("approvals.regex_timeout", "usage"),
     },
-    "client": {"client", "command_shapes", "host.agent", "host.state", "home", "usage.shapes"},
+    "client": {
+        "client",
+        "command_shapes",
+        "notices.commands",
+        "projects.commands",
+        "host.agent",
+        "host.state",
+        "home",
+        "usage.shapes",
+    },
     "models": {"models", "workspace", "home"},
 }
 """Room -> the rooms it may import from. The doors, the CLI and the test doubles stand outside and may use them all,

@@ -21,10 +21,13 @@ from portico.host.agent import AgentInfo, Capabilities, Model, Resource
 from portico.host.decide import DECISIONS, HOST_DECISIONS
 from portico.host.host import Host
 from portico.jobs import Jobs
+from portico.notices.commands import RedeliverNotice, SubscribePush, UnsubscribePush
+from portico.notices.commands import TestNotice as NoticeTest
 from portico.notices.notices import Notices
 from portico.people.commands import PeopleCommands
 from portico.people.identity import new_token
 from portico.people.people import add_person as add_to_file
+from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
 from portico.projects.projects import Projects
 from portico.settings import NoticeCommand, NoticeSettings, PeopleSettings
 from portico.testing.clock import FakeClock
@@ -298,31 +301,31 @@ def add_person_now(world: World, name: str) -> None:
 # -- notices ---------------------------------------------------------------------------------------------------
 
 
-@case(c.SubscribePush)
+@case(SubscribePush)
 async def _subscribe_push(world: World) -> Pair:
     world.send_nothing()
     await world.do(subscription("https://push.example/0"))
     return subscription("https://push.example/1"), subscription("https://push.example/2")
 
 
-@case(c.UnsubscribePush)
+@case(UnsubscribePush)
 async def _unsubscribe_push(world: World) -> Pair:
     world.send_nothing()
     named = await world.do(*(subscription(f"https://push.example/{number}") for number in range(3)))
-    return c.UnsubscribePush(push=named[0].push), c.UnsubscribePush(push=named[1].push)
+    return UnsubscribePush(push=named[0].push), UnsubscribePush(push=named[1].push)
 
 
-@case(c.TestNotice)
+@case(NoticeTest)
 async def _test_notice(world: World) -> Pair:
     world.send_nothing()
-    return twice(c.TestNotice(target="note"))
+    return twice(NoticeTest(target="note"))
 
 
-@case(c.RedeliverNotice)
+@case(RedeliverNotice)
 async def _redeliver_notice(world: World) -> Pair:
     world.send_nothing()
-    (named,) = await world.do(c.TestNotice(target="note"))
-    return twice(c.RedeliverNotice(notice=named.notice))
+    (named,) = await world.do(NoticeTest(target="note"))
+    return twice(RedeliverNotice(notice=named.notice))
 
 
 # -- automations and jobs --------------------------------------------------------------------------------------
@@ -426,33 +429,33 @@ async def _stop_task(world: World) -> Pair:
 # -- projects --------------------------------------------------------------------------------------------------
 
 
-@case(c.AddProject)
+@case(AddProject)
 async def _add_project(world: World) -> Pair:
-    await world.do(c.AddProject(path=world.made("old")))
+    await world.do(AddProject(path=world.made("old")))
     await world.open()
-    return c.AddProject(path=world.made("a")), c.AddProject(path=world.made("b"))
+    return AddProject(path=world.made("a")), AddProject(path=world.made("b"))
 
 
-@case(c.ForgetProject)
+@case(ForgetProject)
 async def _forget_project(world: World) -> Pair:
-    known = await world.do(*(c.AddProject(path=world.made(name)) for name in "abc"))
+    known = await world.do(*(AddProject(path=world.made(name)) for name in "abc"))
     await world.open()
-    return c.ForgetProject(project=known[0].id), c.ForgetProject(project=known[1].id)
+    return ForgetProject(project=known[0].id), ForgetProject(project=known[1].id)
 
 
-@case(c.OpenProject)
+@case(OpenProject)
 async def _open_project(world: World) -> Pair:
-    (known,) = await world.do(c.AddProject(path=world.made("a")))
+    (known,) = await world.do(AddProject(path=world.made("a")))
     await world.open()
-    return twice(c.OpenProject(project=known.id))
+    return twice(OpenProject(project=known.id))
 
 
-@case(c.ClearProject)
+@case(ClearProject)
 async def _clear_project(world: World) -> Pair:
-    (known,) = await world.do(c.AddProject(path=world.made("a")))
-    await world.do(c.OpenProject(project=known.id))
+    (known,) = await world.do(AddProject(path=world.made("a")))
+    await world.do(OpenProject(project=known.id))
     await world.open()
-    return twice(c.ClearProject(project=known.id))
+    return twice(ClearProject(project=known.id))
 
 
 # -- folders, files and terminals ------------------------------------------------------------------------------
@@ -717,7 +720,7 @@ async def test_five_concurrent_subscriptions_are_all_kept_and_all_removed(world:
     subscriptions = world.host.part(Notices).subscriptions
     await subscriptions.load()
     assert {each.endpoint for each in subscriptions.targets.values()} == {*urls}
-    await asyncio.gather(*(world.host.do(c.UnsubscribePush(push=each.push), ME) for each in named))
+    await asyncio.gather(*(world.host.do(UnsubscribePush(push=each.push), ME) for each in named))
     await subscriptions.load()
     assert subscriptions.targets == {}
 
@@ -731,9 +734,9 @@ async def test_two_automations_do_not_get_one_name(world: World) -> None:
 
 async def test_projects_outlive_a_failed_first_read(world: World) -> None:
     """After a failed first read the list counted as empty, and the next project that was added replaced all others."""
-    await world.do(c.AddProject(path=world.made("old")))
+    await world.do(AddProject(path=world.made("old")))
     await world.open()
-    assert await retried(world, c.AddProject(path=world.made("new"))) == "done"
+    assert await retried(world, AddProject(path=world.made("new"))) == "done"
     await world.open()
     names = [each.name for each in (await world.projects.ready()).all()]
     assert names == [world.folder.name, "old", "new"]

@@ -6,10 +6,11 @@ import re
 import textwrap
 from pathlib import Path
 
-from portico import command_shapes
+from portico import command_shapes, features
 from portico import commands as c
 from portico import events as e
 
+_MODULES = {"e": e, "c": c, "notices": features.notices, "projects": features.projects}
 TARGET = Path(__file__).parents[1] / "src/portico/client/methods.py"
 
 _HEAD = '''"""One method for each command. Written by `python -m tools.client_methods` from the table; do not edit.
@@ -21,6 +22,8 @@ _HEAD = '''"""One method for each command. Written by `python -m tools.client_me
 # ruff: noqa: B006, B008
 from typing import Any
 
+import portico.notices.commands as notices
+import portico.projects.commands as projects
 from portico import commands as c
 from portico import events as e
 from portico import limits
@@ -72,7 +75,7 @@ def _qualified(type_: str) -> str:
     """Its names with the module that they come from."""
 
     def name(found: re.Match[str]) -> str:
-        modules = [short for short, module in (("e", e), ("c", c)) if hasattr(module, found[0]) and found[0] != "Any"]
+        modules = [short for short, module in _MODULES.items() if hasattr(module, found[0]) and found[0] != "Any"]
         return f"{modules[0]}.{found[0]}" if modules else found[0]
 
     return re.sub(r"\b(?<![.\"])[A-Z]\w+", name, type_)

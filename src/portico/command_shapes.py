@@ -8,6 +8,7 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
+from portico import features  # noqa: F401  # registers the commands of features: the table is complete
 from portico.commands import Command
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from portico import features  # noqa: F401  # registers the commands of features
 from portico.approvals.policy import WorkspacePolicy
 from portico.budgets.budgets import Budgets
 from portico.changes.component import FolderChanges

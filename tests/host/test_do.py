@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,6 +26,7 @@ from portico.host.host import Host
 from portico.host.state import CallPart
 from portico.host.turn import Turn
 from portico.log import group_commit
+from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
 from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
@@ -103,7 +104,15 @@ async def test_a_session_that_is_not_there_is_not_found(host: Host, name: str) -
 
 async def test_every_command_is_decided_or_handled(host: Host) -> None:
     people = {c.AddPerson, c.RemovePerson, c.ErasePerson, c.AddOwnToken, c.RevokeOwnToken}
-    served = {*get_args(c.ProjectCommand), c.AddToken, c.RevokeToken, *people}  # these come with the process
+    served = {
+        AddProject,
+        ForgetProject,
+        OpenProject,
+        ClearProject,
+        c.AddToken,
+        c.RevokeToken,
+        *people,
+    }  # these come with the process
     kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"} - served
     assert kinds == {*DECISIONS, *HOST_DECISIONS, *host.commands._handlers}
 

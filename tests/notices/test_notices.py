@@ -22,6 +22,8 @@ from portico.host.session import Session
 from portico.host.turn import Turn
 from portico.notices import notices as room
 from portico.notices.address import NotSent, is_public
+from portico.notices.commands import NoticeNamed, RedeliverNotice
+from portico.notices.commands import TestNotice as NoticeTest
 from portico.notices.notice import WAITS, Delivery, Notice, after_quiet, due, wants
 from portico.notices.notices import PROGRAMS_AT_ONCE, Notices
 from portico.notices.send import Sender, secret_of, signature
@@ -200,11 +202,11 @@ async def test_after_a_day_it_is_given_up_and_can_be_sent_again(desk: Desk, at: 
     assert 86_000 < sum(WAITS) < 100_000
     assert {each.error for each in delivery.attempts} == {"The receiver answered 500."}
     at.status = 200
-    assert await desk.host.do(c.RedeliverNotice(notice=delivery.id), ME) == c.NoticeNamed(delivery.id)
+    assert await desk.host.do(RedeliverNotice(notice=delivery.id), ME) == NoticeNamed(delivery.id)
     await desk.until("delivered")
     with pytest.raises(NotFound):
-        await desk.host.do(c.RedeliverNotice(notice="notice-0-x"), ME)
-    named = await desk.host.do(c.TestNotice(target="phone"), ME)
+        await desk.host.do(RedeliverNotice(notice="notice-0-x"), ME)
+    named = await desk.host.do(NoticeTest(target="phone"), ME)
     await desk.until("delivered", "delivered")
     assert (at.got[-1]["type"], at.got[-1]["data"]["id"]) == ("test", named.notice)
     assert notices.deliveries[named.notice].state == "delivered"

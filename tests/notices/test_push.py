@@ -13,6 +13,7 @@ from portico import commands as c
 from portico.agents.agent import Message
 from portico.errors import BadRequest, Forbidden
 from portico.notices import push
+from portico.notices.commands import SubscribePush, UnsubscribePush
 from portico.notices.push import PushTarget
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
@@ -77,9 +78,9 @@ def desk(open_host: HostOpener, clock: FakeClock) -> Desk:
     return Desk(open_host, clock)
 
 
-def subscription(url: str, **more: Any) -> c.SubscribePush:
+def subscription(url: str, **more: Any) -> SubscribePush:
     known = target(url)
-    return c.SubscribePush(endpoint=url, p256dh=known.p256dh, auth=known.auth, **more)
+    return SubscribePush(endpoint=url, p256dh=known.p256dh, auth=known.auth, **more)
 
 
 def test_the_example_of_rfc_8291() -> None:
@@ -111,7 +112,7 @@ async def test_a_browser_hears_that_something_waits_and_not_what(desk: Desk, at:
     assert b"make" not in got["body"]
     headers = got["headers"]
     assert (headers["urgency"], headers["content-encoding"], headers["ttl"]) == ("high", "aes128gcm", "86400")
-    await desk.host.do(c.UnsubscribePush(push=named.push), ME)
+    await desk.host.do(UnsubscribePush(push=named.push), ME)
     assert notices.subscriptions.targets == {}
 
 
@@ -165,7 +166,7 @@ async def test_a_wrong_subscription_is_named(desk: Desk, changed: dict[str, Any]
     known = target()
     given = {"endpoint": known.endpoint, "p256dh": known.p256dh, "auth": known.auth, **changed}
     with pytest.raises(BadRequest) as found:
-        await desk.host.do(c.SubscribePush(**given), ME)
+        await desk.host.do(SubscribePush(**given), ME)
     assert found.value.field == field
 
 
@@ -188,7 +189,7 @@ async def test_a_person_hears_of_what_they_may_see(
     named = await desk.host.do(subscription(at.url, sessions=sessions), ada)
     await at.until(lambda: len(at.got) == 1)
     with pytest.raises(Forbidden):
-        await desk.host.do(c.UnsubscribePush(push=named.push), bob)
+        await desk.host.do(UnsubscribePush(push=named.push), bob)
     ids: dict[str, str] = {}
     for name, person in (("his", bob), ("shared", bob), ("hers", ada)):
         started = await desk.host.do(c.StartSession(agent="play", cwd=str(tmp_path)), person)

@@ -11,6 +11,7 @@ from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFo
 from portico.events import Audited
 from portico.host.host import Host
 from portico.host.state import Summary
+from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject, Project
 from portico.projects.projects import DEFAULT, PROJECTS_MAX, Projects
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -35,12 +36,12 @@ class World:
         (self.folder / name).mkdir(exist_ok=True)
         return str(self.folder / name)
 
-    async def add(self, name: str, *, worktree: bool = False, who: Caller = ADA) -> c.Project:
-        found: c.Project = await self.host.do(c.AddProject(path=self.made(name), worktree=worktree), who)
+    async def add(self, name: str, *, worktree: bool = False, who: Caller = ADA) -> Project:
+        found: Project = await self.host.do(AddProject(path=self.made(name), worktree=worktree), who)
         return found
 
     async def open(self, project: str, agent: str | None = None, who: Caller = ADA) -> Summary:
-        found: Summary = await self.host.do(c.OpenProject(project=project, agent=agent), who)
+        found: Summary = await self.host.do(OpenProject(project=project, agent=agent), who)
         return found
 
 
@@ -85,7 +86,7 @@ async def test_what_is_no_project_is_answered_with_those_that_there_are(world: W
 @pytest.mark.parametrize("path", ["relative", "/nonexistent/folder", ""])
 async def test_what_cannot_be_a_project(world: World, path: str) -> None:
     with pytest.raises(BadRequest) as refused:
-        await world.host.do(c.AddProject(path=path), ADA)
+        await world.host.do(AddProject(path=path), ADA)
     assert refused.value.field == "path"
 
 
@@ -96,7 +97,7 @@ async def test_a_folder_is_added_once(world: World) -> None:
     link = world.folder / "link"
     link.symlink_to(project.path)
     with pytest.raises(AlreadyExists):
-        await world.host.do(c.AddProject(path=str(link)), ADA)
+        await world.host.do(AddProject(path=str(link)), ADA)
 
 
 async def test_at_most_so_many(world: World) -> None:
@@ -118,7 +119,7 @@ async def test_what_was_added_is_there_after_a_restart_and_what_was_forgotten_is
     world: World, open_host: HostOpener
 ) -> None:
     kept, gone = await world.add("kept"), await world.add("gone")
-    await world.host.do(c.ForgetProject(project=gone.id), ADA)
+    await world.host.do(ForgetProject(project=gone.id), ADA)
     host = await open_host(PlayAgent(idle))
     host.workspaces[:] = []
     after = await World(host, world.folder).projects.ready()
@@ -129,7 +130,7 @@ async def test_what_was_added_is_there_after_a_restart_and_what_was_forgotten_is
 async def test_a_project_of_the_settings_can_be_forgotten_and_added_again(world: World) -> None:
     world.host.workspaces[:] = [Path(world.made("ours")), Path(world.made("theirs"))]
     ours, theirs = world.projects.all()
-    await world.host.do(c.ForgetProject(project=ours.id), ADA)
+    await world.host.do(ForgetProject(project=ours.id), ADA)
     assert world.projects.all() == [theirs]
     await world.add("ours")
     assert [each.id for each in world.projects.all()] == [ours.id, theirs.id]
@@ -137,12 +138,12 @@ async def test_a_project_of_the_settings_can_be_forgotten_and_added_again(world:
 
 async def test_the_default_stays(world: World) -> None:
     with pytest.raises(Conflict, match="stays until there is another"):
-        await world.host.do(c.ForgetProject(project=DEFAULT), ADA)
+        await world.host.do(ForgetProject(project=DEFAULT), ADA)
 
 
 async def test_adding_and_forgetting_is_on_record(world: World) -> None:
     project = await world.add("api")
-    await world.host.do(c.ForgetProject(project=project.id), ADA)
+    await world.host.do(ForgetProject(project=project.id), ADA)
     events = [record.event for record in await world.host.log.read("host", 0)]
     audited = [(each.action, each.by) for each in events if isinstance(each, Audited) and "project" in each.action]
     assert audited == [("project.added", "person:ada"), ("project.forgotten", "person:ada")]
@@ -195,20 +196,20 @@ async def test_of_people_only_an_admin_adds_and_forgets_projects(world: World) -
     person's next message started."""
     world.host.workspaces[:] = [Path(world.made("ours"))]
     (ours,) = world.projects.all()
-    for command in (c.AddProject(path=world.made("more")), c.ForgetProject(project=ours.id)):
+    for command in (AddProject(path=world.made("more")), ForgetProject(project=ours.id)):
         with pytest.raises(Forbidden, match="admin"):
             await world.host.do(command, BOB)
     assert world.projects.all() == [ours]
     for caller in (ADA, Caller("t0", "owner", frozenset({"drive"}))):
         added = await world.add("more", who=caller)
-        await world.host.do(c.ForgetProject(project=added.id), caller)
+        await world.host.do(ForgetProject(project=added.id), caller)
     assert world.projects.all() == [ours]
 
 
 async def test_a_cleared_one_gives_way_to_a_fresh_one_and_stays_stored(world: World) -> None:
     project = await world.add("api")
     first = await world.open(project.id)
-    await world.host.do(c.ClearProject(project=project.id), ADA)
+    await world.host.do(ClearProject(project=project.id), ADA)
     second = await world.open(project.id)
     assert second.id != first.id
     assert world.projects.sessions(project.id, lambda ident: True) == [second.id]
@@ -221,7 +222,7 @@ async def test_what_somebody_else_clears_is_their_own(world: World) -> None:
     project = await world.add("api")
     mine = await world.open(project.id, who=ADA)
     await world.open(project.id, who=BOB)
-    await world.host.do(c.ClearProject(project=project.id), BOB)
+    await world.host.do(ClearProject(project=project.id), BOB)
     assert (await world.open(project.id, who=ADA)).id == mine.id
 
 

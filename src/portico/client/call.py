@@ -15,7 +15,8 @@ def calls(methods: type[T]) -> type[T]:
     """The class with bodies for its methods, by the table of commands."""
     for kind in c.COMMANDS.values():
         name = method_name(kind)
-        setattr(methods, name, _does(kind, getattr(methods, name)))
+        if hasattr(methods, name):  # features of other packages have none
+            setattr(methods, name, _does(kind, getattr(methods, name)))
     return methods
 
 

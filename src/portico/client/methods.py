@@ -7,6 +7,8 @@
 # ruff: noqa: B006, B008
 from typing import Any
 
+import portico.notices.commands as notices
+import portico.projects.commands as projects
 from portico import commands as c
 from portico import events as e
 from portico import limits
@@ -377,20 +379,6 @@ class Methods:
     async def make_folder(self, path: str, *, request: str = "") -> c.Done:
         """Make a folder, and those above it."""
 
-    async def add_project(self, path: str, *, worktree: bool = False, request: str = "") -> c.Project:
-        """Add a project."""
-
-    async def forget_project(self, project: str, *, request: str = "") -> c.Done:
-        """Forget a project; its folder and its conversations stay."""
-
-    async def open_project(
-        self, project: str, *, agent: str | None = None, clear: bool = False, request: str = ""
-    ) -> Summary:
-        """The project's conversation with an agent, begun if need be."""
-
-    async def clear_project(self, project: str, *, request: str = "") -> c.Done:
-        """Let fresh conversations take the place of a project's; the old ones stay stored."""
-
     async def import_archive(
         self, archive: e.Json, *, agent: str | None = None, cwd: str | None = None, request: str = ""
     ) -> Summary:
@@ -475,10 +463,10 @@ class Methods:
     async def delete_automation(self, automation: str, *, request: str = "") -> c.Done:
         """Delete an automation and its history; what it has started goes on."""
 
-    async def redeliver_notice(self, notice: str, *, request: str = "") -> c.NoticeNamed:
+    async def redeliver_notice(self, notice: str, *, request: str = "") -> notices.NoticeNamed:
         """Send a notice again, now: one that was given up, one that waits for its next attempt, or one that arrived."""
 
-    async def test_notice(self, target: str, *, request: str = "") -> c.NoticeNamed:
+    async def test_notice(self, target: str, *, request: str = "") -> notices.NoticeNamed:
         """Send a test notice to a webhook or a program of the settings."""
 
     async def subscribe_push(
@@ -493,8 +481,22 @@ class Methods:
         quiet: str = "",
         zone: str = "",
         request: str = "",
-    ) -> c.PushNamed:
+    ) -> notices.PushNamed:
         """Let a browser be told by web push; the fields are those of its `PushSubscription`."""
 
     async def unsubscribe_push(self, push: str, *, request: str = "") -> c.Done:
         """Tell a browser nothing any more."""
+
+    async def add_project(self, path: str, *, worktree: bool = False, request: str = "") -> projects.Project:
+        """Add a project."""
+
+    async def forget_project(self, project: str, *, request: str = "") -> c.Done:
+        """Forget a project; its folder and its conversations stay."""
+
+    async def open_project(
+        self, project: str, *, agent: str | None = None, clear: bool = False, request: str = ""
+    ) -> Summary:
+        """The project's conversation with an agent, begun if need be."""
+
+    async def clear_project(self, project: str, *, request: str = "") -> c.Done:
+        """Let fresh conversations take the place of a project's; the old ones stay stored."""

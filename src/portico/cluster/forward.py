@@ -11,7 +11,7 @@ from portico import commands as c
 from portico.cluster.host_tables import SCHEDULER, Peer
 from portico.cluster.link import NOT_OWNER, Told, raised
 from portico.errors import PlaceAway, Unreachable
-from portico.events import Channel, Grant
+from portico.events import Channel
 from portico.host.state import Summary
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 TRY_SECONDS = 30.0
 """A command is asked for as long as a takeover may take: the lease, and the look at it."""
 PAUSE = 0.1
-_ANSWERS: dict[str, Any] = {
-    each.__name__: each for each in (*vars(c).values(), Grant, Summary) if isinstance(each, type)
-}
 
 
 def away(place: str, peers: list[Peer]) -> PlaceAway:
@@ -106,4 +103,4 @@ async def read_answer(cluster: "Cluster", command: c.Command, told: Told) -> Any
         ident = msgspec.json.decode(told.data, type=Summary).id
         session = cluster._host.find(ident)
         return session.summary if session is not None else msgspec.json.decode(told.data, type=Summary)
-    return msgspec.json.decode(told.data, type=_ANSWERS.get(told.kind, Any))
+    return msgspec.json.decode(told.data, type=c.answer_types().get(told.kind, Any))

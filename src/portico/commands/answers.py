@@ -85,14 +85,6 @@ class RunNamed(Struct):
     run: str
 
 
-class NoticeNamed(Struct):
-    notice: str
-
-
-class PushNamed(Struct):
-    push: str
-
-
 class Done(Struct):
     """It was done, and there is nothing to tell."""
 
@@ -120,15 +112,6 @@ class TokenMade(Struct):
     """Milliseconds since the epoch; 0: never."""
     tools: list[str] = []
     """The MCP tools that it was created for by name."""
-
-
-class Project(Struct, frozen=True):
-    id: str
-    name: str
-    path: str
-    added: int = 0
-    worktree: bool = False
-    """Each conversation works in a git worktree of its own."""
 
 
 class Member(Struct, omit_defaults=True):

@@ -106,13 +106,6 @@ class AboutAutomation(Command, frozen=True):
     automation: str
 
 
-class AboutProject(Command, frozen=True):
-    about = "project"
-    lock: ClassVar[Lock | NoLock] = "feature"
-
-    project: str
-
-
 def check_table(commands: Iterable[type[Command]]) -> dict[str, type[Command]]:
     """Commands by their tag."""
     found: dict[str, type[Command]] = {}

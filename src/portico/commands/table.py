@@ -1,35 +1,30 @@
-"""All commands as one union, the table of them, and their bytes."""
+"""The table of all commands, and their bytes."""
 
 from functools import cache
-from typing import get_args
+from typing import Any, Union, get_args
 
 import msgspec
 
-from portico.commands import (
-    admin,
-    automation,
-    client,
-    job,
-    message,
-    notice,
-    person,
-    project,
-    session,
-    terminal,
-    workspace,
-)
+from portico.commands import admin, automation, client, job, message, person, session, terminal, workspace
 from portico.commands.command import Command, check_table
 from portico.events import union_of
 
 JobCommand = union_of(Command, job)
 AutomationCommand = union_of(Command, automation)
-ProjectCommand = union_of(Command, project)
-AnyCommand = union_of(
-    Command, session, message, person, client, terminal, job, workspace, project, admin, automation, notice
-)
 
-COMMANDS: dict[str, type[Command]] = check_table(get_args(AnyCommand))
-"""By their tags."""
+COMMANDS: dict[str, type[Command]] = check_table(
+    get_args(union_of(Command, session, message, person, client, terminal, job, workspace, admin, automation))
+)
+"""By their tags, with those that features have registered."""
+
+
+def register(*kinds: type[Command]) -> None:
+    """Add the commands of a feature to the table."""
+    for tag, kind in check_table(kinds).items():
+        if COMMANDS.setdefault(tag, kind) is not kind:
+            raise TypeError(f"{kind.__name__} and {COMMANDS[tag].__name__} are both called {tag!r}.")
+    _decoder.cache_clear()
+    answer_types.cache_clear()
 
 
 def encode_command(command: Command) -> bytes:
@@ -43,4 +38,11 @@ def decode_command(data: bytes) -> Command:
 
 @cache
 def _decoder() -> msgspec.json.Decoder[Command]:
-    return msgspec.json.Decoder(AnyCommand)
+    return msgspec.json.Decoder(Union[tuple(COMMANDS.values())])  # noqa: UP007
+
+
+@cache
+def answer_types() -> dict[str, Any]:
+    """The shapes of all answers, by name."""
+    given = [each.gives if isinstance(each.gives, tuple) else (each.gives,) for each in COMMANDS.values()]
+    return {kind.__name__: kind for kinds in given for kind in kinds if kind is not None}

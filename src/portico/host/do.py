@@ -21,7 +21,7 @@ from portico import commands as c
 from portico import limits
 from portico.cache import Cache
 from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, PorticoError, RateLimited
-from portico.events import HOST, Grant
+from portico.events import HOST
 from portico.host.clients import check_client
 from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Outcome
@@ -377,7 +377,7 @@ class Dispatcher:
 
     async def _answer_again(self, command: c.Command, receipt: Receipt) -> Any:
         if not receipt.shown:
-            return msgspec.json.decode(receipt.answer, type=_ANSWERS.get(receipt.kind, bool))
+            return msgspec.json.decode(receipt.answer, type=c.answer_types().get(receipt.kind, bool))
         await self._host.members.catch_up()  # another host may have begun it
         if command.shows in self._subjects:
             return self.shown(command, receipt.shown)
@@ -406,7 +406,6 @@ async def _all(*locks: asyncio.Lock) -> AsyncIterator[None]:
 
 
 RECEIPTS = "done/"
-_ANSWERS: dict[str, Any] = {each.__name__: each for each in (*vars(c).values(), Grant) if isinstance(each, type)}
 
 
 def _check_same(first: str, digest: str) -> None:

@@ -21,6 +21,7 @@ from portico.host.host import Host
 from portico.host.ownership import Access
 from portico.host.people import HOST_OWNER
 from portico.notices.address import NotSent
+from portico.notices.commands import NoticeNamed, PushNamed, RedeliverNotice, SubscribePush, TestNotice, UnsubscribePush
 from portico.notices.notice import LOOKING_SECONDS, Delivery, Notice, after_quiet, due, tried, wants
 from portico.notices.push import PREFIX, PushTarget
 from portico.notices.read import SETTLED, TOLD, read_notice, settled
@@ -391,19 +392,19 @@ class Notices(Component):
 
     # -- commands ----------------------------------------------------------------------------------------------
 
-    async def _subscribe(self, command: c.SubscribePush, caller: c.Caller) -> c.PushNamed:
+    async def _subscribe(self, command: SubscribePush, caller: c.Caller) -> PushNamed:
         """With a first push, so that whoever switches it on sees that it works."""
         target = await self.subscriptions.add(command, caller, self._settings)
         self._retarget()
         await self._send_test(target.name, caller)
-        return c.PushNamed(target.name)
+        return PushNamed(target.name)
 
-    async def _unsubscribe(self, command: c.UnsubscribePush, caller: c.Caller) -> c.Done:
+    async def _unsubscribe(self, command: UnsubscribePush, caller: c.Caller) -> c.Done:
         await self.subscriptions.remove(command.push, caller)
         self._retarget()
         return c.Done()
 
-    async def _redeliver(self, command: c.RedeliverNotice, caller: c.Caller) -> c.NoticeNamed:
+    async def _redeliver(self, command: RedeliverNotice, caller: c.Caller) -> NoticeNamed:
         delivery = self.deliveries.get(command.notice)
         if delivery is None:
             raise NotFound("notice", command.notice, "`portico notices list` shows them.")
@@ -414,13 +415,13 @@ class Notices(Component):
         await self._store(delivery)
         self._queue(delivery)
         self._lanes[_lane_of(delivery)].wake()
-        return c.NoticeNamed(delivery.id)
+        return NoticeNamed(delivery.id)
 
-    async def _test(self, command: c.TestNotice, caller: c.Caller) -> c.NoticeNamed:
+    async def _test(self, command: TestNotice, caller: c.Caller) -> NoticeNamed:
         if command.target not in self._targets:
             names = ", ".join(self._targets) or "none"
             raise NotFound("webhook or command", command.target, f"There are: {names}.")
-        return c.NoticeNamed(await self._send_test(command.target, caller))
+        return NoticeNamed(await self._send_test(command.target, caller))
 
     async def _send_test(self, target: str, caller: c.Caller) -> str:
         now = self.host.now()

@@ -10,6 +10,7 @@ from portico import commands as c
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
 from portico.host.host import Host
 from portico.notices import push
+from portico.notices.commands import SubscribePush
 from portico.notices.push import PushTarget
 from portico.notices.targets import target_problem
 from portico.settings import NoticeKind, NoticeSettings
@@ -59,7 +60,7 @@ class Subscriptions:
         """Those that this caller subscribed; all of them for an admin."""
         return [each for each in self.targets.values() if caller.may("admin") or _is_of(each, caller)]
 
-    async def add(self, command: c.SubscribePush, caller: c.Caller, settings: NoticeSettings) -> PushTarget:
+    async def add(self, command: SubscribePush, caller: c.Caller, settings: NoticeSettings) -> PushTarget:
         push.check_installed()
         push.check_keys(command.p256dh, command.auth)
         target = PushTarget(

@@ -19,7 +19,6 @@ from msgspec import Struct
 from portico import commands as c
 from portico import limits
 from portico.cache import Cache
-from portico.commands import Project
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.events import HOST, Audited, Channel, Record, number_of
 from portico.host.component import Component
@@ -29,6 +28,7 @@ from portico.host.session import Session
 from portico.host.state import Summary
 from portico.log.feed import Follower
 from portico.people.view import View
+from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject, Project
 from portico.workspace.git import repository
 from portico.workspace.jail import Jail
 
@@ -182,7 +182,7 @@ class Projects(Component):
         await self._host.members.hear()
         await self._read()
 
-    async def _add(self, command: c.AddProject, caller: c.Caller) -> Project:
+    async def _add(self, command: AddProject, caller: c.Caller) -> Project:
         await self._current()
         folder, worktree = _folder(command.path), command.worktree
         if worktree:
@@ -204,7 +204,7 @@ class Projects(Component):
         )
         return _project(folder, self._kept.added[folder], worktree)
 
-    async def _forget(self, command: c.ForgetProject, caller: c.Caller) -> c.Done:
+    async def _forget(self, command: ForgetProject, caller: c.Caller) -> c.Done:
         """Forget a project; its folder and the stored conversations stay."""
         await self._current()
         project = self.get(command.project)
@@ -260,7 +260,7 @@ class Projects(Component):
             if each.project == project and (cleared or not each.cleared) and is_theirs(session)
         ]
 
-    async def _open(self, command: c.OpenProject, caller: c.Caller) -> Summary:
+    async def _open(self, command: OpenProject, caller: c.Caller) -> Summary:
         """Return the project's conversation with that agent (None: with the one it has); start it if there is none."""
         await self._current()
         project, agent = self.get(command.project), command.agent
@@ -304,7 +304,7 @@ class Projects(Component):
             raise Conflict("This host has no agent.")
         return infos[0].id
 
-    async def _clear(self, command: c.ClearProject, caller: c.Caller) -> c.Done:
+    async def _clear(self, command: ClearProject, caller: c.Caller) -> c.Done:
         await self._current()
         await self._clear_all(self.get(command.project), caller)
         return c.Done()
@@ -324,7 +324,7 @@ class Projects(Component):
 
 def _check_admin(command: c.Command, caller: c.Caller) -> None:
     """All people share the list: a folder that one adds or removes is where another one's next message starts."""
-    if isinstance(command, c.AddProject | c.ForgetProject):
+    if isinstance(command, AddProject | ForgetProject):
         caller.require_all("All people share the projects")
 
 

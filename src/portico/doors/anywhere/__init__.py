@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from portico import commands as c
-from portico.commands import Project
 from portico.doors.anywhere import history
 from portico.doors.anywhere.events import accepts_gzip, stream
 from portico.doors.anywhere.identity import Idents
@@ -26,6 +25,7 @@ from portico.doors.route import Param, Route, Table, caller
 from portico.doors.routes import Routes
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.events import Json
+from portico.projects.commands import AddProject, ClearProject, ForgetProject, Project
 from portico.projects.projects import Projects
 
 PACK_BYTES = 1024
@@ -118,7 +118,7 @@ def _routes(app: App, projects: Projects) -> Table:
     @post("/sessions", "drive", "Add a project.", body=ProjectBody, status=201, codes=["conflict"])
     async def add(request: Request) -> ProjectShown:
         body, who = await read_as(request, ProjectBody), caller(request)
-        return shown(await host.do(c.AddProject(path=body.path, worktree=body.worktree), who), who)
+        return shown(await host.do(AddProject(path=body.path, worktree=body.worktree), who), who)
 
     @routes(one, "read", "A project's stored messages.", answer=ProjectHistory)
     async def show(request: Request) -> Response:
@@ -131,7 +131,7 @@ def _routes(app: App, projects: Projects) -> Table:
 
     @routes(one, "drive", summary, methods=("DELETE",), others={204: None}, codes=["conflict"])
     async def forget(request: Request) -> Response:
-        await host.do(c.ForgetProject(project=request.path_params["id"]), caller(request))
+        await host.do(ForgetProject(project=request.path_params["id"]), caller(request))
         return Response(status_code=204)
 
     @order("/cancel", "drive", "Stop a message or all of a project.", body=CancelBody)
@@ -194,7 +194,7 @@ def _routes(app: App, projects: Projects) -> Table:
     async def clear(request: Request) -> Ok:
         await projects.ready()
         body = await read_as(request, ClearBody)
-        await host.do(c.ClearProject(project=projects.get(body.session_id).id), caller(request))
+        await host.do(ClearProject(project=projects.get(body.session_id).id), caller(request))
         return Ok()
 
     query: dict[str, str | Param] = {"session": "the project; without it the first"}

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from portico.commands import Project
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.translate import detail
 from portico.events import Json
 from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
 from portico.people.view import View
+from portico.projects.commands import Project
 from portico.projects.projects import Projects
 
 

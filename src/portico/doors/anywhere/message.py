@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 
-from portico.commands import Caller, OpenProject, Project, Queued, SendMessage, SetDraft
+from portico.commands import Caller, Queued, SendMessage, SetDraft
 from portico.doors.app import App
 from portico.doors.body import decode_as
 from portico.doors.route import caller
@@ -15,6 +15,7 @@ from portico.events import Json, Message
 from portico.host.decide.turn import check_message
 from portico.host.draft import DRAFT
 from portico.host.state import Summary
+from portico.projects.commands import OpenProject, Project
 from portico.projects.projects import BUILT_IN, Projects
 
 STEPS_MAX = 1000

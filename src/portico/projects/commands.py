@@ -1,7 +1,26 @@
 """Commands about projects: folders with one conversation for each agent, as the Anywhere door shows them."""
 
-from portico.commands.answers import Done, Project
-from portico.commands.command import AboutProject, Command
+from typing import ClassVar
+
+from msgspec import Struct
+
+from portico.commands import Command, Done, Lock, NoLock, register
+
+
+class Project(Struct, frozen=True):
+    id: str
+    name: str
+    path: str
+    added: int = 0
+    worktree: bool = False
+    """Each conversation works in a separate git worktree."""
+
+
+class AboutProject(Command, frozen=True):
+    about = "project"
+    lock: ClassVar[Lock | NoLock] = "feature"
+
+    project: str
 
 
 class AddProject(Command, frozen=True, tag="project.add"):
@@ -39,3 +58,6 @@ class ClearProject(AboutProject, frozen=True, tag="project.clear"):
 
     scope = "drive"
     gives = Done
+
+
+register(AddProject, ForgetProject, OpenProject, ClearProject)

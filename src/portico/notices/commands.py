@@ -1,7 +1,16 @@
-"""Commands about what people are told of."""
+"""Commands of notices."""
 
-from portico.commands.answers import Done, NoticeNamed, PushNamed
-from portico.commands.command import Command, Http
+from msgspec import Struct
+
+from portico.commands import Command, Done, Http, register
+
+
+class NoticeNamed(Struct):
+    notice: str
+
+
+class PushNamed(Struct):
+    push: str
 
 
 class RedeliverNotice(Command, frozen=True, tag="notice.redeliver"):
@@ -66,3 +75,6 @@ class UnsubscribePush(Command, frozen=True, tag="push.unsubscribe"):
 
     push: str
     """Its id in `GET /v1/push`."""
+
+
+register(RedeliverNotice, TestNotice, SubscribePush, UnsubscribePush)

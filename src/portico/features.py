@@ -1,0 +1,10 @@
+"""The features of Portico that declare their own commands; importing this module registers them.
+
+The table of commands (`portico.commands.COMMANDS`) is complete after that: doors, the client and the command line build
+their routes, tools and verbs from it.
+"""
+
+from portico.notices import commands as notices
+from portico.projects import commands as projects
+
+__all__ = ["notices", "projects"]
