@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from portico import mcp
 from portico.agents.acp.frames import Frames
 from portico.agents.copilot import event
-from portico.agents.loop.answer import StreamedAnswer
 from portico.agents.loop.partial_json import PartialJson
-from portico.agents.loop.protocol import NativeCall, read_answer, read_calls, read_text
+from portico.agents.loop.protocol import read_answer, read_calls, read_text
+from portico.agents.loop.reply import NativeCall
+from portico.agents.loop.wires.chat_stream import StreamedAnswer
 from portico.agents.mcp.http import HttpWire
 from portico.agents.mcp.stdio import StdioWire
 from portico.doors.ahp.wire import rpc

@@ -114,8 +114,8 @@ class AgentSettings(Struct, forbid_unknown_fields=True):
     """The built-in agent loop, on or off."""
     prefix: str = "agent:"
     """A message that begins so is an agent run."""
-    max_steps: int = 12
-    """Steps of one agent run."""
+    max_steps: int = 200
+    """Steps of one agent run before a person is asked whether it continues."""
     allowed_roots: list[str] = msgspec.field(default_factory=lambda: ["*"])
     """Folders, relative to the project, that the built-in agent may touch; `*` is the whole project."""
     require_approval: Literal["edits", "all", "none"] = "edits"

@@ -37,7 +37,7 @@ def test_config_shows_every_value_and_where_it_came_from(tmp_path: Path) -> None
     assert rows["server.host"] == ["'127.0.0.1'", "default"]
     one = json.loads(inside(home, "config", "agent.max_steps", "--json").stdout)
     assert one["agent.max_steps"]["value"] == 3
-    assert one["agent.max_steps"]["default"] == 12
+    assert one["agent.max_steps"]["default"] == 200
     assert inside(home, "config", "--path").stdout.strip() == str(file)
     with TerminalCommand(home, "config", "agent.max_steps") as command:
         assert "PORTICO_AGENT_MAX_STEPS" in command.finish()[1]

@@ -15,7 +15,7 @@ import pytest
 from portico import events as e
 from portico import mcp
 from portico.agents.copilot.notice import _reason
-from portico.agents.loop.endpoint import _words
+from portico.agents.loop.refusal import _words
 from portico.client.acp.update import _decoded
 from portico.doors.ahp.wire import uri
 from portico.doors.anywhere.translate import _preview

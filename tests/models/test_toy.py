@@ -13,10 +13,10 @@ import pytest
 
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
-from portico.agents.loop.endpoint import CompletionRequest
 from portico.agents.loop.model_call import ModelCaller, Way
 from portico.agents.loop.protocol import instructions, read_text, step_schema
 from portico.agents.loop.tools import TOOLS
+from portico.agents.loop.wires.request import CompletionRequest
 from portico.events import PartDelta
 from portico.host.state import CallPart, TextPart
 from portico.models import download

@@ -36,6 +36,17 @@ class TurnEnded(Event, frozen=True, tag="turn.ended"):
     by: str = "agent"
 
 
+class TurnStep(Event, frozen=True, tag="turn.step"):
+    """An agent that works in steps asks its model for the next one. The same number again: another model answers, or
+    the step is complete and `blob` holds it."""
+
+    turn: str
+    step: int
+    model: str = ""
+    blob: str | None = None
+    """The hash of what was sent and of the model's message, unchanged, in the agent's own form."""
+
+
 class PartStarted(Event, frozen=True, tag="part.started"):
     turn: str
     part: str

@@ -23,6 +23,7 @@ from portico.host.state import (
     PendingState,
     QuestionPart,
     SessionState,
+    StepState,
     Stop,
     TextPart,
     TurnState,
@@ -200,6 +201,16 @@ def _turn_resumed(state: SessionState, event: e.TurnResumed, record: Record) -> 
         state.history_cut = False
         _mark(state, "read", False)
         state.queue_held = False
+
+
+def _turn_step(state: SessionState, event: e.TurnStep, record: Record) -> None:
+    turn = _active(state, event.turn)
+    if turn is None:
+        return
+    if turn.steps and turn.steps[-1].step == event.step:
+        turn.steps[-1].model, turn.steps[-1].blob = event.model, event.blob
+    else:
+        turn.steps.append(StepState(event.step, event.model, len(turn.parts), event.blob))
 
 
 def _turn_ended(state: SessionState, event: e.TurnEnded, record: Record) -> None:
@@ -474,6 +485,7 @@ _FOLDS: dict[type[e.Event], Fold] = {
     e.SignInSettled: _sign_in,
     e.TurnStarted: _turn_started,
     e.TurnResumed: _turn_resumed,
+    e.TurnStep: _turn_step,
     e.TurnEnded: _turn_ended,
     e.PartStarted: _part_started,
     e.PartDelta: _part_delta,

@@ -140,6 +140,16 @@ class Stop(Struct, omit_defaults=True):
     error: ErrorInfo
 
 
+class StepState(Struct, omit_defaults=True):
+    """A step of an agent that reports steps; see `turn.step`."""
+
+    step: int
+    model: str = ""
+    parts: int = 0
+    """How many parts the turn had before it."""
+    blob: str | None = None
+
+
 class TurnState(Struct, omit_defaults=True):
     id: str
     message: Message
@@ -154,6 +164,7 @@ class TurnState(Struct, omit_defaults=True):
     error: ErrorInfo | None = None
     resumes: int = 0
     stops: list[Stop] = []
+    steps: list[StepState] = []
     corrections: dict[int, int] = {}
     """How many parts there were when one of them was corrected, by the position of that event in the channel."""
     asked: int = 0

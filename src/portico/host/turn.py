@@ -235,9 +235,11 @@ class Turn:
             call.ready(input)
         return call
 
-    def session_tool(self, name: str, input: str | None = None, *, id: str | None = None) -> Call:
+    def session_tool(
+        self, name: str, input: str | None = None, *, id: str | None = None, meta: Json | None = None
+    ) -> Call:
         """A call of one of the session's tools (the host's or a client's); `perform` runs it."""
-        return self.tool(name, input, id=id, owner=self.session.tools.owner(name))
+        return self.tool(name, input, id=id, owner=self.session.tools.owner(name), meta=meta)
 
     async def perform(self, call: Call) -> ToolResult:
         """Runs a session tool on behalf of the agent, through to its end."""
@@ -321,6 +323,10 @@ class Turn:
                 turn=self.id, model=model, input=input, output=output, cached=cached, cost=cost, total=total
             )
         )
+
+    def step(self, step: int, model: str = "", blob: str | None = None) -> None:
+        """The agent asks `model` for its next step; with `blob` (see `keep`) the step is complete."""
+        self.report(e.TurnStep(turn=self.id, step=step, model=model, blob=blob))
 
     def title(self, title: str) -> None:
         """The agent's own idea of a title; a title that a person chose stays."""

@@ -5,16 +5,24 @@ from collections.abc import Iterator
 import msgspec
 
 from portico import events as e
-from portico.host.state import CallPart, Part, QuestionPart, TextPart, TurnState
+from portico.host.state import CallPart, Part, QuestionPart, StepState, TextPart, TurnState
 
 
 def retold(copied: e.HistoryCopied) -> Iterator[e.Event]:
     """What was asked on the way (approvals, questions) is over, and left out; so are pieces of what is complete."""
     for turn in msgspec.convert(copied.turns, list[TurnState]):
         yield e.TurnStarted(turn.id, turn.message, turn.by)
-        for part in turn.parts:
+        steps = list(turn.steps)
+        for index, part in enumerate(turn.parts):
+            while steps and steps[0].parts <= index:
+                yield _step(turn.id, steps.pop(0))
             yield from _part(turn.id, part)
+        yield from (_step(turn.id, step) for step in steps)
         yield e.TurnEnded(turn.id, turn.outcome or "completed", turn.error)
+
+
+def _step(turn: str, step: StepState) -> e.Event:
+    return e.TurnStep(turn, step.step, step.model, step.blob)
 
 
 def _part(turn: str, part: Part) -> Iterator[e.Event]:

@@ -13,7 +13,7 @@ from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.host.state import CallPart, TextPart, TurnState
+from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
 from portico.testing.fixtures import HostOpener
 from portico.testing.model import ModelRule, ModelServer, Script, Step
 
@@ -47,8 +47,11 @@ class Desk:
     def says(self, *steps: Step, model: str = "") -> None:
         self.server.script = Script(rules=[ModelRule(steps=list(steps), model=model)], models=self.server.script.models)
 
-    async def run(self, text: str = "agent: go", *, allow: bool | None = True, meta: Any = None) -> TurnState:
-        """Sends and waits for the end; approvals are answered with `allow` (None: left alone)."""
+    async def run(
+        self, text: str = "agent: go", *, allow: bool | None = True, meta: Any = None, answer: str = "stop"
+    ) -> TurnState:
+        """Sends and waits for the end; approvals are answered with `allow` (None: left alone), questions with
+        `answer`."""
         turn = await self.session.send(Message(text, meta=meta or {}), by="test")
         async with asyncio.timeout(60):
             while True:
@@ -63,6 +66,9 @@ class Desk:
                 assert found is not None
                 if found.outcome is not None:
                     return found
+                for question in questions(found):
+                    if not question.done:
+                        await self.session.questions.answer(question.id, "accept", {"answer": answer}, by="test")
                 for call in calls(found):
                     if call.approval is not None:
                         await self.session.approvals.answer(call.approval.id, by="test", allow=allow)
@@ -74,6 +80,10 @@ class Desk:
 
 def calls(turn: TurnState) -> list[CallPart]:
     return [part for part in turn.parts if isinstance(part, CallPart)]
+
+
+def questions(turn: TurnState) -> list[QuestionPart]:
+    return [part for part in turn.parts if isinstance(part, QuestionPart)]
 
 
 def texts(turn: TurnState, kind: str = "text") -> str:

@@ -14,7 +14,6 @@ from portico.agents.loop.protocol import (
     correction,
     feedback,
     instructions,
-    native_tools,
     read_answer,
     text_rules,
 )
@@ -24,15 +23,15 @@ from portico.agents.loop.transcript import (
     Entry,
     Exchange,
     UserText,
-    Wrong,
     compacts,
     fitting,
     of_parts,
     of_turns,
-    render,
     size_of,
 )
 from portico.agents.loop.visible_text import Form, VisibleText
+from portico.agents.loop.wires import chat
+from portico.agents.loop.wires.request import CompletionRequest
 from portico.events import ErrorInfo, Message, Outcome, ToolSpec
 from portico.host.state import CallPart, Part, TextPart, TurnState
 from portico.host.turn import Turn
@@ -140,13 +139,12 @@ def test_results_are_told_with_the_names_of_their_tools() -> None:
 
 
 def test_a_tool_without_a_schema_takes_an_empty_object() -> None:
-    bare, finish = native_tools([ToolSpec("bare", "Does.", {})])
+    (bare,) = chat.body(CompletionRequest("m", [], tools=[ToolSpec("bare", "Does.", {})]))["tools"]
     assert bare["function"] == {
         "name": "bare",
         "description": "Does.",
         "parameters": {"type": "object", "properties": {}},
     }
-    assert finish["function"]["name"] == "finish"
 
 
 # -- what a person sees meanwhile ------------------------------------------------------------------------------
@@ -306,8 +304,6 @@ def test_when_something_has_to_be_left_out(size: int, limit: int, expected: bool
     [
         (user("abc"), 3),
         (UserText("user", "abc", ["data:"]), 3 + PICTURE_CHARS),
-        (Wrong("abc", "de"), 5),
-        (Wrong("x" * 9000, "de"), 4002),
         (step("abc"), 2 + 40 + 3),
     ],
 )
@@ -319,16 +315,17 @@ def test_a_conversation_as_an_endpoint_takes_it() -> None:
     action = ModelAction("readFiles", {"files": ["a"]}, "id-1")
     entries: list[Entry] = [
         UserText("user", "look", ["data:x"]),
-        Wrong("", "No JSON."),
+        UserText("assistant", ""),
+        UserText("user", "No JSON."),
         Exchange(ModelStep([action, ModelAction("runCommand", {})], ""), [("readFiles", "1"), ("runCommand", "2")]),
     ]
-    system, asked, wrong, told, called, *results = render("sys", entries, native=True, limit=9000)
+    system, asked, wrong, told, called, *results = chat.messages("sys", entries, native=True)
     assert (system["role"], wrong["content"], told["content"]) == ("system", "(empty)", "No JSON.")
     assert asked["content"] == [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:x"}}]
     assert called["content"] is None
-    assert [each["id"] for each in called["tool_calls"]] == ["id-1", "call_2_1"]
-    assert [(each["tool_call_id"], each["content"]) for each in results] == [("id-1", "1"), ("call_2_1", "2")]
-    plain = render("sys", entries, native=False, limit=9000, pictures=False)
+    assert [each["id"] for each in called["tool_calls"]] == ["id-1", "call_3_1"]
+    assert [(each["tool_call_id"], each["content"]) for each in results] == [("id-1", "1"), ("call_3_1", "2")]
+    plain = chat.messages("sys", entries, native=False, pictures=False)
     assert plain[1]["content"] == "look"
     assert plain[4]["content"] == (
         '{"actions": [{"tool": "readFiles", "files": ["a"]}, {"tool": "runCommand"}], "commentary": "", "done": false}'

@@ -91,7 +91,10 @@ async def test_what_is_left_out_is_told(desk: Desk, tmp_path: Path, attachment: 
     assert reason in texts(turn, "notice")
 
 
-async def test_an_attachment_of_an_earlier_message_is_named(desk: Desk) -> None:
+async def test_an_earlier_message_is_sent_again_with_its_attachment(desk: Desk) -> None:
+    """Only its name was sent: the model forgot what it had read, and the prompt cache of the endpoint was lost."""
     await send(desk, {"text": SECRET, "label": "note.txt"})
+    before = asked(desk)
     await desk.run("And now?", meta={"mode": "chat"})
-    assert desk.server.requests[-1].body["messages"][1]["content"] == "Look.\n[attached: note.txt]"
+    assert desk.server.requests[-1].body["messages"][1]["content"] == before
+    assert SECRET in before

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from portico.agents.loop import endpoint
-from portico.agents.loop.endpoint import CompletionRequest, ModelEndpoint
+from portico.agents.loop.endpoint import ModelEndpoint
+from portico.agents.loop.wires.request import CompletionRequest
 
 FRAMES = b'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: [DONE]\n\n'
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -140,7 +140,7 @@ async def test_what_a_broken_attempt_said_leaves_the_answer(desk: Desk, mode: st
     assert "Trying again." in texts(turn, "notice")
 
 
-async def test_two_invalid_answers_in_a_row_fail_with_a_diagnosis(desk: Desk) -> None:
+async def test_a_run_fails_with_a_diagnosis_after_the_model_saw_its_mistake_three_times(desk: Desk) -> None:
     desk.says(Step(say=["I refuse to write JSON. " + "x" * 1000]))
     desk.server.script = Script(default=[Step(say=["prose " + "x" * 1000])] * 5, models=["alpha"])
     turn = await desk.run()
@@ -149,8 +149,8 @@ async def test_two_invalid_answers_in_a_row_fail_with_a_diagnosis(desk: Desk) ->
     quoted = "prose " + "x" * 394
     assert quoted in turn.error.message
     assert len(turn.error.message) < 600
-    assert texts(turn, "notice").count(quoted) == 2
-    assert desk.server.total == 2
+    assert texts(turn, "notice").count(quoted) == 4
+    assert desk.server.total == 4
     told = desk.server.requests[1].body["messages"][-1]["content"]
     assert '{"finalSummary": "what you did", "done": true}' in told
 
@@ -183,8 +183,10 @@ async def test_a_failed_run_is_resumed_with_what_it_knows(desk: Desk) -> None:
     ended = await desk.session.wait(turn.id)
     assert ended.outcome == "completed"
     messages = desk.server.requests[-1].body["messages"]
-    assert "needle" in messages[1]["content"]
-    assert "Go on where you stopped" in messages[2]["content"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+    assert messages[1]["content"] == "go"
+    assert "needle" in messages[3]["content"]
+    assert "Go on where you stopped" in messages[3]["content"]
 
 
 async def test_a_run_can_be_steered(desk: Desk) -> None:
@@ -197,7 +199,9 @@ async def test_a_run_can_be_steered(desk: Desk) -> None:
     assert approval is not None
     await desk.session.approvals.answer(approval.id, by="test", allow=True)
     await desk.session.wait(turn)
-    assert desk.server.requests[1].body["messages"][-1]["content"] == "Also say bye."
+    last = desk.server.requests[1].body["messages"][-1]["content"]
+    assert last.startswith("<results>\n[createFile]\n")
+    assert last.endswith("</results>\n\nAlso say bye.")  # one message: chat templates reject two in a row
 
 
 async def test_broken_native_arguments_are_corrected(desk: Desk) -> None:
@@ -213,10 +217,10 @@ async def test_broken_native_arguments_are_corrected(desk: Desk) -> None:
     "hostile", ["{" * 200_000, '{"actions":' * 5_000, "\x00\x1b[2J", '{"actions": null, "done": 0}']
 )
 async def test_hostile_answers_end_the_run(desk: Desk, hostile: str) -> None:
-    desk.server.script = Script(default=[Step(say=[hostile])] * 3, models=["alpha"])
+    desk.server.script = Script(default=[Step(say=[hostile])] * 5, models=["alpha"])
     turn = await desk.run()
     assert turn.outcome == "failed"
-    assert desk.server.total == 2
+    assert desk.server.total == 4
 
 
 async def test_a_person_reads_along_while_the_model_still_writes(desk: Desk) -> None:

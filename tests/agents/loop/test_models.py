@@ -13,7 +13,7 @@ from portico.agents.loop import LoopAgent
 from portico.agents.loop.model_call import WAITS
 from portico.events import Json
 from portico.testing.model import Error, First, ModelRule, ModelServer, Script, ScriptedUsage, Step
-from tests.agents.loop.conftest import Desk, acts, ends, texts
+from tests.agents.loop.conftest import Desk, acts, ends, questions, texts
 
 
 async def test_schema_output_is_asked_for(desk: Desk) -> None:
@@ -47,13 +47,21 @@ async def test_an_endpoint_without_tools_or_schema_gets_the_text_protocol(desk: 
     assert ["response_format" in body for body in bodies] == [False, True, False]
 
 
-async def test_the_step_budget_ends_a_run(desk: Desk) -> None:
-    desk.says(*[acts({"tool": "listFiles"})] * 5)
-    turn = await desk.run(meta={"maxSteps": 3})
-    assert turn.outcome == "failed"
-    assert turn.error is not None
-    assert "3 steps" in turn.error.message
-    assert desk.server.total == 3
+@pytest.mark.parametrize(("answer", "requests"), [("stop", 3), ("continue", 6)])
+async def test_at_the_limit_of_steps_a_person_is_asked(desk: Desk, answer: str, requests: int) -> None:
+    """Reported: after 12 steps the run failed."""
+    desk.says(*[acts({"tool": "listFiles", "glob": str(number)}) for number in range(5)], ends())
+    turn = await desk.run(meta={"maxSteps": 3}, answer=answer)
+    assert (turn.outcome, desk.server.total) == ("completed", requests)
+    (question,) = questions(turn)
+    assert question.text == "The agent has made 3 steps and is not done. Continue?"
+
+
+async def test_what_a_person_writes_at_the_limit_steers_the_run(desk: Desk) -> None:
+    working = ModelRule(steps=[acts({"tool": "listFiles"})])
+    desk.server.script = Script(rules=[ModelRule(steps=[ends("Docs.")], match="Only list docs"), working])
+    turn = await desk.run(meta={"maxSteps": 1}, answer="Only list docs.")
+    assert (turn.outcome, texts(turn)) == ("completed", "Docs.\n")
 
 
 async def test_the_token_budget_ends_a_run(desk: Desk) -> None:
@@ -179,7 +187,7 @@ async def test_switched_off_it_says_so(desk: Desk) -> None:
 
 
 async def test_an_endless_answer_is_cut_off(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico.agents.loop.answer.ANSWER_MAX", 10_000)
+    monkeypatch.setattr("portico.agents.loop.reply.ANSWER_MAX", 10_000)
     desk.says(Step(say=["word "], repeat=100_000))
     turn = await desk.run("Talk", meta={"mode": "chat"})
     assert turn.error is not None

@@ -5,14 +5,13 @@ from portico.agents.loop.protocol import (
     Invalid,
     ModelAction,
     ModelStep,
-    NativeCall,
     correction,
     instructions,
-    native_tools,
     read_calls,
     read_text,
     step_schema,
 )
+from portico.agents.loop.reply import NativeCall
 from portico.agents.loop.tools import TOOLS
 
 
@@ -67,10 +66,13 @@ def test_native_calls_are_a_step() -> None:
     assert read_calls([NativeCall("1", "finish", '{"finalSummary":"done"}')], "") == ModelStep(
         summary="done", done=True
     )
-    with pytest.raises(Invalid, match="not JSON"):
-        read_calls([NativeCall("1", "readFiles", '{"files":')], "")
-    with pytest.raises(Invalid, match="not a JSON object"):
-        read_calls([NativeCall("1", "readFiles", "[1]")], "")
+
+
+def test_a_bad_call_has_its_problem_and_the_others_run() -> None:
+    bad = [NativeCall("1", "readFiles", '{"files":'), NativeCall("2", "readFiles", "[1]")]
+    first, second, good = read_calls([*bad, NativeCall("3", "listFiles", "{}")], "").actions
+    assert ("not JSON" in first.problem, "not a JSON object" in second.problem) == (True, True)
+    assert good == ModelAction("listFiles", {}, "3")
 
 
 def finish(ident: str) -> NativeCall:
@@ -94,8 +96,9 @@ def test_a_finish_beside_actions_drops_none_of_them(calls: list[NativeCall], act
 
 
 def test_more_calls_than_a_step_may_have_are_told_and_not_cut() -> None:
-    with pytest.raises(Invalid, match="at most 50"):
-        read_calls([NativeCall(str(n), "listFiles", "{}") for n in range(51)], "")
+    step = read_calls([NativeCall(str(n), "listFiles", "{}") for n in range(51)], "")
+    assert [bool(action.problem) for action in step.actions] == [False] * 50 + [True]
+    assert "at most 50" in step.actions[50].problem
 
 
 def test_a_text_step_whose_only_action_is_finish_is_final() -> None:
@@ -126,4 +129,3 @@ def test_what_a_model_is_told_names_every_tool() -> None:
     for tool in TOOLS:
         assert tool.name in told
         assert tool.name in corrected
-    assert {each["function"]["name"] for each in native_tools(TOOLS)} == {tool.name for tool in TOOLS} | {"finish"}

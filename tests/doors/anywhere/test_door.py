@@ -299,13 +299,16 @@ async def test_the_settings_change_the_model_of_a_conversation(here: Bridge) -> 
         assert await answered_by() == "scripted"
 
 
-async def test_max_steps_and_a_failed_run(here: Bridge) -> None:
+async def test_at_max_steps_a_person_is_asked(here: Bridge) -> None:
     here.says(*[acts({"tool": "listFiles"})] * 9)
     async with here.events() as stream:
         await here.send("agent: look", maxSteps=2)
+        question = (await stream.until("questionRequest"))[-1][1]
+        assert "2 steps" in question["text"]
+        answered = await here.http.post("/answer", json={"questionId": question["questionId"], "response": "decline"})
+        assert answered.status_code == 200
         done = (await stream.until("done"))[-1][1]
-    assert done["outcome"] == "failed"
-    assert "2 steps" in done["error"]
+    assert done["outcome"] == "completed"
 
 
 async def test_another_agent_has_a_conversation_of_its_own(here: Bridge) -> None:

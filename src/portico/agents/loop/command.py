@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from portico.agents.loop.act import perform_own
 from portico.agents.loop.protocol import ModelAction
-from portico.agents.loop.run import perform_own
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import LoopToolbox
 from portico.errors import NotFound

@@ -4,14 +4,14 @@ from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
 from portico.agents.loop.command import execute
-from portico.agents.loop.compaction import after_summary
 from portico.agents.loop.model_call import ModelCaller
+from portico.agents.loop.record import History
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import LoopRun
 from portico.agents.loop.servers import ServerTools, tool_name
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import LoopToolbox
-from portico.agents.loop.transcript import Entry, UserText, of_parts
+from portico.agents.loop.transcript import Entry, UserText
 from portico.events import Json
 from portico.host.context import to_agent
 from portico.models.catalogue import is_toy
@@ -28,6 +28,7 @@ class LoopConversation:
         self._agent = agent
         self._opening = opening
         self._run: LoopRun | None = None
+        self._history = History()
         bearer = agent.bearer(opening.client)
         self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, bearer)
 
@@ -49,7 +50,7 @@ class LoopConversation:
         toolbox = self._toolbox(turn, current)
         said = await self._said(goal, message, turn, toolbox)
         asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
-        run = LoopRun(turn, asker, current, [*self._before(turn), said])
+        run = LoopRun(turn, asker, current, await self._before(turn), [*_stopped(turn), said])
         if not wants_agent:
             await run.chat()
             return
@@ -104,13 +105,10 @@ class LoopConversation:
             raise AgentUnavailable(missing or "No model is chosen, and the endpoint lists none. Set models = [...].")
         return models
 
-    def _before(self, turn: Turn) -> list[Entry]:
-        state = turn.session.state
-        entries = after_summary([each for each in to_agent(state.turns) if each.id != turn.id])
-        own = state.turn(turn.id)
-        if own is not None and own.parts:  # it goes on after a failure or a restart
-            entries.append(UserText("assistant", of_parts(own.parts)))
-        return entries
+    async def _before(self, turn: Turn) -> list[Entry]:
+        """The conversation so far; of a turn that is resumed also what it has done."""
+        turns = [each for each in to_agent(turn.session.state.turns) if each.id != turn.id or each.parts]
+        return await self._history.entries(turns, turn.session.host.log.blob)
 
     async def steer(self, message: Message) -> bool:
         if self._run is None:
@@ -129,6 +127,17 @@ class LoopConversation:
 
     async def close(self) -> None:
         await self._servers.close()
+
+
+def _stopped(turn: Turn) -> list[UserText]:
+    """The model learns how the turn before ended, where that was not its own end."""
+    earlier = [each for each in to_agent(turn.session.state.turns) if each.id != turn.id]
+    last = earlier[-1] if earlier else None
+    resumed = turn.session.state.turn(turn.id)
+    if last is None or not last.steps or last.outcome in (None, "completed") or (resumed and resumed.parts):
+        return []
+    why = f": {last.error.message}" if last.error is not None else ""
+    return [UserText("user", f"<notice>\nThe turn before was {last.outcome}{why}\n</notice>")]
 
 
 def goal_of(said: str, prefix: str) -> str | None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from portico.agents.certificates import certificates
 from portico.agents.facts import Problem
-from portico.agents.loop.answer import ModelError, NoList
 from portico.agents.loop.endpoint import ModelEndpoint
+from portico.agents.loop.reply import ModelError, NoList
 from portico.agents.loop.settings import Current, LoopSettings
 from portico.errors import AgentUnavailable
 from portico.models.catalogue import is_toy

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import importlib.util
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from urllib.parse import urlsplit
 
@@ -18,18 +18,11 @@ from msgspec import Struct
 
 from portico.agents.certificates import certificates
 from portico.agents.facts import Problem
-from portico.agents.loop.answer import (
-    ANSWER_MAX,
-    ERROR_CHARS,
-    Feature,
-    ModelError,
-    NoList,
-    Reply,
-    Report,
-    StreamedAnswer,
-    error_words,
-)
-from portico.events import Json
+from portico.agents.loop.refusal import BODY_BYTES, refusal
+from portico.agents.loop.reply import ANSWER_MAX, ModelError, NoList, Reply, Report
+from portico.agents.loop.wires import chat
+from portico.agents.loop.wires.chat_stream import StreamedAnswer
+from portico.agents.loop.wires.request import CompletionRequest
 
 if importlib.util.find_spec("sniffio") is None:
     # httpcore looks for it some seven times a request, each time in all folders of the path: a third of our own time.
@@ -42,44 +35,6 @@ END_SECONDS = 0.05
 """For the end of a body whose content is whole: less than what a new connection takes."""
 LIST_SECONDS = 1.5
 """For the list of models: a person waits for it."""
-
-_WORDS: dict[Feature, tuple[str, ...]] = {
-    "pictures": ("image", "vision", "multimodal", "mmproj"),
-    "usage": ("stream_options", "include_usage"),
-    "tools": ("tool", "function", "jinja"),
-    "schema": ("response_format", "json_schema", "schema", "grammar"),
-}
-
-
-class CompletionRequest(Struct, frozen=True):
-    """One request. `tools` and `schema` are asked for only where the endpoint is believed to know them."""
-
-    model: str
-    messages: Sequence[Json]
-    tools: Sequence[Json] = ()
-    schema: Json | None = None
-    usage: bool = True
-    temperature: float | None = None
-    max_tokens: int | None = None
-
-    @property
-    def pictures(self) -> bool:
-        return any(isinstance(message.get("content"), list) for message in self.messages)
-
-    def body(self) -> Json:
-        body: Json = {"model": self.model, "messages": list(self.messages), "stream": True}
-        if self.usage:
-            body["stream_options"] = {"include_usage": True}
-        if self.tools:
-            body["tools"] = list(self.tools)
-        if self.schema is not None:
-            shape = {"name": "step", "schema": self.schema, "strict": False}
-            body["response_format"] = {"type": "json_schema", "json_schema": shape}
-        if self.temperature is not None:
-            body["temperature"] = self.temperature
-        if self.max_tokens is not None:
-            body["max_tokens"] = self.max_tokens
-        return body
 
 
 class _Listed(Struct):
@@ -146,18 +101,26 @@ class ModelEndpoint:
         except (ValueError, RecursionError) as error:
             raise ModelError(f"{self.name} at {self.url} lists its models in no known form.") from error
 
-    async def ask(self, ask: CompletionRequest, report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
-        """Streams one answer; returns when it is whole. `drained` holds us up when the disk is slower."""
+    async def ask(
+        self,
+        ask: CompletionRequest,
+        report: Report,
+        drained: Callable[[], Awaitable[None]],
+        retract: Callable[[], None] = lambda: None,
+    ) -> Reply:
+        """Streams one answer; returns when it is complete. `drained` waits while the disk is slower; `retract` is
+        called when everything reported so far turns out to be reasoning."""
         with self._using():
-            return await self._ask(ask, report, drained)
+            return await self._ask(ask, StreamedAnswer(self.name, report, retract), drained)
 
-    async def _ask(self, ask: CompletionRequest, report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
-        answer = StreamedAnswer(self.name, report)
+    async def _ask(
+        self, ask: CompletionRequest, answer: StreamedAnswer, drained: Callable[[], Awaitable[None]]
+    ) -> Reply:
         try:
             request = self._http.build_request(
                 "POST",
-                f"{self.url}/chat/completions",
-                content=msgspec.json.encode(ask.body()),
+                f"{self.url}/{chat.PATH}",
+                content=msgspec.json.encode(chat.body(ask)),
                 headers={"Content-Type": "application/json", "Accept": "text/event-stream"},
             )
             response = await self._http.send(request, stream=True)
@@ -185,22 +148,7 @@ class ModelEndpoint:
         return answer.reply()
 
     def _refusal(self, status: int, body: bytes, headers: httpx.Headers) -> ModelError:
-        words = _words(body).rstrip(".")
-        message = f"{self.name} answered {status}: {words}."
-        if status in (401, 403):
-            hint = "Set another one: OPENAI_API_KEY, or api_key_env in [agents.loop]."
-            return ModelError(
-                f"{self.name} at {self.url} does not accept the key ({status}): {words}. {hint}", refused=True
-            )
-        if status == 404 and not self.url.endswith("/v1"):
-            message += " (Most addresses end in /v1.)"
-        if status in (408, 409, 425, 429):
-            return ModelError(message, again=True, retry_after=_seconds(headers.get("retry-after")))
-        lacks = _lacks(words) if status in (400, 404, 422, 500, 501) else None
-        too_long = status in (400, 413, 500) and "context" in words.lower()
-        again = status >= 500 and not too_long
-        after = _seconds(headers.get("retry-after"))
-        return ModelError(message, again=again, retry_after=after, lacks=lacks, too_long=too_long)
+        return refusal(self.name, self.url, status, body, headers)
 
 
 async def _lines(response: httpx.Response) -> AsyncGenerator[list[bytes], None]:
@@ -225,7 +173,7 @@ async def _read_end(batches: AsyncGenerator[list[bytes], None]) -> None:
                 pass
 
 
-async def _some(response: httpx.Response, limit: int = 64 * 1024) -> bytes:
+async def _some(response: httpx.Response, limit: int = BODY_BYTES) -> bytes:
     """A body, or its beginning."""
     body = bytearray()
     async for data in response.aiter_bytes():
@@ -233,27 +181,6 @@ async def _some(response: httpx.Response, limit: int = 64 * 1024) -> bytes:
         if len(body) > limit:
             break
     return bytes(body)
-
-
-def _words(body: bytes) -> str:
-    try:
-        value = msgspec.json.decode(body)
-    except (ValueError, RecursionError):
-        return body[:ERROR_CHARS].decode("utf-8", "replace").strip() or "nothing"
-    return error_words(value.get("error", value) if isinstance(value, dict) else value)
-
-
-def _lacks(words: str) -> Feature | None:
-    """Which of the optional things the endpoint complains about."""
-    said = words.lower()
-    return next((feature for feature, signs in _WORDS.items() if any(sign in said for sign in signs)), None)
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        return max(0.0, float(text)) if text else None
-    except ValueError:
-        return None  # a date: our own waits are about as good
 
 
 def _said(error: Exception) -> str:

@@ -5,15 +5,16 @@ A run keeps the model that answered last, so a fallback happens once and the run
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable, Sequence
+from time import monotonic
 from typing import Literal
 
 from portico import limits
-from portico.agents.loop.answer import Feature, ModelError, Reply, Report
 from portico.agents.loop.discovery import Directory
-from portico.agents.loop.endpoint import CompletionRequest, ModelEndpoint
+from portico.agents.loop.endpoint import ModelEndpoint
+from portico.agents.loop.reply import Feature, ModelError, Reply, Report
 from portico.agents.loop.settings import Current
+from portico.agents.loop.wires.request import CompletionRequest
 from portico.errors import AgentError, SignInRequired
 
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -22,9 +23,35 @@ WAIT_MAX = 30.0
 """What a `Retry-After` may ask for; beyond it the next model is the better answer."""
 
 Mode = Literal["tools", "schema", "text"]
-Lacking = dict[tuple[str, str], dict[Feature, float]]
-"""What an endpoint did not support, and when (monotonic seconds), by address and model; for all runs of the agent. It
-is tried again after some minutes: a server may have been updated, or may have been wrong."""
+FEATURES: tuple[Feature, ...] = ("tools", "schema", "usage", "pictures")
+NOTICES: dict[Feature, str] = {
+    "tools": "{error} {model} is asked without native tools for some minutes; it writes its calls as text.",
+    "pictures": "{model} does not take pictures; they are left out.",
+}
+"""What a person is informed of when a feature is left out."""
+
+
+class Known:
+    """What was learned about a model at an endpoint. Shared by all runs of the agent."""
+
+    def __init__(self) -> None:
+        self._lacking: dict[Feature, float] = {}
+        self.works: set[Feature] = set()
+        """Features of requests that were answered: a later error is about something else."""
+
+    def lacks(self, feature: Feature) -> bool:
+        until = self._lacking.get(feature)
+        if until is not None and until < monotonic():
+            del self._lacking[feature]
+            return False
+        return until is not None
+
+    def leave_out(self, feature: Feature) -> None:
+        self._lacking[feature] = monotonic() + limits.AGENT_FACT_SECONDS
+
+
+Lacking = dict[tuple[str, str], Known]
+"""By address and model."""
 
 
 class Way:
@@ -98,20 +125,18 @@ class ModelCaller:
         void: Callable[[], None],
     ) -> Reply:
         endpoint = await self._directory.find(self.model, self._current)
-        found = self._lacking.setdefault((endpoint.url, self.model), {})
+        known = self._lacking.setdefault((endpoint.url, self.model), Known())
         attempts = 0
         while True:
-            lacking = {feature for feature, at in found.items() if time.monotonic() - at < limits.AGENT_FACT_SECONDS}
-            mode = self._mode(endpoint, lacking)
-            way = Way(self.model, endpoint, mode, "usage" not in lacking, "pictures" not in lacking)
+            mode = self._mode(endpoint, known)
+            way = Way(self.model, endpoint, mode, not known.lacks("usage"), not known.lacks("pictures"))
             ask = build(way)
             try:
-                return await endpoint.ask(ask, report, drained)
+                reply = await endpoint.ask(ask, report, drained, void)
+                known.works |= {feature for feature in FEATURES if _asked_for(ask, feature)}
+                return reply
             except ModelError as error:
-                if error.lacks is not None and error.lacks not in lacking and _asked_for(ask, error.lacks):
-                    found[error.lacks] = time.monotonic()
-                    if error.lacks == "pictures":
-                        self._notice(f"{self.model} does not take pictures; they are left out.")
+                if self._leaves_out(error, known, ask):
                     continue
                 attempts += 1
                 if not error.again or attempts > self._current.loop.retries:
@@ -123,12 +148,23 @@ class ModelCaller:
                 self._notice(f"{error.message} Trying again{f' in {wait:.0f} seconds' if wait >= 5 else ''}.")
                 await self._sleep(wait)
 
-    def _mode(self, endpoint: ModelEndpoint, lacking: set[Feature]) -> Mode:
+    def _leaves_out(self, error: ModelError, known: Known, ask: CompletionRequest) -> bool:
+        """Whether the request is made again without a feature that the endpoint clearly rejects: only one that it has
+        never accepted, and only for some minutes."""
+        feature = error.lacks
+        if feature is None or feature in known.works or known.lacks(feature) or not _asked_for(ask, feature):
+            return False
+        known.leave_out(feature)
+        if feature in NOTICES:
+            self._notice(NOTICES[feature].format(model=self.model, error=error.message))
+        return True
+
+    def _mode(self, endpoint: ModelEndpoint, known: Known) -> Mode:
         wanted = self._current.loop.protocol
         order: tuple[Mode, ...] = ("schema", "text") if endpoint.schema_first else ("tools", "schema", "text")
         if wanted != "auto":
             order = (wanted, "text")
-        return next(mode for mode in order if mode == "text" or mode not in lacking)
+        return next(mode for mode in order if mode == "text" or not known.lacks(mode))
 
 
 def _asked_for(ask: CompletionRequest, feature: Feature) -> bool:

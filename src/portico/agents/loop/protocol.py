@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from portico.agents.loop.extract import documents
+from portico.agents.loop.reply import NativeCall
 from portico.events import Json, ToolSpec
 from portico.surrogates import repair
 
@@ -28,26 +29,20 @@ class Invalid(Exception):
     """What a model wrote is no step. The message goes back to the model."""
 
 
-class ModelAction(Struct, frozen=True):
+class ModelAction(Struct, frozen=True, omit_defaults=True):
     tool: str
     arguments: Json
     id: str | None = None
     """The model's own id of the call, with native tool calls."""
+    problem: str = ""
+    """Why it cannot run: its arguments are not valid. The model gets this as the result."""
 
 
-class ModelStep(Struct, frozen=True):
+class ModelStep(Struct, frozen=True, omit_defaults=True):
     actions: list[ModelAction] = []
     commentary: str = ""
     summary: str = ""
     done: bool = False
-
-
-class NativeCall(Struct, frozen=True):
-    """A tool call as an endpoint reports it."""
-
-    id: str
-    name: str
-    arguments: str
 
 
 def read_text(text: str) -> ModelStep:
@@ -66,11 +61,19 @@ def read_text(text: str) -> ModelStep:
 
 
 def read_calls(calls: Sequence[NativeCall], text: str) -> ModelStep:
-    """The step that native tool calls mean; what was said beside them is the commentary. A `finish` beside other calls
-    is not final: the model has not seen their results yet."""
-    if len(calls) > ACTIONS_MAX:
-        raise Invalid(f"A step has at most {ACTIONS_MAX} actions.")
-    return _of_actions([ModelAction(call.name, _arguments(call), call.id) for call in calls], text)
+    """The step that native tool calls mean; the text beside them is the commentary. A `finish` beside other calls
+    is not final: the model has not seen their results yet. A call that is not valid does not stop the others."""
+    actions = [_native_action(call, index) for index, call in enumerate(calls)]
+    return _of_actions(actions, text)
+
+
+def _native_action(call: NativeCall, index: int) -> ModelAction:
+    if index >= ACTIONS_MAX:
+        return ModelAction(call.name, {}, call.id, f"A step has at most {ACTIONS_MAX} actions: call it again.")
+    try:
+        return ModelAction(call.name, _arguments(call), call.id)
+    except Invalid as error:
+        return ModelAction(call.name, {}, call.id, str(error))
 
 
 _FENCED = re.compile(r"```[a-z]*\s*(.*?)\s*```", re.DOTALL)
@@ -115,7 +118,7 @@ def _written_call(value: Any, tools: Sequence[str]) -> ModelAction | None:
 
 
 def _of_actions(actions: list[ModelAction], said: str) -> ModelStep:
-    if all(action.tool == FINISH for action in actions):
+    if all(action.tool == FINISH and not action.problem for action in actions):
         return ModelStep(summary=_text(actions[0].arguments.get("finalSummary")) or said, done=True)
     return ModelStep(actions, commentary=said)
 
@@ -238,23 +241,12 @@ def feedback(results: Sequence[tuple[str, str]]) -> str:
 # -- what endpoints can be asked for ---------------------------------------------------------------------------
 
 
-def native_tools(tools: Sequence[ToolSpec]) -> list[Json]:
-    finish = ToolSpec(
-        FINISH,
-        "Ends the run with a summary of what was done.",
-        {"type": "object", "properties": {"finalSummary": {"type": "string"}}, "required": ["finalSummary"]},
-    )
-    return [
-        {
-            "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": _parameters(tool)},
-        }
-        for tool in (*tools, finish)
-    ]
-
-
-def _parameters(tool: ToolSpec) -> Json:
-    return tool.schema or {"type": "object", "properties": {}}
+FINISH_TOOL = ToolSpec(
+    FINISH,
+    "Ends the run with a summary of what was done.",
+    {"type": "object", "properties": {"finalSummary": {"type": "string"}}, "required": ["finalSummary"]},
+)
+"""Offered beside the others where an endpoint has native tools."""
 
 
 def step_schema(tools: Sequence[ToolSpec], bound: int | None = None) -> Json:

@@ -1,20 +1,17 @@
-"""One turn of the built-in agent: an agent run of several steps, or one answer in a chat.
+"""One turn of the built-in agent: an agent run of several steps, or one answer in a chat."""
 
-Append, then act, then record: every call is in the log before it runs and ends there. Whatever a model writes can only
-ask; what is allowed is decided by the settings, the grants and people.
-"""
-
-from collections.abc import Awaitable, Sequence
+import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
-from portico.agents.loop.answer import ModelError, Reply
-from portico.agents.loop.compaction import MARK, REQUEST, SYSTEM, split, summary
-from portico.agents.loop.endpoint import CompletionRequest
+from portico.agents.loop.act import begin, fail, perform
+from portico.agents.loop.compaction import MARK, REQUEST, SYSTEM, split
 from portico.agents.loop.guidance import guidance
 from portico.agents.loop.model_call import ModelCaller, Way
 from portico.agents.loop.protocol import (
     FINISH,
+    FINISH_TOOL,
     NOT_FINAL,
     QUOTE,
     Invalid,
@@ -23,50 +20,58 @@ from portico.agents.loop.protocol import (
     chat_instructions,
     correction,
     instructions,
-    native_tools,
     read_answer,
     read_calls,
     read_text,
     step_schema,
 )
+from portico.agents.loop.record import STEP, Compaction, StepRecord, compacted, is_plain, result_text
+from portico.agents.loop.repeats import INFORM, STOP, Repeats, advice
+from portico.agents.loop.reply import ModelError, Reply, Said
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
-from portico.agents.loop.tools import TOOLS, CommandFailed, LoopToolbox, PlannedCall, plain
-from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, compacts, render
+from portico.agents.loop.tools import CHANGES, READS, TOOLS, LoopToolbox, plain
+from portico.agents.loop.transcript import Entry, Exchange, UserText, compacts, cut, fitting
 from portico.agents.loop.visible_text import VisibleText
-from portico.agents.mcp.sign_in import SignInNeeded, asked
-from portico.errors import AgentError, Forbidden, PorticoError
-from portico.events import ErrorInfo, Json, ToolSpec
-from portico.host.approval import Decision
+from portico.agents.loop.wires import chat
+from portico.agents.loop.wires.request import CompletionRequest
+from portico.errors import AgentError, BadRequest
+from portico.events import Json, ToolSpec
 from portico.host.call import Call
 from portico.host.customization import server_channel
 from portico.host.turn import Turn
 
-INVALID_MAX = 2
-"""Invalid or empty answers in a row that end a run."""
-_KINDS = {
-    "listFiles": "search",
-    "readFiles": "read",
-    "search": "search",
-    "createFile": "edit",
-    "editFile": "edit",
-    "runCommand": "execute",
-}
+INVALID_MAX = 3
+"""How often in a row a model sees what was wrong with its answer before the run ends."""
+WRONG_CHARS = 4000
+"""Of an invalid answer that goes back to the model."""
 
 
 class LoopRun:
-    def __init__(self, turn: Turn, asker: ModelCaller, current: Current, entries: list[Entry]) -> None:
+    def __init__(
+        self, turn: Turn, asker: ModelCaller, current: Current, before: list[Entry], said: list[UserText]
+    ) -> None:
+        """`before`: the conversation so far; `said`: what this turn adds."""
         self._turn = turn
         self._asker = asker
         self._current = current
-        self._entries = entries
+        self._entries: list[Entry] = [*before, *said]
+        self._added: list[UserText] = list(said)
+        """What was added since the last recorded step."""
+        self._compactions: list[Compaction] = []
+        resumed = turn.session.state.turn(turn.id)
+        self._number = resumed.steps[-1].step if resumed is not None and resumed.steps else 0
         self._limit = current.loop.context_chars
         self._spent = 0
         self._native = False
         self._compacted = False
         self._guidance = ""
-        """What the project says to whoever works in it."""
+        """The project's rules and skills."""
         self.steered: list[str] = []
+
+    def _add(self, text: UserText) -> None:
+        self._entries.append(text)
+        self._added.append(text)
 
     # -- a chat ------------------------------------------------------------------------------------------------
 
@@ -74,49 +79,55 @@ class LoopRun:
         """One streamed answer without tools."""
         turn = self._turn
         system = chat_instructions(turn.session.state.cwd)
-
         prose = VisibleText(turn, "answer")
         reply = await self._ask(system, (), prose)
         prose.release()
         if not reply.text.strip():
             raise AgentError(f"{self._asker.model} gave an empty answer.")
+        await self._record(reply, ModelStep(summary=reply.text, done=True))
 
     # -- an agent run ------------------------------------------------------------------------------------------
 
     async def pursue(
         self, toolbox: LoopToolbox, max_steps: int, more_tools: Sequence[ToolSpec], servers: ServerTools
     ) -> None:
-        """Steps until the model is done, the budget is spent or it talks nonsense twice in a row."""
+        """Steps until the model is done, the budget is spent, or its answers stay invalid."""
         self._guidance = await guidance(toolbox.roots)
-        own = {tool.name for tool in TOOLS} | {FINISH}
-        tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in own)]
+        self._toolbox = toolbox
+        self._own = {tool.name for tool in TOOLS} | {FINISH}
+        tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in self._own)]
         tools += await servers.offer(self._turn, [tool.name for tool in tools])
         self._servers = servers
-        wrong = 0
-        for number in range(1, max_steps + 1):
+        self._repeats = Repeats()
+        wrong, left = 0, max_steps
+        while True:
+            if left == 0:
+                if not await self._continues(f"The agent has made {max_steps} steps and is not done."):
+                    return
+                left = max_steps
+            left -= 1
             self._take_steering()
-            prose = VisibleText(self._turn, f"step{number}")
+            prose = VisibleText(self._turn, f"step{self._number + 1}")
             reply = await self._ask("", tools, prose)
             try:
                 step = self._read(reply, tools)
             except Invalid as error:
                 wrong += 1
-                self._complain(reply, str(error), tools, wrong)
+                await self._complain(reply, str(error), tools, wrong)
                 continue
-            wrong = 0
-            if reply.calls or step.summary == reply.text:
-                prose.release()
-            else:
-                prose.finish(step.summary or step.commentary)
+            self._show(reply, step, prose)
+            said = await self._record(reply, step)
             if not step.done:
-                await self._act(step, toolbox, own)
+                wrong = wrong + 1 if all(action.problem for action in step.actions) else 0
+                if wrong > INVALID_MAX:
+                    raise AgentError(
+                        f"{self._asker.model} made {wrong} invalid calls in a row. {step.actions[0].problem}"
+                    )
+                if not await self._act(step, said):
+                    return
                 continue
-            if reply.calls and step.summary != reply.text:
-                self._turn.text(step.summary + "\n", f"end{number}")
             if not self.steered:
                 return
-            self._entries.append(UserText("assistant", step.summary))
-        raise AgentError(f"The goal was not reached in {max_steps} steps. Resume the turn to go on.")
 
     def _read(self, reply: Reply, tools: Sequence[ToolSpec]) -> ModelStep:
         if reply.calls:
@@ -125,24 +136,57 @@ class LoopRun:
             return read_answer(reply.text, [tool.name for tool in tools])
         return read_text(reply.text)
 
+    def _show(self, reply: Reply, step: ModelStep, prose: VisibleText) -> None:
+        """What a person has not seen yet of a valid step."""
+        if reply.calls or step.summary == reply.text:
+            prose.release()
+        else:
+            prose.finish(step.summary or step.commentary)
+        if step.done and reply.calls and step.summary != reply.text:
+            self._turn.text(step.summary + "\n", f"end{self._number}")
+
     def _take_steering(self) -> None:
-        self._entries += [UserText("user", text) for text in self.steered]
+        for text in self.steered:
+            self._add(UserText("user", text))
         self.steered.clear()
 
-    def _complain(self, reply: Reply, problem: str, tools: Sequence[ToolSpec], wrong: int) -> None:
+    async def _complain(self, reply: Reply, problem: str, tools: Sequence[ToolSpec], wrong: int) -> None:
         diagnosis = f"{problem} It said: {reply.text[:QUOTE] or '(nothing)'}"
         self._turn.notice(f"The answer is no step: {diagnosis}")
-        if wrong >= INVALID_MAX:
+        if wrong > INVALID_MAX:
             raise AgentError(f"{self._asker.model} gave {wrong} answers in a row that are no step. {diagnosis}")
-        self._entries.append(Wrong(reply.text, correction(problem, tools, self._native)))
+        shown = cut(reply.text, WRONG_CHARS)
+        if shown != reply.text:
+            reply = msgspec.structs.replace(reply, message={"role": "assistant", "content": shown})
+        await self._record(reply, ModelStep(commentary=shown))
+        self._add(UserText("user", correction(problem, tools, self._native)))
+
+    async def _continues(self, problem: str) -> bool:
+        """Asks a person; without a yes the turn ends here."""
+        answer = await self._turn.ask(f"{problem} Continue?")
+        if answer.response != "accept" or answer.text.strip().lower() in ("no", "n", "stop", "false"):
+            self._turn.notice(f"{problem} It was stopped.")
+            return False
+        self._repeats.reset()
+        if answer.text.strip().lower() not in ("", "yes", "y", "true", "continue"):
+            self._add(UserText("user", answer.text))
+        return True
+
+    # -- asking the model --------------------------------------------------------------------------------------
 
     async def _ask(self, system: str, tools: Sequence[ToolSpec], prose: VisibleText) -> Reply:
         """`system` is for a chat; a run's own depends on how the model is asked."""
         await self._turn.admit()
         await self._compact(system or self._instructions(tools, True))
+        self._number += 1
+        asked = ""
 
         def build(way: Way) -> CompletionRequest:
+            nonlocal asked
             self._native = way.mode == "tools" and bool(tools)
+            if asked != way.model:
+                asked = way.model
+                self._turn.step(self._number, way.model)
             prose.begin("native" if self._native else "text" if tools else "chat")
             return self._request(way, system, tools)
 
@@ -166,22 +210,36 @@ class LoopRun:
         told = system or self._instructions(tools, native)
         limit = min(self._limit, endpoint.context_chars or self._limit)
         self._tell_compaction(limit - len(told))
+        entries = fitting(self._entries, limit - len(told))
         return CompletionRequest(
             way.model,
-            render(told, self._entries, native=native, limit=limit, pictures=way.pictures),
-            tools=native_tools(tools) if native else (),
+            chat.messages(told, entries, native=native, model=way.model, pictures=way.pictures),
+            tools=[*tools, FINISH_TOOL] if native else (),
             schema=step_schema(tools, endpoint.bound) if way.mode == "schema" and tools else None,
             usage=way.usage,
             temperature=self._current.loop.temperature,
             max_tokens=endpoint.max_tokens,
+            pictures=way.pictures and any(isinstance(each, UserText) and each.pictures for each in entries),
         )
 
     def _instructions(self, tools: Sequence[ToolSpec], native: bool) -> str:
         session = self._turn.session
         return instructions(session.state.cwd, tools, native, session.folders.reach()) + self._guidance
 
+    async def _record(self, reply: Reply, step: ModelStep) -> Said:
+        """Stores the step before anything of it runs."""
+        said = Said("chat", self._asker.model, reply.message, self._native)
+        record = StepRecord(self._added, said, step, self._compactions)
+        if not step.actions:
+            self._entries.append(UserText("assistant", step.summary or step.commentary, said=said))
+        if not is_plain(record, self._turn.message.text, self._number):
+            blob = await self._turn.keep(msgspec.json.encode(record))
+            self._turn.step(self._number, self._asker.model, blob)
+        self._added, self._compactions = [], []
+        return said
+
     async def _compact(self, told: str) -> None:
-        """Lets the model tell what is too long in short; where it cannot, old results and turns are left out."""
+        """Lets the model summarise what is too long; where it cannot, old results and turns are left out."""
         limit = min(self._limit, await self._asker.room() or self._limit)
         room = limit - len(told)
         if self._current.loop.compaction == "cut" or not compacts(self._entries, room):
@@ -190,11 +248,15 @@ class LoopRun:
         text = await self._summarise(older, limit) if len(older) > 1 else ""  # one alone is a summary, or the goal
         if text:
             self._turn.notice(MARK + text)
-            self._entries[:] = [summary(text), *newer]
+            places = {id(entry): at for at, entry in enumerate(self._entries)}
+            change = Compaction(text, [places[id(entry)] for entry in newer])
+            self._compactions.append(change)
+            self._entries[:] = compacted(self._entries, change)
 
     async def _summarise(self, older: Sequence[Entry], limit: int) -> str:
         def build(way: Way) -> CompletionRequest:
-            messages = render(SYSTEM, [*older, UserText("user", REQUEST)], native=False, limit=limit, pictures=False)
+            entries = fitting([*older, UserText("user", REQUEST)], limit - len(SYSTEM))
+            messages = chat.messages(SYSTEM, entries, native=False, pictures=False)
             return CompletionRequest(way.model, messages, usage=way.usage, max_tokens=way.endpoint.max_tokens)
 
         try:
@@ -224,21 +286,56 @@ class LoopRun:
 
     # -- actions -----------------------------------------------------------------------------------------------
 
-    async def _act(self, step: ModelStep, toolbox: LoopToolbox, own: set[str]) -> None:
+    async def _act(self, step: ModelStep, said: Said) -> bool:
+        """Runs the calls of a step, reads that follow each other at the same time. False: a person stopped it."""
         results: list[tuple[str, str]] = []
+        waiting: list[ModelAction] = []
         for action in step.actions:
-            results.append((action.tool, await self._do(action, toolbox, own)))
-        self._entries.append(Exchange(step, results))
+            if waiting and not (self._only_reads(action) and self._only_reads(waiting[-1])):
+                results += await self._together(waiting)
+                waiting = []
+            waiting.append(action)
+        results += await self._together(waiting)
+        self._entries.append(Exchange(step, results, said))
+        return await self._notice_repeats(step, results)
 
-    async def _do(self, action: ModelAction, toolbox: LoopToolbox, own: set[str]) -> str:
-        if action.tool == FINISH:
+    def _only_reads(self, action: ModelAction) -> bool:
+        return action.tool in READS and not action.problem
+
+    async def _together(self, actions: Sequence[ModelAction]) -> list[tuple[str, str]]:
+        started = [(action, self._begin(action)) for action in actions]
+        texts = await asyncio.gather(*(self._do(action, call) for action, call in started))
+        return [(action.tool, text) for (action, _), text in zip(started, texts, strict=True)]
+
+    def _begin(self, action: ModelAction) -> Call | None:
+        if action.tool == FINISH and not action.problem:
+            return None
+        if action.problem or action.tool in self._own or self._is_unknown(action):
+            return begin(self._turn, action, self._number)
+        if action.tool in self._servers:
+            return begin(self._turn, action, self._number, self._origin(action.tool))
+        return self._turn.session_tool(action.tool, id=action.id, meta={STEP: self._number})
+
+    async def _do(self, action: ModelAction, call: Call | None) -> str:
+        if call is None:
             return NOT_FINAL
+        if action.problem:
+            call.ready("{}", action.tool)
+            return await fail(call, BadRequest(action.problem, field="arguments"))
+        if action.tool in self._own or self._is_unknown(action):
+            wanted = plain(action.arguments)
+            return await perform(call, wanted, self._toolbox.plan(action.tool, wanted), self._current)
         if action.tool in self._servers:
             plan = self._servers.plan(action.tool, action.arguments)
-            return await perform(self._turn, action, action.arguments, plan, self._current, self._origin(action.tool))
-        if self._is_own(action, own):
-            return await perform_own(self._turn, action, toolbox, self._current)
-        return await self._delegate(action)
+            return await perform(call, action.arguments, plan, self._current)
+        call.ready(msgspec.json.encode(action.arguments).decode())
+        result = await self._turn.perform(call)
+        return result_text(result.ok, result.output, result.error)
+
+    def _is_unknown(self, action: ModelAction) -> bool:
+        return action.tool not in self._servers and all(
+            spec.name != action.tool for spec in self._turn.session.tools.specs()
+        )
 
     def _origin(self, tool: str) -> Json:
         """Where a tool of an MCP server comes from, and what shows its calls."""
@@ -246,89 +343,14 @@ class LoopRun:
         channel = server_channel(self._turn.session.id, server)
         return {"server": server, "meta": {"ui": {"resourceUri": view, "channel": channel}} if view else {}}
 
-    def _is_own(self, action: ModelAction, own: set[str]) -> bool:
-        return action.tool in own or all(spec.name != action.tool for spec in self._turn.session.tools.specs())
-
-    async def _delegate(self, action: ModelAction) -> str:
-        """A tool of the session: the host's or a client's. Whoever owns it decides about it."""
-        call = self._turn.session_tool(action.tool, msgspec.json.encode(action.arguments).decode(), id=action.id)
-        result = await self._turn.perform(call)
-        return result.output if result.ok else f"error: {result.error.message if result.error else 'it failed'}"
-
-
-async def perform_own(turn: Turn, action: ModelAction, toolbox: LoopToolbox, current: Current) -> str:
-    """One call of our own tools."""
-    wanted = plain(action.arguments)
-    return await perform(turn, action, wanted, toolbox.plan(action.tool, wanted), current)
-
-
-async def perform(
-    turn: Turn,
-    action: ModelAction,
-    wanted: Json,
-    planned: Awaitable[PlannedCall],
-    current: Current,
-    origin: Json | None = None,
-) -> str:
-    """A call from its start to its recorded end; returns what the model reads."""
-    arguments = msgspec.json.encode(wanted).decode()
-    kind = _KINDS.get(action.tool, "other")
-    call = turn.tool(action.tool, id=action.id, kind=kind, title=action.tool, **origin or {})
-    try:
-        plan = await planned
-    except PorticoError as error:
-        call.ready(arguments, action.tool)
-        return await _fail(turn, call, error)
-    call.ready(arguments, plan.title)
-    try:
-        decision = await _decide(call, plan, current)
-        if not decision.allowed:
-            reason = decision.reason or "a person said no"
-            await call.end(ok=False, error=ErrorInfo("denied", f"Refused: {reason}."), outcome="cancelled")
-            return f"error: refused ({reason})"
-        if plan.changes:
-            await turn.settled()
-        text = await _acted(plan, call)
-    except PorticoError as error:
-        return await _fail(turn, call, error, error.by if isinstance(error, SignInNeeded) else "")
-    except OSError as error:  # a full disk, an unreadable folder: the model may find another way
-        await call.end(ok=False, error=ErrorInfo("agent_failed", f"{error.strerror or error}"))
-        return f"error: {error.strerror or error}"
-    exit_code = 0 if plan.action.kind == "shell" else None
-    await call.end(output=text, title=plan.title, content=plan.content or None, exit_code=exit_code)
-    return text
-
-
-async def _acted(plan: PlannedCall, call: Call) -> str:
-    """Does it; a server that wants a token first gets one from a person, or the call fails."""
-    while True:
-        try:
-            text: str = await plan.act(call.output)
-            return text
-        except SignInNeeded as needed:
-            if not await asked(needed, call):
-                raise
-
-
-async def _fail(turn: Turn, call: Call, error: PorticoError, by: str = "") -> str:
-    """The model is told; a path that leads out is also written down."""
-    if isinstance(error, Forbidden):
-        who = f"session:{turn.session.id}"
-        await turn.session.host.audit("path.refused", who, tool=call.tool, reason=error.message[:QUOTE])
-    exit_code = error.exit_code if isinstance(error, CommandFailed) else None
-    said = ErrorInfo(error.code, error.message[:QUOTE])
-    await call.end(ok=False, output=error.message, error=said, exit_code=exit_code, by=by)
-    return f"error: {error.message}"
-
-
-async def _decide(call: Call, plan: PlannedCall, current: Current) -> Decision:
-    """`agent.require_approval` says who is asked; a rule or a grant that denies counts in any case."""
-    wanted = current.agent.require_approval
-    asks = wanted == "all" or (wanted == "edits" and plan.changes)
-    return await call.approve(
-        action=plan.action,
-        title=plan.title,
-        diff=plan.diff,
-        strict=asks,
-        passing="" if asks else f"agent.require_approval = {wanted}",
-    )
+    async def _notice_repeats(self, step: ModelStep, results: list[tuple[str, str]]) -> bool:
+        done = [(action, text) for action, (_, text) in zip(step.actions, results, strict=True)]
+        if any(action.tool in CHANGES and not text.startswith("error:") for action, text in done):
+            self._repeats.reset()
+        counts = [(self._repeats.note(action, text), action.tool) for action, text in done]
+        count, tool = max(counts, default=(0, ""))
+        if count >= STOP:
+            return await self._continues(f"The agent has called {tool!r} {count} times with the same result.")
+        if count >= INFORM:
+            self._add(UserText("user", advice(tool, count)))
+        return True

@@ -360,6 +360,9 @@ _SHAPES: dict[str, type[Arguments]] = {
     "editFile": EditFile,
     "runCommand": RunCommandArguments,
 }
+READS = frozenset({"listFiles", "readFiles", "search"})
+"""Tools that change nothing: calls of them run at the same time."""
+CHANGES = frozenset({"createFile", "editFile"})
 _TEXT: Json = {"type": "string"}
 
 

@@ -1,7 +1,8 @@
-"""What a model gets to read: the conversation in neutral entries, written down in the form that its endpoint takes.
+"""The conversation in neutral entries, from which each wire format writes its messages.
 
-Neutral, because a fallback may change the form in the middle of a run. Bounded, because a conversation grows for ever
-and a context does not: old results go first, then old turns; the goal and the last results stay.
+Neutral, because a fallback may change the model and the wire format in the middle of a run. A model's message is kept
+beside its neutral form (`Said`) and sent back unchanged to the same model. Bounded, because a conversation grows and a
+context does not: old results are left out first, then old turns; the goal and the last results stay.
 """
 
 import json
@@ -10,15 +11,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.agents.loop.protocol import ModelStep, feedback
-from portico.events import Json, Message
+from portico.agents.loop.protocol import ModelStep
+from portico.agents.loop.reply import Said
+from portico.events import Message
 from portico.host.state import CallPart, Part, QuestionPart, TurnState
 
 LEFT_OUT = "[left out to save room; ask again if it is needed]"
 RESULT_CHARS = 2000
-"""Of an earlier turn's tool result: enough to know what it was."""
-WRONG_CHARS = 4000
-"""Of an invalid answer that is shown back."""
+"""Of a tool result in an earlier turn that has no recorded steps: enough to know what it was."""
+NO_RESULT = "error: this call was interrupted before it had a result"
 
 
 SHORT_CHARS, SHORT_LINES = 120, 20
@@ -27,35 +28,36 @@ PICTURE_CHARS = 4000
 """What a picture takes of the context: some thousand tokens."""
 
 
-class UserText(Struct, frozen=True):
+class UserText(Struct, frozen=True, omit_defaults=True):
     role: Literal["user", "assistant"]
     text: str
     pictures: list[str] = []
     """As data URLs."""
+    said: Said | None = None
+    """An assistant's message as it came."""
 
 
 class Exchange(Struct, frozen=True):
-    """A step and what came of it."""
+    """A step with calls, and their results in the order of the calls."""
 
     step: ModelStep
     results: list[tuple[str, str]]
+    said: Said | None = None
+
+    def answered(self) -> list[tuple[str, str]]:
+        """A result for each call: endpoints reject a call without one."""
+        missing = self.step.actions[len(self.results) :]
+        return [*self.results, *((each.tool, NO_RESULT) for each in missing)]
 
 
-class Wrong(Struct, frozen=True):
-    """An answer that was no step, and what it was told."""
-
-    text: str
-    correction: str
-
-
-Entry = UserText | Exchange | Wrong
+Entry = UserText | Exchange
 
 
 def of_turns(turns: Sequence[TurnState]) -> list[Entry]:
-    """Earlier turns of the conversation, also those of a host before this one."""
+    """Earlier turns without recorded steps: other agents' turns, and logs of version 0.2."""
     entries: list[Entry] = []
     for turn in turns:
-        entries.append(UserText("user", _with_names(turn.message)))
+        entries.append(UserText("user", with_names(turn.message)))
         said = of_parts(turn.parts)
         if turn.outcome not in (None, "completed"):
             said = f"{said}\n[this turn: {turn.outcome}]".strip()
@@ -63,8 +65,8 @@ def of_turns(turns: Sequence[TurnState]) -> list[Entry]:
     return entries
 
 
-def _with_names(message: Message) -> str:
-    """What was attached to an earlier message is named, not told again."""
+def with_names(message: Message) -> str:
+    """The message with the names of what was attached to it."""
     names = [str(each.get("label") or each.get("displayName") or "a file") for each in message.attachments]
     return f"{message.text}\n[attached: {', '.join(names)}]" if names else message.text
 
@@ -76,51 +78,10 @@ def of_parts(parts: Sequence[Part]) -> str:
 def _part(part: Part) -> str:
     if isinstance(part, CallPart):
         result = part.output or (part.error.message if part.error else "")
-        return f"[{part.title or part.tool}: {part.outcome or 'running'}]\n{_cut(result, RESULT_CHARS)}".strip()
+        return f"[{part.title or part.tool}: {part.outcome or 'running'}]\n{cut(result, RESULT_CHARS)}".strip()
     if isinstance(part, QuestionPart):
         return ""
     return part.text.strip() if part.kind == "text" else ""
-
-
-def render(system: str, entries: Sequence[Entry], *, native: bool, limit: int, pictures: bool = True) -> list[Json]:
-    messages: list[Json] = [{"role": "system", "content": system}]
-    for number, entry in enumerate(fitting(entries, limit - len(system))):
-        match entry:
-            case UserText():
-                messages.append({"role": entry.role, "content": _content(entry, pictures)})
-            case Wrong():
-                messages.append({"role": "assistant", "content": _cut(entry.text, WRONG_CHARS) or "(empty)"})
-                messages.append({"role": "user", "content": entry.correction})
-            case Exchange():
-                messages += _native(entry, number) if native else _textual(entry)
-    return messages
-
-
-def _content(said: UserText, pictures: bool) -> str | list[Json]:
-    if not said.pictures or not pictures:
-        return said.text
-    shown = [{"type": "image_url", "image_url": {"url": each}} for each in said.pictures]
-    return [{"type": "text", "text": said.text}, *shown]
-
-
-def _native(entry: Exchange, number: int) -> list[Json]:
-    idents = [action.id or f"call_{number}_{index}" for index, action in enumerate(entry.step.actions)]
-    calls = [
-        {"id": ident, "type": "function", "function": {"name": each.tool, "arguments": json.dumps(each.arguments)}}
-        for ident, each in zip(idents, entry.step.actions, strict=True)
-    ]
-    results = zip(idents, entry.results, strict=False)
-    return [
-        {"role": "assistant", "content": entry.step.commentary or None, "tool_calls": calls},
-        *({"role": "tool", "tool_call_id": ident, "content": text} for ident, (_, text) in results),
-    ]
-
-
-def _textual(entry: Exchange) -> list[Json]:
-    step = entry.step
-    actions = [{"tool": each.tool, **each.arguments} for each in step.actions]
-    said = json.dumps({"actions": actions, "commentary": step.commentary, "done": False}, ensure_ascii=False)
-    return [{"role": "assistant", "content": said}, {"role": "user", "content": feedback(entry.results)}]
 
 
 def fitting(entries: Sequence[Entry], limit: int) -> list[Entry]:
@@ -131,7 +92,7 @@ def fitting(entries: Sequence[Entry], limit: int) -> list[Entry]:
         if excess <= 0:
             return kept
         if isinstance(entry, Exchange):
-            lighter = Exchange(entry.step, [(name, _lighter(text)) for name, text in entry.results])
+            lighter = Exchange(entry.step, [(name, _lighter(text)) for name, text in entry.results], entry.said)
             excess -= size_of(entry) - size_of(lighter)
             kept[index] = lighter
     goal = max((index for index, entry in enumerate(kept) if isinstance(entry, UserText)), default=0)
@@ -142,9 +103,9 @@ def fitting(entries: Sequence[Entry], limit: int) -> list[Entry]:
         goal -= 1
     if words := _in_short(dropped):
         kept.insert(0, UserText("user", words))
-    if excess > 0 and isinstance(kept[-1], Exchange):
-        room = max(500, (size_of(kept[-1]) - excess) // max(1, len(kept[-1].results)))
-        kept[-1] = Exchange(kept[-1].step, [(name, _cut(text, room)) for name, text in kept[-1].results])
+    if excess > 0 and isinstance(last := kept[-1], Exchange):
+        room = max(500, (size_of(last) - excess) // max(1, len(last.results)))
+        kept[-1] = Exchange(last.step, [(name, cut(text, room)) for name, text in last.results], last.said)
     return kept
 
 
@@ -170,14 +131,12 @@ def size_of(entry: Entry) -> int:
     match entry:
         case UserText():
             return len(entry.text) + PICTURE_CHARS * len(entry.pictures)
-        case Wrong():
-            return min(len(entry.text), WRONG_CHARS) + len(entry.correction)
         case Exchange():
             written = sum(len(json.dumps(action.arguments)) + 40 for action in entry.step.actions)
             return written + sum(len(text) for _, text in entry.results)
 
 
-def _cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
