@@ -9,7 +9,7 @@ import pytest
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.opening import PostgresOpening
 from portico.log.sqlite import SqliteLog
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 from tests.postgres import Databases
 
 Kind = Literal["sqlite", "postgres"]

@@ -10,7 +10,7 @@ from portico.errors import BadRequest, LogUnavailable, TooLarge
 from portico.events import Audited, HistoryCopied, Record
 from portico.log.sqlite import SqliteLog
 from portico.log.sqlite.database import Batch
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 from tests.log.conftest import LogOpener
 from tests.log.events import CHANNEL, delta, fact
 

@@ -3,7 +3,7 @@
 import pytest
 
 from portico.log.sqlite import database, reader
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 from portico.testing.clock import FakeClock
 from tests.log.conftest import LogOpener
 from tests.log.events import CHANNEL, delta, ended, output, started

@@ -6,7 +6,7 @@ import pytest
 
 from portico import limits
 from portico.events import Event, ToolInput
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 from tests.log.events import CHANNEL, delta, ended, output, started
 
 

@@ -12,7 +12,7 @@ from portico.errors import TooSlow
 from portico.events import Record
 from portico.log.feed import Follower
 from portico.log.page import Page
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 from tests.log.conftest import LogOpener
 from tests.log.events import fact
 

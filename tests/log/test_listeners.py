@@ -12,7 +12,7 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.log.sqlite import SqliteLog
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 from tests.log.events import fact
 from tests.log.test_failure import pragma
 

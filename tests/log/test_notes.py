@@ -16,7 +16,7 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.log import notes
 from portico.log.sqlite import SqliteLog, journal
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 from tests.log.conftest import LogOpener
 from tests.log.events import fact
 

@@ -13,7 +13,7 @@ from portico.log.postgres.connect import connect
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.opening import PostgresOpening
 from portico.log.sqlite import SqliteLog
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 from portico.maintenance import copy as module
 from portico.maintenance.copy import CopyReport, copy, opened
 from tests.log.events import delta, ended, fact

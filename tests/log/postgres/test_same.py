@@ -14,7 +14,7 @@ from portico.events import HOST
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.opening import PostgresOpening
 from portico.log.sqlite import SqliteLog
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 from portico.testing.clock import FakeClock
 from tests.log.events import delta, ended, fact
 from tests.log.test_notes import ran

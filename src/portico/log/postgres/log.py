@@ -33,7 +33,7 @@ from portico.log.postgres.schema import FILES_BELL, prepare
 from portico.log.postgres.shared_question import SharedQuestion
 from portico.log.postgres.store import PostgresStore
 from portico.log.sqlite.watermark import Mark
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 
 logger = logging.getLogger("portico.log")
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from portico.events import Channel, Record, Unreadable, encode
 from portico.log.postgres.error_text import READ_ONLY, is_lost, translate
 from portico.log.postgres.schema import COMPACTION
 from portico.log.sqlite.checksum import event_sum, kv_sum
-from portico.log.stored_log import compacted_key
+from portico.log.stored.log import compacted_key
 
 logger = logging.getLogger("portico.log")
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from portico.log.sqlite.identify import check_files, check_pair, identify, open_
 from portico.log.sqlite.journal import Journal
 from portico.log.sqlite.reader import Reader
 from portico.log.sqlite.watermark import LogFiles, Mark, Marked
-from portico.log.stored_log import compacted_key
+from portico.log.stored.log import compacted_key
 
 _DROP_ROWS = 2_000
 """Deltas dropped in one transaction: a few milliseconds, so that a commit never waits long."""

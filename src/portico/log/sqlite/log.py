@@ -18,7 +18,7 @@ from portico.log.pending import Pending, compactable_part
 from portico.log.sqlite.checkpoints import Checkpoints
 from portico.log.sqlite.database import Batch, Database
 from portico.log.sqlite.worker import Workers
-from portico.log.stored_log import StoredLog
+from portico.log.stored.log import StoredLog
 
 Durability = Literal["normal", "full"]
 T = TypeVar("T")
