@@ -5,7 +5,7 @@ from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
 from portico.agents.loop.command import execute
 from portico.agents.loop.model_call import ModelCaller
-from portico.agents.loop.record import History
+from portico.agents.loop.record import StepHistory
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import LoopRun
 from portico.agents.loop.servers import ServerTools, tool_name
@@ -28,7 +28,7 @@ class LoopConversation:
         self._agent = agent
         self._opening = opening
         self._run: LoopRun | None = None
-        self._history = History()
+        self._history = StepHistory()
         bearer = agent.bearer(opening.client)
         self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, bearer)
 

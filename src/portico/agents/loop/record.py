@@ -75,7 +75,7 @@ CACHE_BYTES = 8 * 1024 * 1024
 """Of stored steps that are kept in memory for one conversation: some hundred steps."""
 
 
-class History:
+class StepHistory:
     """The conversation of a session, read back from its turns. Decoded steps are cached."""
 
     def __init__(self) -> None:
