@@ -23,6 +23,7 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import CallPart, QuestionPart, SessionState
 from portico.log.sqlite import SqliteLog
+from tests.host.commands import reorder
 
 RULES = """
 rules:
@@ -127,7 +128,7 @@ class Load:
         waiting = [pending.id for pending in self.session.state.queue]
         if waiting:
             self.rng.shuffle(waiting)
-            await self.session.queue.reorder(waiting, by="driver")
+            await reorder(self.session, waiting, by="driver")
             await self.session.queue.remove(waiting[0], by="driver")
             acknowledge("unqueued", self.session.id, waiting[0])
             await self.session.queue.release(by="driver")

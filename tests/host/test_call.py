@@ -14,6 +14,7 @@ from portico.host.state import CallPart, TurnState
 from portico.host.tool import Tool, ToolResult
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import Play, PlayAgent
+from tests.host.commands import join, leave
 
 
 def calls(turn: TurnState) -> list[CallPart]:
@@ -177,7 +178,7 @@ async def client_call(open_host: HostOpener) -> tuple[Session, str]:
 
     host = await open_host(PlayAgent(play))
     session = await host.start(by="test", cwd="/")
-    await session.join("c1", "Editor", [ToolSpec("open", "Opens a file")])
+    await join(session, "c1", "Editor", [ToolSpec("open", "Opens a file")])
     await session.send(Message("go"), by="test")
     state = await session.wait_until(lambda state: bool(state.active and state.active.parts))
     assert state.active is not None
@@ -203,12 +204,12 @@ async def test_a_client_runs_its_own_tool(open_host: HostOpener) -> None:
 async def test_the_calls_of_a_client_that_is_gone_fail(open_host: HostOpener) -> None:
     session, _ = await client_call(open_host)
     turn = session.state.turns[-1]
-    await session.leave("c1")
+    await leave(session, "c1")
     await session.tools.abandon("c1")
     await session.wait(turn.id)
     assert calls(turn)[0].error == ErrorInfo("client_gone", "The client 'c1' that runs this tool is gone.")
     assert session.state.clients == []
-    await session.leave("c1")
+    await leave(session, "c1")
 
 
 async def test_tools_of_clients_never_take_the_hosts_names(open_host: HostOpener) -> None:
@@ -222,8 +223,8 @@ async def test_tools_of_clients_never_take_the_hosts_names(open_host: HostOpener
     host = await open_host(agent)
     host.tools["open"] = Tool(ToolSpec("open", "the host's"), run)
     session = await host.start(by="test", cwd="/")
-    await session.join("c1", "Editor", [ToolSpec("open", "a client's"), ToolSpec("save")])
-    await session.join("c1", "Editor", [ToolSpec("open", "a client's"), ToolSpec("close")])
+    await join(session, "c1", "Editor", [ToolSpec("open", "a client's"), ToolSpec("save")])
+    await join(session, "c1", "Editor", [ToolSpec("open", "a client's"), ToolSpec("close")])
     turn = await session.wait(await session.send(Message("go"), by="test"))
     assert calls(turn)[0].output == "host"
     assert [(tool.name, tool.description) for tool in agent.openings[0].tools] == [
@@ -240,7 +241,7 @@ async def test_new_tools_reach_the_agent_with_the_next_turn(open_host: HostOpene
     agent = PlayAgent(play)
     session = await (await open_host(agent)).start(by="test", cwd="/")
     await session.wait(await session.send(Message("one"), by="test"))
-    await session.join("c1", "", [ToolSpec("open")])
+    await join(session, "c1", "", [ToolSpec("open")])
     await session.wait(await session.send(Message("two"), by="test"))
     await session.wait(await session.send(Message("three"), by="test"))
     assert [[tool.name for tool in opening.tools] for opening in agent.openings] == [[], ["open"]]

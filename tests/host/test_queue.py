@@ -12,6 +12,7 @@ from portico.errors import Conflict, NotFound
 from portico.host.session import Session
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent, PlayConversation
+from tests.host.commands import edit, reorder
 from tests.host.plays import hang, idle
 
 
@@ -46,13 +47,13 @@ async def test_messages_become_turns_in_their_order(open_host: HostOpener) -> No
 async def test_the_queue_can_be_edited(open_host: HostOpener) -> None:
     session, [a, b, c] = await busy(open_host, "a", "b", "c")
     assert session.summary.queued == 3
-    await session.queue.edit(b, Message("B"), by="ada")
-    await session.queue.reorder([c, "nonsense", a], by="ada")
+    await edit(session, b, Message("B"), by="ada")
+    await reorder(session, [c, "nonsense", a], by="ada")
     assert waiting(session) == ["c", "a", "B"]
-    await session.queue.reorder([b, b, a], by="ada")
+    await reorder(session, [b, b, a], by="ada")
     assert waiting(session) == ["B", "a", "c"]
     await session.queue.remove(a, by="ada")
-    await session.queue.reorder([], by="ada")
+    await reorder(session, [], by="ada")
     assert waiting(session) == ["B", "c"]
 
     await session.cancel(by="ada")
@@ -66,7 +67,7 @@ async def test_what_is_not_in_the_queue(open_host: HostOpener) -> None:
     await session.queue.remove(a, by="ada")
     for attempt in (
         session.queue.remove(a, by="ada"),
-        session.queue.edit(a, Message("x"), by="ada"),
+        edit(session, a, Message("x"), by="ada"),
         session.queue.steer_now(a, by="ada"),
     ):
         with pytest.raises(NotFound, match="queued message"):

@@ -10,6 +10,7 @@ from portico.agents.agent import Message
 from portico.errors import NotFound
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.host.commands import edit, reorder
 from tests.host.plays import hang
 from tests.property.scene import quick, run
 
@@ -43,7 +44,7 @@ def test_the_queue_is_a_list(commands: list[tuple[str, str | list[str]]]) -> Non
             queue, name = session.queue, str(target)
             running = session.state.active is not None
             if command == "reorder":
-                await queue.reorder(list(target), by="test")
+                await reorder(session, list(target), by="test")
                 model = reordered(model, list(target))
             elif command in ("add", "steer") and name not in model:
                 texts[name] = f"text {number}"
@@ -57,7 +58,7 @@ def test_the_queue_is_a_list(commands: list[tuple[str, str | list[str]]]) -> Non
             elif command in ("edit", "remove", "steer_now"):
                 with contextlib.suppress(NotFound):
                     if command == "edit":
-                        await queue.edit(name, Message(f"edited {number}"), by="test")
+                        await edit(session, name, Message(f"edited {number}"), by="test")
                         texts[name] = f"edited {number}"
                     elif command == "remove":
                         await queue.remove(name, by="test")

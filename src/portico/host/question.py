@@ -59,9 +59,6 @@ class Questions:
         finally:
             self._waiting.pop(ident, None)
 
-    async def draft(self, ident: str, field: str, answer: Json | None, *, by: str) -> None:
-        await self._session.do(c.DraftAnswer(question=ident, field=field, answer=answer), by)
-
     async def answer(self, ident: str, response: QuestionResponse, answers: Json | None = None, *, by: str) -> None:
         await self._session.do(c.AnswerQuestion(question=ident, response=response, answers=answers or {}), by)
 

@@ -23,13 +23,6 @@ class Queue:
         queued: c.Queued = await self._session.do(command, by)
         return queued.pending
 
-    async def edit(self, ident: str, message: Message, *, by: str) -> None:
-        said = {field: getattr(message, field) for field in message.__struct_fields__}
-        await self._session.do(c.EditQueued(session=self._session.id, pending=ident, **said), by)
-
-    async def reorder(self, order: list[str], *, by: str, strict: bool = False) -> None:
-        await self._session.do(c.ReorderQueue(session=self._session.id, order=order, lenient=not strict), by)
-
     async def remove(self, ident: str, *, by: str) -> None:
         await self._session.do(c.RemoveQueued(session=self._session.id, pending=ident), by)
 

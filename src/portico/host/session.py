@@ -18,7 +18,7 @@ from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.errors import Conflict, LogUnavailable, NotFound, SessionIsClosed
-from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
+from portico.events import ErrorInfo, Json, Message, Outcome, Record
 from portico.host.approval import Approvals
 from portico.host.closing import closing
 from portico.host.decide import turn as turns
@@ -243,12 +243,6 @@ class Session:
 
     async def archive(self, archived: bool, *, by: str) -> None:
         await self.do(c.ArchiveSession(session=self.id, archived=archived), by)
-
-    async def join(self, client: str, name: str, tools: list[ToolSpec], meta: Json | None = None) -> None:
-        await self.do(c.JoinSession(session=self.id, client=client, name=name, tools=tools, meta=meta or {}), client)
-
-    async def leave(self, client: str, *, by: str = "") -> None:
-        await self.do(c.LeaveSession(session=self.id, client=client), by)
 
     async def keep(self, key: str, value: Json | None, *, by: str, action: Json | None = None) -> None:
         await self.do(c.ShareData(session=self.id, key=key, value=value, action=action or {}), by)

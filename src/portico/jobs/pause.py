@@ -42,14 +42,9 @@ class AskRun(TaskRun):
         return True
 
     async def _answer(self) -> str | None:
-        while True:
-            given = await self._sessions_of_task.ask_person(self.plan.name, self._asking, self._ask.expires)
-            if given.response != "accept":
-                return None
-            answer = value_of(given, ANSWER)
-            if not self._ask.choices or answer in [choice.label for choice in self._ask.choices]:
-                return answer
-            self._decide(f"[MISC] {answer!r} is none of the choices; asked again")
+        """The label, where there are choices: other answers are refused where they are given."""
+        given = await self._sessions_of_task.ask_person(self.plan.name, self._asking, self._ask.expires)
+        return value_of(given, ANSWER) if given.response == "accept" else None
 
     async def _asking(self) -> Asking:
         return Asking(self._expand(self._ask.question), fields_of(self._ask), None, self._ask.people)

@@ -11,6 +11,7 @@ from portico.commands import AddFolder
 from portico.events import Audited, ToolSpec
 from portico.host.tool import ToolResult
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
+from tests.host.commands import join
 from tests.workspace.living import gone, pids_in
 
 
@@ -259,7 +260,7 @@ async def test_what_a_model_prints_cannot_approve(desk: Desk) -> None:
 
 
 async def test_a_session_tool_is_offered_and_run_by_its_owner(desk: Desk) -> None:
-    await desk.session.join("editor", "Editor", [ToolSpec("openFile", "Opens a file.", {"type": "object"})])
+    await join(desk.session, "editor", "Editor", [ToolSpec("openFile", "Opens a file.", {"type": "object"})])
     desk.says(acts({"tool": "openFile", "path": "a"}), ends())
     turn = await desk.session.send(Message("agent: go"), by="test")
     state = await desk.session.wait_until(lambda state: bool(state.active and calls(state.active)))

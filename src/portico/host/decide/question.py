@@ -1,5 +1,7 @@
 """Decisions about questions: drafts merge, one completion wins."""
 
+from typing import Any
+
 from portico import commands as c
 from portico import events as e
 from portico.errors import AlreadyAnswered, BadRequest, Conflict, Forbidden, NotFound
@@ -20,10 +22,8 @@ _VALUES = {
 
 def draft(state: SessionState, command: c.DraftAnswer, context: Context) -> Outcome:
     turn, question = _open(state, command.question)
-    _check_answer(question, command.field, command.answer)
-    drafted = e.QuestionDrafted(
-        turn=turn, question=command.question, field=command.field, answer=command.answer, by=context.by
-    )
+    answer = _checked(question, command.field, command.answer)
+    drafted = e.QuestionDrafted(turn=turn, question=command.question, field=command.field, answer=answer, by=context.by)
     return Outcome([drafted], c.Drafted(command.question))
 
 
@@ -44,8 +44,7 @@ def answer(state: SessionState, command: c.AnswerQuestion, context: Context) -> 
         given = {**given, _plain_field(question): command.text}
     if command.response != "accept":
         given = command.answers
-    for field, each in given.items():
-        _check_answer(question, field, each)
+    given = {field: _checked(question, field, each) for field, each in given.items()}
     if command.response == "accept":
         _check_required(question, {**question.answers, **given})
     answered = e.QuestionAnswered(
@@ -81,17 +80,34 @@ def _open(state: SessionState, ident: str) -> tuple[str, QuestionPart]:
     raise NotFound("question", ident)
 
 
-def _check_answer(question: QuestionPart, field: str, answer: object) -> None:
+def _checked(question: QuestionPart, field: str, answer: Any) -> Any:
     """An answer must be of the kind that its field asks for. Who names no kind gives a bare value."""
     asked = {each.get("id"): each for each in question.fields} or {"answer": {"kind": "text"}}
     if field not in asked:
         raise BadRequest(f"The question has no field {field!r}.", field="field")
-    if not isinstance(answer, dict) or answer.get("state") == "skipped":
-        return
-    value = answer.get("value")
-    wanted = _VALUES.get(str(asked[field].get("kind")))
+    named = isinstance(answer, dict)
+    if named and answer.get("state") == "skipped":
+        return answer
+    wanted, value = _VALUES.get(str(asked[field].get("kind"))), answer.get("value") if named else None
     if wanted is not None and isinstance(value, dict) and (kind := value.get("kind")) != wanted:
         raise BadRequest(f"{field!r} takes a value of kind {wanted!r}, not {kind!r}.", field="answer")
+    return _with_ids(asked[field], answer)
+
+
+def _with_ids(field: Json, answer: Any) -> Any:
+    """With the ids of the options that it names: by id or label, in any case."""
+    options = field.get("options")
+    if not options or field.get("allowFreeformInput") or answer in [None, *(each.get("id") for each in options)]:
+        return answer
+    if isinstance(answer, dict):
+        return {key: _with_ids(field, value) if key == "value" else value for key, value in answer.items()}
+    if isinstance(answer, list):
+        return [_with_ids(field, each) for each in answer]
+    ids = {str(each.get(key)).casefold(): each.get("id") for key in ("label", "id") for each in options}
+    if (name := str(answer).strip().casefold()) not in ids:
+        labels = ", ".join(repr(each.get("label") or each.get("id")) for each in options)
+        raise BadRequest(f"{answer!r} is none of the options: {labels}.", field=str(field.get("id")))
+    return ids[name]
 
 
 def _check_required(question: QuestionPart, answers: Json) -> None:
