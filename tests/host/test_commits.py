@@ -20,6 +20,7 @@ from portico.host.state import CallPart, SessionState
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.doors.standing import standing
+from tests.host.commands import join
 from tests.host.plays import allowed
 
 ADA = c.Caller("token-1", "ada", frozenset(c.SCOPES))
@@ -75,7 +76,7 @@ async def test_a_failed_effect_does_not_stop_the_fold(
     table = dict(reactions._REACTIONS)
     table[e.ClientJoined] = once(table[e.ClientJoined])
     monkeypatch.setattr(reactions, "_REACTIONS", table)
-    await session.join("ed", "Ed", [])
+    await join(session, "ed", "Ed", [])
     assert ([each.id for each in session.state.clients], host.commits.failed) == (["ed"], {"session": 1})
 
 
