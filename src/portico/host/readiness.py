@@ -5,6 +5,7 @@ minutes: the agent is shown as not ready. It must be checked again before that r
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from portico.host.agent import Agent, AgentInfo, Check, Checks
 
 if TYPE_CHECKING:
     from portico.host.host import Host
+
+logger = logging.getLogger("portico.host")
 
 
 class Readiness:
@@ -91,6 +94,9 @@ async def check_agent(agent: Agent) -> Check:
             return await agent.check() if isinstance(agent, Checks) else described(await agent.describe())
     except TimeoutError:
         return Check(agent.id, "failed", f"It did not answer within {limits.AGENT_CHECK_SECONDS:g} seconds.")
+    except Exception as error:  # noqa: BLE001 - a bug in a plugin affects its agent only
+        logger.warning("the check of the agent %r failed: %r", agent.id, error)
+        return Check(agent.id, "failed", f"It cannot be checked: {error}")
 
 
 def likely(infos: Sequence[AgentInfo], checks: Sequence[Check] = ()) -> str | None:

@@ -80,13 +80,16 @@ async def _away(host: Host, idents: list[str]) -> list[AgentInfo]:
     return [
         info
         for info in await host.describe()
-        if info.missing is not None and any(_may_have(info, ident) for ident in idents)
+        if info.missing is not None and any(_may_have(host, info, ident) for ident in idents)
     ]
 
 
-def _may_have(info: AgentInfo, ident: str) -> bool:
-    """The models of an agent that is not signed in may be unknown."""
-    return not info.models or ident.startswith(f"{info.id}/") or _find([info], ident) is not None
+def _may_have(host: Host, info: AgentInfo, ident: str) -> bool:
+    """The models of an agent that is not signed in may be unknown. `AGENT/MODEL` names the agent."""
+    named = ident.partition("/")[0]
+    if "/" in ident and named in host.agents:
+        return named == info.id
+    return not info.models or _find([info], ident) is not None
 
 
 def _find(infos: list[AgentInfo], ident: str) -> tuple[AgentInfo, str | None] | None:
