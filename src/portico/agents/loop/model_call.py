@@ -40,14 +40,11 @@ class Known:
         """Features of requests that were answered: a later error is about something else."""
 
     def lacks(self, feature: Feature) -> bool:
-        until = self._lacking.get(feature)
-        if until is not None and until < monotonic():
-            del self._lacking[feature]
-            return False
-        return until is not None
+        noted_at = self._lacking.get(feature)
+        return noted_at is not None and monotonic() - noted_at < limits.AGENT_FACT_SECONDS
 
     def leave_out(self, feature: Feature) -> None:
-        self._lacking[feature] = monotonic() + limits.AGENT_FACT_SECONDS
+        self._lacking[feature] = monotonic()
 
 
 Lacking = dict[tuple[str, str], Known]
