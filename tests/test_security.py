@@ -183,6 +183,11 @@ PROMISES: dict[str, list[str]] = {
         "projects/test_projects.py: of_people_only_an_admin_adds_and_forgets_projects",
         "doors/test_ownership.py: a_message_to_a_project_is_found_by_its_person_only",
     ],
+    "46 logout, revoke, removal, deletion and cancel are final": [
+        "doors/test_web.py: a_logout_ends_the_cookie_the_key_and_what_they_hold_open",
+        "notices/test_push.py: a_subscription_ends_with_its_token",
+        "notices/test_push.py: a_host_ends_the_subscriptions_of_a_token_within_a_second",
+    ],
     "42 a call that cannot be judged is covered by a grant for the identical call only": [
         "host/test_action.py: an_unclear_call_is_covered_by_a_grant_for_the_identical_call_only",
         "host/test_action.py: a_refusal_also_covers_unknown_fields",

@@ -80,6 +80,10 @@ class Home:
         return self.path / "token"
 
     @property
+    def logouts_path(self) -> Path:
+        return self.path / "logouts.json"
+
+    @property
     def tokens_path(self) -> Path:
         return self.path / "tokens.json"
 

@@ -153,9 +153,14 @@ def test_a_login_ends_after_a_month(home: Home, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_cookie_cannot_be_changed(home: Home) -> None:
     tokens = Tokens(home)
-    ident, expires, mac = tokens.cookie(tokens.owner()).split(".")
-    for forged in (f"{ident}.{int(expires) + 1}.{mac}", f"x.{expires}.{mac}", f"{ident}.{expires}.{mac[:-1]}0", ident):
-        if forged != f"{ident}.{expires}.{mac}":
+    ident, expires, nonce, mac = tokens.cookie(tokens.owner()).split(".")
+    right = f"{ident}.{expires}.{nonce}.{mac}"
+    assert tokens.by_cookie(right) == tokens.owner()
+    for forged in (
+        *(f"{ident}.{int(expires) + 1}.{nonce}.{mac}", f"x.{expires}.{nonce}.{mac}", right[:-1] + "0", ident),
+        *(f"{ident}.{expires}.{mac}", f"{ident}.{expires}.x.{mac}", f"{ident}.{expires}.{nonce}.x.{mac}"),
+    ):
+        if forged != right:
             assert tokens.by_cookie(forged) is None
 
 

@@ -1,5 +1,6 @@
 """SECURITY 8 and 16: the login, and pages in which nothing foreign runs."""
 
+import asyncio
 import gzip
 import time
 from collections.abc import AsyncIterator
@@ -12,8 +13,10 @@ import pytest
 from portico.doors import web
 from portico.doors.web import Pages
 from portico.errors import NotFound
+from portico.home import Home
 from portico.people import identity
-from portico.people.identity import new_token, revoke_token
+from portico.people.identity import Tokens, new_login, new_token, remove_person, revoke_token
+from portico.people.people import add_person
 from tests.doors import sharing
 from tests.doors.standing import Standing, problem, standing
 
@@ -143,6 +146,66 @@ async def test_logging_out_and_revoking_end_the_login(shared: Standing) -> None:
         assert (await browser.get("/v1", headers=key)).status_code == 200
         revoke_token(shared.home, "tablet")
         assert (await browser.get("/v1", headers=key)).status_code == 401
+
+
+@pytest.mark.parametrize("kind", ["owner", "named", "login"])
+async def test_a_logout_ends_the_cookie_the_key_and_what_they_hold_open(shared: Standing, kind: str) -> None:
+    """Bug: the logout only deleted the cookie in the browser. A copy of it stayed valid for 30 days, and streams and
+    sockets stayed open."""
+    tokens = shared.server.tokens
+    if kind == "login":
+        add_person(shared.home, f"ada-{kind}", ["read"])
+        person = tokens.people.get(f"ada-{kind}")
+        assert person is not None
+        caller = tokens.by_id(new_login(shared.home, person, 12))
+    else:
+        caller = tokens.owner() if kind == "owner" else tokens.by_token(new_token(shared.home, "phone", ["read"]))
+    assert caller is not None
+    cookies = [tokens.cookie(caller) for _ in range(2)]
+    name = shared.server.gate.cookie
+
+    def headers(cookie: str) -> dict[str, str]:
+        return {"Cookie": f"{name}={cookie}", "X-Portico-Key": tokens.page_key(cookie)}
+
+    async with (
+        shared.client() as http,
+        http.stream("GET", "/v1/events", headers={**headers(cookies[0]), "Accept": "text/event-stream"}) as stream,
+    ):
+        lines = stream.aiter_lines()
+        assert await anext(lines) == "retry: 1000"
+        assert (await http.get("/v1", headers=headers(cookies[0]))).status_code == 200
+        await http.post("/logout", headers=headers(cookies[0]))
+        assert (await http.get("/v1", headers=headers(cookies[0]))).status_code == 401
+        async with asyncio.timeout(5):
+            async for _ in lines:
+                pass
+        other = (await http.get("/v1", headers=headers(cookies[1]))).status_code
+    assert other == (401 if kind == "login" else 200), "another login with the same token goes on"
+    assert Tokens(shared.home).by_cookie(cookies[0]) is None, "also after a restart"
+    if kind == "named":
+        revoke_token(shared.home, "phone")
+    if kind == "login":
+        remove_person(shared.home, f"ada-{kind}")
+
+
+async def test_cookies_of_an_older_version_are_valid_and_can_be_logged_out(shared: Standing) -> None:
+    tokens = shared.server.tokens
+    owner, expires = tokens.owner(), str(int(time.time()) + 100)
+    old = f"{owner.id}.{expires}.{tokens._mac(owner.id, expires)}"
+    assert tokens.by_cookie(old) == owner
+    tokens.log_out(old)
+    assert tokens.by_cookie(old) is None
+
+
+async def test_a_damaged_list_of_logouts_lets_no_cookie_in(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.make()
+    tokens = Tokens(home)
+    cookie = tokens.cookie(tokens.owner())
+    assert tokens.by_cookie(cookie) is not None
+    home.logouts_path.write_text("{")
+    assert tokens.by_cookie(cookie) is None
+    assert tokens.by_token(home.token()) is not None
 
 
 async def test_pages_run_nothing_inline_and_nothing_foreign(shared: Standing) -> None:

@@ -1,5 +1,6 @@
 """Web push: encrypted for the browser, signed by the host, without content, and only to who may see it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,13 @@ from portico.agents.agent import Message
 from portico.errors import BadRequest, Forbidden
 from portico.notices import push
 from portico.notices.commands import SubscribePush, UnsubscribePush
+from portico.notices.notices import Notices
 from portico.notices.push import PushTarget
+from portico.people.identity import new_login, new_token, remove_person, revoke_token
+from portico.people.people import add_person
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
+from tests.doors.standing import standing
 from tests.notices.receiver import Receiver, receiver
 from tests.notices.test_notices import ME, Desk, settings
 
@@ -132,6 +137,60 @@ async def test_what_did_not_arrive_is_sent_again_also_after_a_restart(
     desk.clock.advance(5)
     await at.until(lambda: len(at.got) == 2)
     assert at.got[1]["text"] == "Something has ended."
+
+
+@pytest.mark.parametrize("looked", [False, True], ids=["before the look of each second", "after it"])
+async def test_a_subscription_ends_with_its_token(desk: Desk, at: PushService, tmp_path: Path, looked: bool) -> None:
+    """Bug: pushes went on to browsers whose token was revoked or whose person was removed."""
+    notices = await desk.open(settings())
+    await desk.host.do(subscription(at.url), ME)
+    await at.until(lambda: len(at.got) == 1)
+    notices.is_token = lambda ident: ident != ME.id
+    if looked:
+        await notices.end_subscriptions()
+        assert notices.subscriptions.targets == {}
+    await desk.turn(await desk.session(tmp_path))
+    await desk.host.log.flush()
+    assert [each for each in notices.deliveries.values() if each.notice.kind == "turn_done"] == []
+    await notices.end_subscriptions()
+    assert (notices.subscriptions.targets, await notices.subscriptions.load()) == ({}, False)
+
+
+@pytest.mark.parametrize("ended", ["revoked", "removed", "logged out"])
+async def test_a_host_ends_the_subscriptions_of_a_token_within_a_second(
+    tmp_path: Path, at: PushService, ended: str
+) -> None:
+    async with standing(tmp_path) as here:
+        home, tokens, notices = here.home, here.server.tokens, here.server.host.part(Notices)
+        add_person(home, "ada", ["read", "drive"])
+        person = tokens.people.get("ada")
+        assert person is not None
+        if ended == "logged out":
+            caller = tokens.by_id(new_login(home, person, 12))
+        else:
+            caller = tokens.by_token(new_token(home, "phone", ["read", "drive"], person="ada"))
+        assert caller is not None
+        target_ = target(at.url, caller=caller.id, person="ada")
+        notices.subscriptions.targets[target_.name] = target_
+        await notices.subscriptions._save()
+        await notices.end_subscriptions()
+        assert len(notices.subscriptions.targets) == 1
+        saved, save = asyncio.Event(), notices.subscriptions._save
+
+        async def save_and_tell() -> None:
+            await save()
+            saved.set()
+
+        notices.subscriptions._save = save_and_tell  # type: ignore[method-assign]
+        match ended:
+            case "revoked":
+                revoke_token(home, "phone", "ada")
+            case "removed":
+                remove_person(home, "ada")
+            case _:
+                tokens.log_out(tokens.cookie(caller))
+        await asyncio.wait_for(saved.wait(), 5)
+        assert notices.subscriptions.targets == {}
 
 
 async def test_a_subscription_that_the_browser_ended_goes(desk: Desk, at: PushService, tmp_path: Path) -> None:

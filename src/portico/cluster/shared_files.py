@@ -26,7 +26,7 @@ logger = logging.getLogger("portico.cluster")
 _KEYS = ("cookie-key", "hooks.key")
 _WRITTEN = (SHARED, "automations.toml")
 """By people: a host that joins with another one keeps a copy."""
-NAMES = ("token", "tokens.json", "people.json", *_KEYS, *_WRITTEN)
+NAMES = ("token", "tokens.json", "people.json", "logouts.json", *_KEYS, *_WRITTEN)
 SECONDS = 0.25
 """Between two looks at this home's files: what is done at one host holds at all within a second."""
 _QUIET_SECONDS = 1.0

@@ -47,6 +47,8 @@ SECURITY_HEADERS = [
 
 VISITOR = "portico.visitor"
 """In the scope of a request with a valid cookie. Alone it is good for the pages' own files: see `identity`."""
+LOGIN = "portico.login"
+"""In the scope of a request by a login: its cookie. What it holds open ends with the login."""
 _NOBODY = Caller("", "nobody", frozenset())
 _STRICT = "/v1"
 """Where a parameter that a route does not have is refused. The doors of the seeds pass over it, as they always did."""
@@ -101,7 +103,8 @@ class Gate:
         self.heads = RequestHeads(cookie)
         self._wrong = WrongTokens()
         self._buckets: dict[str, Bucket] = {}
-        self._open: defaultdict[str, dict[asyncio.Task[None], Caller]] = defaultdict(dict)
+        self._open: defaultdict[str, dict[asyncio.Task[None], tuple[Caller, str]]] = defaultdict(dict)
+        """By token: what is held open, by whom, and the cookie of the login."""
         self._ending: dict[asyncio.Task[None], int] = {}
 
     def add(self, table: Table) -> None:
@@ -218,6 +221,7 @@ class Gate:
         if found.cookie is not None:
             scope[VISITOR] = True
             if found.keyed or (PAGE_KEY not in head and self._is_keyed(scope, found.cookie_text)):
+                scope[LOGIN] = found.cookie_text
                 return found.cookie
         if not self.tokens.required:
             return self.tokens.owner()
@@ -260,7 +264,7 @@ class Gate:
         """Runs a stream or socket so that it can be ended from here: its token was revoked, or the host stops."""
         task = asyncio.current_task()
         assert task is not None
-        self._open[caller.id][task] = caller
+        self._open[caller.id][task] = (caller, scope.get(LOGIN, ""))
         ending = StreamEnd(scope, send)
         try:
             if answer is None:
@@ -280,8 +284,8 @@ class Gate:
                 del self._open[caller.id]
 
     def close_revoked(self) -> int:
-        """Ends the open connections of tokens that are no more, or may do something else by now; returns how many.
-        Called every second."""
+        """Ends the open connections of tokens that were revoked or changed, and of logins that have ended; returns how
+        many. Called every second."""
         for ident in [each for each in self._buckets if self.tokens.by_id(each) is None]:
             del self._buckets[ident]
         valid = {ident: self.tokens.by_id(ident) for ident in self._open}
@@ -293,7 +297,11 @@ class Gate:
             self._close(ident, SERVICE_RESTART)
 
     def _close(self, ident: str, code: int, unless: Caller | None = None) -> int:
-        tasks = [task for task, held in self._open[ident].items() if task not in self._ending and held != unless]
+        tasks = [
+            task
+            for task, (caller, login) in self._open[ident].items()
+            if task not in self._ending and (caller != unless or (login and self.tokens.is_logged_out(login)))
+        ]
         for task in tasks:
             self._ending[task] = code
             task.cancel()

@@ -71,7 +71,7 @@ class RequestHead:
         found = self._identity
         if found is None or found.version != tokens.version(found.owner) or time.time() >= found.until:
             found = self._look_up(tokens, tokens.version())
-            if tokens.owner() in (found.token, found.cookie):
+            if found.token == tokens.owner():
                 found = found._replace(version=found.version[:1], owner=True)
             self._identity = found
         return found

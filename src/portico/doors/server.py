@@ -139,6 +139,7 @@ class Server:
         await self.jobs.recover()
         await self._look_at_automations()
         await self.automations.start()
+        self.host.part(Notices).is_token = lambda ident: self.tokens.by_id(ident) is not None
         await self.host.part(Notices).start()
         await self._listen()
         self.host.members.listening(self.public_url, self.jobs.recover)
@@ -343,6 +344,7 @@ class Server:
                 self._look_at_settings,
                 self._look_at_automations,
                 self._look_at_certificate,
+                self.host.part(Notices).end_subscriptions,
             ):
                 try:
                     self.gate.close_revoked()

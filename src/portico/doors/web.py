@@ -247,8 +247,13 @@ def _routes(app: App, pages: Pages) -> Table:
         log_in(gate, request, answer, where)
         return answer
 
-    @route("/logout", "open", "Forget the login.", methods=("POST",), others={303: None})
+    @route("/logout", "open", "End the login and what it holds open.", methods=("POST",), others={303: None})
     async def logout(request: Request) -> Response:
+        found = gate.heads.of(request.scope).identify(gate.tokens)
+        if found.cookie is not None:
+            gate.tokens.log_out(found.cookie_text)
+            gate.close_revoked()
+            await app.host.audit("logout", found.cookie.by)
         answer = RedirectResponse(f"{root(request)}/login", 303)
         secure = request.url.scheme == "https"
         answer.delete_cookie(

@@ -6,7 +6,7 @@ a crash nothing is lost, and nothing is made twice. What was sent when the host 
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import Any
@@ -78,6 +78,8 @@ class Notices(Component):
         """Those of the settings."""
         self._targets: dict[str, Target] = {}
         self.subscriptions = Subscriptions(host)
+        self.is_token: Callable[[str], bool] = lambda _: True
+        """Whether a token with this id is valid: a browser is told as long as the token that subscribed it is."""
         self._base = ""
         self._sender = Sender()
         self._incoming: deque[Record] = deque()
@@ -176,6 +178,18 @@ class Notices(Component):
             if self._started and await self.subscriptions.load():
                 self._retarget()
 
+    async def end_subscriptions(self) -> None:
+        """Removes those whose token or person is gone. Called every second."""
+        ended = [each.name for each in self.subscriptions.targets.values() if not self._is_valid(each)]
+        if self._started and ended:
+            async with self.lock:
+                for name in ended:
+                    await self.subscriptions.remove(name)
+                self._retarget()
+
+    def _is_valid(self, target: Target) -> bool:
+        return not isinstance(target, PushTarget) or not target.caller or self.is_token(target.caller)
+
     async def close(self) -> None:
         self._started = False
         tasks = list(self._tasks)
@@ -251,6 +265,8 @@ class Notices(Component):
 
     def _concerns(self, target: Target, access: Access) -> bool:
         """Whether the person may see it, and whether it is theirs where that is asked for."""
+        if not self._is_valid(target):
+            return False
         if target.sessions == "mine" and access.owner not in ((target.person,) if target.person else ("", HOST_OWNER)):
             return False
         reader = c.Caller("", target.person, frozenset({"read"}), person=target.person)

@@ -66,12 +66,22 @@ class NamedToken(Struct, omit_defaults=True):
         return bool(self.expires) and self.expires <= time.time() * 1000
 
 
+class Logout(Struct):
+    id: str
+    """The hash of a cookie that was logged out."""
+    expires: int
+    """When that cookie would have ended, in seconds since the epoch."""
+
+
 class Tokens:
     """The owner's token and the named ones, read again whenever the file changes: `portico token` edits it."""
 
     def __init__(self, home: Home, required: bool = True) -> None:
         self._home = home
-        self._paths = (str(home.token_path), str(home.tokens_path))
+        self._paths = (str(home.token_path), str(home.tokens_path), str(home.logouts_path))
+        self._logouts_stamp: tuple[int, int] | None = None
+        self._logouts: set[str] | None = set()
+        """Hashes of cookies that were logged out. None: the file is damaged, and no cookie is valid."""
         self.required = required
         self._stamp: tuple[int, int] | None = None
         self._named: list[NamedToken] = []
@@ -86,10 +96,10 @@ class Tokens:
         """Whose login each open code is, and until when; by the code's hash."""
 
     def version(self, owner: bool = False) -> tuple[object, ...]:
-        """Another one whenever who somebody is may have changed. Of the owner the first of the files tells that alone:
-        a request waits for each look at a file while the log is being written."""
+        """Another one whenever who somebody is may have changed. `owner`: of the owner's token itself, for which the
+        first of the files is enough: a request waits for each look at a file while the log is being written."""
         own = stamp(self._paths[0])
-        return (own,) if owner else (own, stamp(self._paths[1]), self.people.version())
+        return (own,) if owner else (own, stamp(self._paths[1]), stamp(self._paths[2]), self.people.version())
 
     def until(self, caller: Caller | None) -> float:
         """When this token ends, in seconds since the epoch."""
@@ -110,13 +120,38 @@ class Tokens:
 
     def by_cookie(self, cookie: str) -> Caller | None:
         ident, _, rest = cookie.partition(".")
-        expires, _, mac = rest.partition(".")
+        signed, _, mac = rest.rpartition(".")
+        expires = signed.partition(".")[0]
         if not expires.isdecimal() or len(expires) > 18 or int(expires) < time.time():
             return None
         caller = self.by_id(ident)
-        if caller is None or not _same(mac, self._mac(ident, expires)):
+        if caller is None or not _same(mac, self._mac(ident, signed)) or self.is_logged_out(cookie):
             return None
         return caller
+
+    def is_logged_out(self, cookie: str) -> bool:
+        now = stamp(self._paths[2])
+        if now != self._logouts_stamp:
+            self._logouts_stamp = now
+            try:
+                self._logouts = {each.id for each in read_logouts(self._home)}
+            except BadRequest as error:
+                logger.error("no login is valid: %s", error.message)
+                self._logouts = None
+        return self._logouts is None or _hash(cookie) in self._logouts
+
+    def log_out(self, cookie: str) -> None:
+        """Ends this login at every host. A login at an OpenID provider is a token of its own, and ends as one."""
+        ident = cookie.partition(".")[0]
+        named = next((each for each in self.named() if each.id == ident and each.login), None)
+        if named is not None:
+            revoke_token(self._home, named.name, named.person)
+            return
+        with locked(self._home):
+            now = int(time.time())
+            logouts = [each for each in read_logouts(self._home) if each.expires > now]
+            logouts.append(Logout(_hash(cookie), int(self.cookie_until(cookie))))
+            write_private(self._home.logouts_path, msgspec.json.encode(logouts))
 
     @staticmethod
     def cookie_until(cookie: str) -> float:
@@ -171,8 +206,8 @@ class Tokens:
         return self.by_id(ident) if until > time.monotonic() else None
 
     def cookie(self, caller: Caller) -> str:
-        expires = str(int(time.time()) + COOKIE_SECONDS)
-        return f"{caller.id}.{expires}.{self._mac(caller.id, expires)}"
+        signed = f"{int(time.time()) + COOKIE_SECONDS}.{secrets.token_hex(8)}"  # no two logins have the same cookie
+        return f"{caller.id}.{signed}.{self._mac(caller.id, signed)}"
 
     def page_key(self, cookie: str) -> str:
         """What a page must know besides its cookie."""
@@ -185,10 +220,10 @@ class Tokens:
     def is_page_key(self, key: str, cookie: str) -> bool:
         return _same(key, self.page_key(cookie))
 
-    def _mac(self, ident: str, expires: str) -> str:
+    def _mac(self, ident: str, signed: str) -> str:
         # The token's own hash goes in: a new token of the same name does not inherit old cookies.
         token = next((each.hash for each in self.named() if each.id == ident), self._owner)
-        return hmac.new(self._key, f"{ident}.{expires}.{token}".encode(), hashlib.sha256).hexdigest()
+        return hmac.new(self._key, f"{ident}.{signed}.{token}".encode(), hashlib.sha256).hexdigest()
 
     def owner(self) -> Caller:
         """A new token of the owner's is a new identity: cookies and sockets of the old one end."""
@@ -327,6 +362,17 @@ def _editing(home: Home) -> Iterator[list[NamedToken]]:
         tokens = [each for each in read_tokens(home) if not each.expired]
         yield tokens
         write_private(home.tokens_path, msgspec.json.encode(tokens))
+
+
+def read_logouts(home: Home) -> list[Logout]:
+    """BadRequest: it is damaged. Then no cookie is valid."""
+    try:
+        return msgspec.json.decode(home.logouts_path.read_bytes(), type=list[Logout])
+    except FileNotFoundError:
+        return []
+    except (OSError, msgspec.MsgspecError) as error:
+        words = "cannot be read; delete it, and revoke the tokens of logins that have ended"
+        raise BadRequest(f"{str(home.logouts_path)!r} {words}: {error}.") from error
 
 
 def read_uses(home: Home) -> dict[str, int]:

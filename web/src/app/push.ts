@@ -51,6 +51,12 @@ async function unsubscribe(push: string): Promise<void> {
   await call("DELETE", `/push/${encodeURIComponent(push)}`);
 }
 
+/** At logout: nothing of this login is to appear on this device. */
+export async function endPush(): Promise<void> {
+  const push = localStorage.getItem(ID);
+  if (push && possible()) await unsubscribe(push).catch(() => undefined);
+}
+
 /** A row of the settings: whether this browser is told, and of what. */
 export async function pushRow(): Promise<HTMLElement> {
   const box = make("div", "stack");

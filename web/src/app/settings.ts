@@ -13,7 +13,7 @@ import { icon, type Icon } from "../icons";
 import { confirm } from "./confirm";
 import { JOBS, showPeople, whose } from "./people";
 import { preferences, type Preferences, setPreference } from "./preferences";
-import { pushRow } from "./push";
+import { endPush, pushRow } from "./push";
 import { pathOf, type Place } from "./router";
 import type { Row } from "./entries";
 import type { Shell, View } from "./shell";
@@ -173,6 +173,7 @@ export class SettingsView implements View {
   }
 
   private async logOut(): Promise<void> {
+    await endPush();
     await request(`${root}/logout`, { method: "POST" });
     window.location.assign(`${root}/login`);
   }
