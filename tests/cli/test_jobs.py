@@ -1,14 +1,16 @@
 """`portico run`, `jobs`, `check` and `chart`."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from portico.jobs import to_json
+from tests.cli.terminal import TerminalCommand
 from tests.jobs.playing import Data, failing, make, ok
 from tests.jobs.samples import loop, par, ref, seq
-from tests.process import HostProcess, inside
+from tests.process import PORTICO, HostProcess, environment, inside
 
 
 def write(folder: Path, tasks: dict[str, Data], work: Data | None = None) -> None:
@@ -69,6 +71,73 @@ def test_jobs_on_a_running_host(tmp_path: Path) -> None:
         shown = inside(home, "jobs", "show", "job-2").stdout
         assert "from job-1" in shown
         assert inside(home, "jobs", "show", "job-9").returncode == 66
+
+
+ASKING = seq(
+    {"kind": "Wait", "seconds": 0.01},
+    {"kind": "Ask", "question": ["Way?"], "choices": [{"label": "left", "work": ref("ok")}, {"label": "right"}]},
+    ref("good"),
+)
+GOOD = ok(criteria=[{"person": {"question": ["Good?"]}}])
+
+
+@pytest.mark.parametrize("follow", ["run", "tail"])
+def test_a_job_that_asks_and_waits_without_a_terminal(tmp_path: Path, follow: str) -> None:
+    """It ended with a KeyError, and a script saw exit code 1 of a job that succeeds."""
+    home = tmp_path / "home"
+    write(tmp_path, {"ok": ok(), "good": GOOD}, ASKING)
+    with HostProcess(home):
+        if follow == "tail":
+            inside(home, "run", "main", "--detach")
+        words = ["run", "main"] if follow == "run" else ["jobs", "tail", "job-1"]
+        with subprocess.Popen(
+            [PORTICO, *words],
+            cwd=tmp_path,
+            env=environment(PORTICO_HOME=str(home)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            for question, answer in (("Way? [left, right]", "LEFT"), ("Good? [Yes, No]", "yes")):
+                line = process.stderr.readline()
+                assert line.startswith(f"job-1 asks: {question} (portico do question.answer question=session-")
+                ident = line.rpartition("question=")[2].split()[0]
+                inside(home, "do", "question.answer", f"question={ident}", f"text={answer}")
+            out, err = process.communicate(timeout=60)
+    assert (process.returncode, out.splitlines()[-1], err) == (0, "job-1 succeeded", "")
+    assert "r.0 wait 0.01 s succeeded" in out
+    assert "r.1 Way? succeeded" in out
+
+
+def test_a_question_of_a_job_is_answered_in_the_terminal(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write(tmp_path, {"ok": ok(), "good": GOOD}, ASKING)
+    with HostProcess(home), TerminalCommand(home, "run", "main") as command:
+        command.expect("job-1 asks: Way\\?")
+        command.expect("Choose \\[left, right\\]: ")
+        command.enter("up\n")
+        command.expect("'up' is none of the options: 'left', 'right'")
+        command.expect("Choose \\[left, right\\]: ")
+        command.enter("Left\n")
+        command.expect("job-1 asks: Good\\?")
+        command.expect("Is it good\\? \\[Yes, No\\]: ")
+        command.enter("yes\n")
+        command.expect("(optional)")
+        command.enter("\n")
+        code, rest = command.finish()
+    assert (code, "✔ Way?" in rest, "succeeded" in rest) == (0, True, True)
+
+
+def test_a_question_that_is_answered_elsewhere_leaves_the_terminal(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write(tmp_path, {"ok": ok()}, {"kind": "Ask", "question": ["Way?"]})
+    with HostProcess(home), TerminalCommand(home, "run", "main") as command:
+        command.expect("Answer: ")
+        inside(home, "do", "question.answer", "question=session-1.q2", "text=up")
+        command.expect("job-1 main: succeeded")
+        assert command.finish()[0] == 0
 
 
 def test_check(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """A job as it happens: a live tree on a terminal, one line per event without one, JSON on request."""
 
 import asyncio
+import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -12,11 +13,12 @@ from rich.live import Live
 from rich.text import Text
 
 from portico import events as e
+from portico.cli.job_questions import JobQuestions
 from portico.cli.output import plain, terminal, trouble
 from portico.client.client import Client, segment
 from portico.client.record import RemoteRecord
 from portico.host.state import TextPart
-from portico.jobs.entry import Entry, Ref, Work, parts_of
+from portico.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
 from portico.jobs.state import JobSummary, WorkSummary
 
 _MARKS = {"running": "▶", "succeeded": "✔", "failed": "✘"}
@@ -55,25 +57,46 @@ async def _events(client: Client, job: str) -> AsyncIterator[RemoteRecord]:
 
 
 async def _lines(client: Client, view: JobView, as_json: bool) -> str:
-    names = {ref.work_id_in_job: ref.task_id for ref in _refs(view.entry.jobs[view.summary.name].work)}
+    names = {leaf.work_id_in_job: name_of(leaf) for leaf in leaves_of(view.entry.jobs[view.summary.name].work)}
     outcome = "failed"
     client.on_trouble = trouble
-    async for record in _events(client, view.summary.id):
-        event = record.event
-        if as_json:
-            print(msgspec.json.encode(record).decode(), flush=True)
-        elif isinstance(event, e.WorkStarted):
-            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-            print(plain(f"{event.path} {names[event.work]} started as {event.task}{again}"), flush=True)
-        elif isinstance(event, e.WorkEnded):
-            print(plain(f"{event.path} {names[event.work]} {event.outcome}"), flush=True)
-        elif isinstance(event, e.JobDecided | e.JobWaiting):
-            print(plain(event.reason), flush=True)
-        if isinstance(event, e.JobEnded):
-            outcome = event.outcome
-            if not as_json:
-                print(plain(f"{event.job} {event.outcome} {event.error}".rstrip()), flush=True)
+    questions = JobQuestions(client, view.summary.id)
+    async with _beside(questions):
+        async for record in _events(client, view.summary.id):
+            event = record.event
+            if isinstance(event, e.WorkStarted):
+                questions.tasks.add(event.task)
+            if isinstance(event, e.JobEnded):
+                outcome = event.outcome
+            line = msgspec.json.encode(record).decode() if as_json else plain(_line(event, names))
+            if line:
+                print(line, flush=True)
     return outcome
+
+
+def _line(event: e.Event, names: dict[int, str]) -> str:
+    """What is printed of an event without a terminal; nothing of most."""
+    match event:
+        case e.WorkStarted():
+            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+            return f"{event.path} {names.get(event.work, '')} started as {event.task}{again}"
+        case e.WorkEnded():
+            return f"{event.path} {names.get(event.work, '')} {event.outcome}"
+        case e.JobDecided() | e.JobWaiting():
+            return event.reason
+        case e.JobEnded():
+            return f"{event.job} {event.outcome} {event.error}".rstrip()
+    return ""
+
+
+@contextlib.asynccontextmanager
+async def _beside(questions: JobQuestions) -> AsyncIterator[None]:
+    asking = asyncio.ensure_future(questions.follow())
+    try:
+        yield
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
 
 
 async def _tree(client: Client, view: JobView) -> str:
@@ -81,11 +104,24 @@ async def _tree(client: Client, view: JobView) -> str:
     outcome = "failed"
     last: dict[str, str] = {}
     with Live(_drawn(view, last), refresh_per_second=4) as live:
+
+        @contextlib.contextmanager
+        def paused() -> Iterator[None]:
+            live.stop()
+            try:
+                yield
+            finally:
+                live.start()
+
+        questions = JobQuestions(client, view.summary.id, paused=paused)
         ticking = asyncio.ensure_future(_tick(client, view, last, live))
         try:
-            async for record in _events(client, view.summary.id):
-                if isinstance(record.event, e.JobEnded):
-                    outcome = record.event.outcome
+            async with _beside(questions):
+                async for record in _events(client, view.summary.id):
+                    if isinstance(record.event, e.WorkStarted):
+                        questions.tasks.add(record.event.task)
+                    if isinstance(record.event, e.JobEnded):
+                        outcome = record.event.outcome
         finally:
             ticking.cancel()
             await asyncio.gather(ticking, return_exceptions=True)
@@ -130,23 +166,18 @@ def _drawn(view: JobView, last: dict[str, str]) -> Text:
 
 def _draw(text: Text, work: Work, works: dict[int, WorkSummary], last: dict[str, str], depth: int) -> None:
     indent = "  " * depth
-    if isinstance(work, Ref):
+    if isinstance(work, Ref | Ask | Wait):
         run = works.get(work.work_id_in_job)
         mark = _MARKS[run.status] if run else "·"
-        text.append(f"{indent}{mark} {plain(work.task_id)}", style=_COLOURS[run.status] if run else "dim")
+        text.append(f"{indent}{mark} {plain(name_of(work))}", style=_COLOURS[run.status] if run else "dim")
         if run is not None:
             text.append(f" {_seconds(run.started, run.ended)}{f' x{run.runs}' if run.runs > 1 else ''}")
             text.append(f"  {last.get(run.task, '')}" if run.status == "running" else "", style="dim")
         text.append("\n")
-        return
-    text.append(f"{indent}{type(work).__name__}\n", style="dim")
+    else:
+        text.append(f"{indent}{type(work).__name__}\n", style="dim")
     for _, child in parts_of(work):
         _draw(text, child, works, last, depth + 1)
-
-
-def _refs(work: Work) -> list[Ref]:
-    own = [work] if isinstance(work, Ref) else []
-    return own + [ref for _, child in parts_of(work) for ref in _refs(child)]
 
 
 def _seconds(started: int, ended: int | None) -> str:
