@@ -61,7 +61,7 @@ ANSWERS = {
     "the end as a call": ('{"name": "finish", "arguments": {"finalSummary": "ok"}}', answered("ok")),
     "a step": ('{"actions": [{"tool": "readFiles", "files": ["a"]}]}', ModelStep([READ])),
     "a final step": ('{"finalSummary": "ok", "done": true}', answered("ok")),
-    "prose before tags": (f"Look: <tool_call>{CALL}</tool_call>", answered(f"Look: <tool_call>{CALL}</tool_call>")),
+    "prose before tags": (f"Look: <tool_call>{CALL}</tool_call>", ModelStep([READ], "Look:")),
     "a call in prose": (f"Use {CALL} for that.", answered(f"Use {CALL} for that.")),
     "an unknown tool": ('{"name": "rm", "arguments": {}}', answered('{"name": "rm", "arguments": {}}')),
     "one unknown tool of two": (f'[{CALL}, {{"name": "rm"}}]', answered(f'[{CALL}, {{"name": "rm"}}]')),

@@ -73,6 +73,8 @@ class ModelEndpoint:
         """The longest text in a constrained answer, for models that would not end one."""
         self._using = using
         """Entered around each request: a model of our own is not unloaded in the middle of one."""
+        self.cache_keys = urlsplit(self.url).hostname == "api.openai.com"
+        """Takes `prompt_cache_key`; others reject fields that they do not know."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         local = urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1")
         self._http = httpx.AsyncClient(

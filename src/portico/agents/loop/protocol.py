@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from portico.agents.loop import written_calls
+from portico.agents.loop.arguments import NoArguments, canonical, parse
 from portico.agents.loop.extract import documents
 from portico.agents.loop.reply import NativeCall
 from portico.events import Json, ToolSpec
@@ -60,77 +62,58 @@ def read_text(text: str) -> ModelStep:
     raise Invalid(problem)
 
 
-def read_calls(calls: Sequence[NativeCall], text: str) -> ModelStep:
+def read_calls(calls: Sequence[NativeCall], text: str, tools: Sequence[str] = ()) -> ModelStep:
     """The step that native tool calls mean; the text beside them is the commentary. A `finish` beside other calls
     is not final: the model has not seen their results yet. A call that is not valid does not stop the others."""
-    actions = [_native_action(call, index) for index, call in enumerate(calls)]
+    offered = (*tools, FINISH)
+    actions = [_native_action(call, index, offered) for index, call in enumerate(calls)]
     return _of_actions(actions, text)
 
 
-def _native_action(call: NativeCall, index: int) -> ModelAction:
+def _native_action(call: NativeCall, index: int, offered: tuple[str, ...]) -> ModelAction:
+    name = canonical(call.name, offered)
+    if not name:
+        return ModelAction("unnamed", {}, call.id, "The call has no name of a tool.")
     if index >= ACTIONS_MAX:
-        return ModelAction(call.name, {}, call.id, f"A step has at most {ACTIONS_MAX} actions: call it again.")
+        return ModelAction(name, {}, call.id, f"A step has at most {ACTIONS_MAX} actions: call it again.")
     try:
-        return ModelAction(call.name, _arguments(call), call.id)
-    except Invalid as error:
-        return ModelAction(call.name, {}, call.id, str(error))
-
-
-_FENCED = re.compile(r"```[a-z]*\s*(.*?)\s*```", re.DOTALL)
-_WRAPPED = re.compile(r"\s*<tool_call>(.*?)</tool_call>\s*", re.DOTALL)
+        return ModelAction(name, parse(call.arguments), call.id)
+    except NoArguments as error:
+        return ModelAction(name, {}, call.id, f"The arguments of {name!r} are {error}.")
 
 
 def read_answer(text: str, tools: Sequence[str]) -> ModelStep:
-    """The step that a text without native calls means: the answer, unless the whole of it is a call or a step. Some
-    models write their calls as text, as `{"name", "arguments"}` or between `<tool_call>` tags."""
+    """The step that a text without native calls means: the answer, unless it has calls, or is a step. Where an endpoint
+    has no parser for its model, the calls arrive as text."""
     if not text.strip():
         raise Invalid("Your answer was empty.")
-    for value in _whole(text):
-        actions = [action for each in _as_list(value) if (action := _written_call(each, tools)) is not None]
-        if actions and len(actions) == len(_as_list(value)):
-            return _of_actions(actions, "")
-        if isinstance(value, dict) and ("actions" in value or "finalSummary" in value):
-            return _step(value, False)
+    offered = (*tools, FINISH)
+    written = written_calls.find(text, offered)
+    if written is not None:
+        return _of_actions([_written(tool, arguments) for tool, arguments in written.calls], written.text)
+    fenced = _FENCED.fullmatch(text.strip())
+    try:
+        value = json.loads(repair(fenced[1] if fenced else text), strict=False)
+    except (ValueError, RecursionError):
+        return ModelStep(summary=text, done=True)
+    if isinstance(value, dict) and ("actions" in value or "finalSummary" in value):
+        return _step(value, False)
     return ModelStep(summary=text, done=True)
 
 
-def _whole(text: str) -> Iterator[Any]:
-    """The one JSON value that the text is."""
-    wrapped = _WRAPPED.findall(text)
-    if wrapped and not _WRAPPED.sub("", text).strip():
-        text = f"[{','.join(wrapped)}]"
-    fenced = _FENCED.fullmatch(text.strip())
-    try:
-        yield json.loads(repair(fenced[1] if fenced else text), strict=False)
-    except (ValueError, RecursionError):
-        return
+_FENCED = re.compile(r"```[a-z]*\s*(.*?)\s*```", re.DOTALL)
 
 
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _written_call(value: Any, tools: Sequence[str]) -> ModelAction | None:
-    if not isinstance(value, dict) or value.get("name") not in (*tools, FINISH):
-        return None
-    arguments = value.get("arguments", value.get("parameters", {}))
-    return ModelAction(value["name"], arguments) if isinstance(arguments, dict) else None
+def _written(tool: str, arguments: Json | str) -> ModelAction:
+    if isinstance(arguments, str):
+        return ModelAction(tool, {}, problem=arguments)
+    return ModelAction(tool, arguments)
 
 
 def _of_actions(actions: list[ModelAction], said: str) -> ModelStep:
     if all(action.tool == FINISH and not action.problem for action in actions):
         return ModelStep(summary=_text(actions[0].arguments.get("finalSummary")) or said, done=True)
     return ModelStep(actions, commentary=said)
-
-
-def _arguments(call: NativeCall) -> Json:
-    try:
-        value = json.loads(repair(call.arguments or "{}"), strict=False)
-    except (ValueError, RecursionError) as error:
-        raise Invalid(f"The arguments of {call.name!r} are not JSON: {error}.") from error
-    if not isinstance(value, dict):
-        raise Invalid(f"The arguments of {call.name!r} are not a JSON object.")
-    return value
 
 
 def _step(value: Any, loose: bool) -> ModelStep:
@@ -229,7 +212,11 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 def correction(problem: str, tools: Sequence[ToolSpec], native: bool) -> str:
     """What follows an invalid answer. In tags: it is not the person who speaks."""
-    rules = f"Call one of the tools, or answer, or call {FINISH!r} when you are done." if native else text_rules(tools)
+    rules = (
+        f"Call one of the tools, or answer in words what you did and found, or call {FINISH!r} when you are done."
+        if native
+        else text_rules(tools)
+    )
     return f"<correction>\n{problem}\n{rules}\n</correction>"
 
 

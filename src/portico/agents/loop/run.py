@@ -43,6 +43,12 @@ from portico.host.turn import Turn
 
 INVALID_MAX = 3
 """How often in a row a model sees what was wrong with its answer before the run ends."""
+EMPTY_ANSWER = "<notice>\nYour answer was empty. Answer the last message in words.\n</notice>"
+ENDINGS = {
+    "length": "The answer ended at the model's limit of tokens.",
+    "content_filter": "The answer was stopped by the content filter of the endpoint.",
+}
+"""Ends of an answer that a person should know of."""
 WRONG_CHARS = 4000
 """Of an invalid answer that goes back to the model."""
 
@@ -79,10 +85,15 @@ class LoopRun:
         """One streamed answer without tools."""
         turn = self._turn
         system = chat_instructions(turn.session.state.cwd)
-        prose = VisibleText(turn, "answer")
-        reply = await self._ask(system, (), prose)
-        prose.release()
-        if not reply.text.strip():
+        for attempt in range(INVALID_MAX):
+            prose = VisibleText(turn, f"answer{attempt}" if attempt else "answer")
+            reply = await self._ask(system, (), prose)
+            prose.release()
+            if reply.text.strip():
+                break
+            await self._record(reply, ModelStep())
+            self._add(UserText("user", EMPTY_ANSWER))
+        else:
             raise AgentError(f"{self._asker.model} gave an empty answer.")
         await self._record(reply, ModelStep(summary=reply.text, done=True))
 
@@ -130,16 +141,25 @@ class LoopRun:
                 return
 
     def _read(self, reply: Reply, tools: Sequence[ToolSpec]) -> ModelStep:
+        names = [tool.name for tool in tools]
         if reply.calls:
-            return read_calls(reply.calls, reply.text)
+            return read_calls(reply.calls, reply.text, names)
         if self._native:
-            return read_answer(reply.text, [tool.name for tool in tools])
-        return read_text(reply.text)
+            return read_answer(reply.text, names)
+        try:
+            return read_text(reply.text)
+        except Invalid:  # some models keep to the form they know
+            step = read_answer(reply.text, names)
+            if step.done:
+                raise
+            return step
 
     def _show(self, reply: Reply, step: ModelStep, prose: VisibleText) -> None:
         """What a person has not seen yet of a valid step."""
         if reply.calls or step.summary == reply.text:
             prose.release()
+        elif self._native and step.actions:
+            prose.replace(step.commentary)
         else:
             prose.finish(step.summary or step.commentary)
         if step.done and reply.calls and step.summary != reply.text:
@@ -200,8 +220,8 @@ class LoopRun:
         else:
             raise AgentError(f"The conversation is too long for {self._asker.model}.")
         self._count(reply)
-        if reply.finish == "length":
-            self._turn.notice("The answer ended at the model's limit of tokens.")
+        if reply.finish in ENDINGS:
+            self._turn.notice(ENDINGS[reply.finish])
         return reply
 
     def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> CompletionRequest:
@@ -219,6 +239,7 @@ class LoopRun:
             usage=way.usage,
             temperature=self._current.loop.temperature,
             max_tokens=endpoint.max_tokens,
+            cache=f"portico-{self._turn.session.id}" if endpoint.cache_keys else "",
             pictures=way.pictures and any(isinstance(each, UserText) and each.pictures for each in entries),
         )
 

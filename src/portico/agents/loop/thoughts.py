@@ -30,6 +30,7 @@ class ThoughtFilter:
     def __init__(self) -> None:
         self._held = ""
         self._mode = "start"  # start, text, thought, harmony
+        self._thought_before = False
         self._channel = ""
         self._head = ""
         self.calls: list[tuple[str, str]] = []
@@ -50,11 +51,11 @@ class ThoughtFilter:
         held, self._held = self._held, ""
         if self._mode == "harmony":
             return self._spoken(held)
-        return Piece(thought=held) if self._mode == "thought" else Piece(held)
+        return Piece(thought=held) if self._mode == "thought" else Piece(held if held.strip() else "")
 
     def _start(self) -> Piece:
-        held = self._held
-        begun = held.lstrip()
+        begun = self._held.lstrip()
+        held = begun if self._thought_before else self._held
         if not begun:
             return Piece()
         if begun[0] != "<":
@@ -86,7 +87,7 @@ class ThoughtFilter:
             thought, self._held = self._held[:keep], self._held[keep:]
             return Piece(thought=thought)
         thought, rest = self._held[: match.start()], self._held[match.end() :]
-        self._mode, self._held = "start", rest
+        self._mode, self._held, self._thought_before = "start", rest, True
         piece = self._start() if rest else Piece()
         return Piece(piece.text, thought + piece.thought, piece.void)
 

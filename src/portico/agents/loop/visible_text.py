@@ -60,6 +60,10 @@ class VisibleText:
         if words:
             self._turn.text(rest + "\n", self._key)
 
+    def replace(self, words: str) -> None:
+        """What was shown contains calls: only the words beside them stay."""
+        self._turn.correct(self._key, words)
+
     def release(self) -> None:
         """Words that looked like JSON and are not."""
         if self._held and not self._spoken:

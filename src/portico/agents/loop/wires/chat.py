@@ -127,7 +127,10 @@ def _textual(entry: Exchange) -> list[Json]:
 
 
 def body(ask: CompletionRequest) -> Json:
-    body: Json = {"model": ask.model, "messages": list(ask.messages), "stream": True}
+    sent = _marked(ask.messages) if is_claude(ask.model) else list(ask.messages)
+    body: Json = {"model": ask.model, "messages": sent, "stream": True}
+    if ask.cache:
+        body["prompt_cache_key"] = ask.cache
     if ask.usage:
         body["stream_options"] = {"include_usage": True}
     if ask.tools:
@@ -140,6 +143,22 @@ def body(ask: CompletionRequest) -> Json:
     if ask.max_tokens is not None:
         body["max_tokens"] = ask.max_tokens
     return body
+
+
+def is_claude(model: str) -> bool:
+    """Gateways (OpenRouter, LiteLLM) pass Anthropic's cache marks on; without them nothing is cached."""
+    return "claude" in model.lower() or model.startswith("anthropic/")
+
+
+def _marked(sent: Sequence[Json]) -> list[Json]:
+    """Marks what the next request repeats: the system message, and everything up to the last user or tool message."""
+    last = max((at for at, each in enumerate(sent) if each["role"] in ("user", "tool")), default=0)
+    return [_with_mark(each) if at in (0, last) else each for at, each in enumerate(sent)]
+
+
+def _with_mark(message: Json) -> Json:
+    *parts, tail = _as_parts(message["content"])
+    return {**message, "content": [*parts, {**tail, "cache_control": {"type": "ephemeral"}}]}
 
 
 def _tool(tool: ToolSpec) -> Json:
