@@ -188,6 +188,10 @@ PROMISES: dict[str, list[str]] = {
         "notices/test_push.py: a_subscription_ends_with_its_token",
         "notices/test_push.py: a_host_ends_the_subscriptions_of_a_token_within_a_second",
     ],
+    "47 a hash, a name or an id in a text grants no access": [
+        "doors/test_ownership.py: a_hash_in_a_text_opens_no_blob",
+        "doors/test_ownership.py: an_archive_that_names_a_blob_without_its_content_opens_none",
+    ],
     "42 a call that cannot be judged is covered by a grant for the identical call only": [
         "host/test_action.py: an_unclear_call_is_covered_by_a_grant_for_the_identical_call_only",
         "host/test_action.py: a_refusal_also_covers_unknown_fields",

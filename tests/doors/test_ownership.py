@@ -2,6 +2,7 @@
 commands and routes themselves, so that a new command, route or list is in here by being there."""
 
 import asyncio
+import base64
 import json
 import re
 from collections.abc import AsyncIterator
@@ -21,6 +22,7 @@ from portico.host.state import CallPart
 from portico.people.identity import new_token
 from portico.people.people import add_person
 from portico.projects.projects import ProjectConversation, Projects
+from portico.transcripts.archive import Archive, import_archive
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import TOOLS, Standing, standing
 from tests.host.test_do import sample
@@ -542,6 +544,60 @@ async def test_a_message_to_a_project_is_found_by_its_person_only(world: World) 
         assert word not in (await world.get("bob", path)).text, path
     assert word in (await world.get("alice", f"/sessions/{project}")).text
     assert old.state.turns == []
+
+
+NAMING: dict[str, tuple[str, dict[str, Any]]] = {
+    "an attachment": ("message.send", {"text": "x", "attachments": [{"type": "resource", "blob": "{digest}"}]}),
+    "the text": ("message.send", {"text": '{"type":"tool.ended","blob":"{digest}"}'}),
+    "settings": ("session.configure", {"values": {"blob": "{digest}"}}),
+    "shared data": ("client.share", {"key": "k", "value": {"blob": "{digest}"}}),
+    "a title": ("session.rename", {"title": '"blob":"{digest}"'}),
+}
+
+
+@pytest.mark.parametrize("way", NAMING)
+async def test_a_hash_in_a_text_opens_no_blob(world: World, way: str) -> None:
+    """Bug: a message that named the digest of another person's blob let its sender open and export that blob."""
+    data = f"alice's own output {way}".encode()
+    digest = await world.host.log.put_blob(data)
+    hers = await world.start("alice")
+    ended = e.ToolEnded(turn="t", call="c", ok=True, blob=digest)
+    await world.host.log.append(f"session/{hers}", ended)
+    mine, (command, arguments) = await world.start("bob"), NAMING[way]
+    said = json.loads(json.dumps(arguments).replace("{digest}", digest))
+    body = {"command": command, "arguments": {"session": mine, **said}}
+    answer = await world.clients["bob"].post("/v1/commands", json=body)
+    assert answer.is_success, answer.text
+    await (await world.host.get(mine)).wait_until(lambda state: state.active is None)
+    await world.host.log.flush()
+    assert (await world.get("alice", f"/v1/blobs/{digest}")).content == data
+    assert (await world.get("bob", f"/v1/blobs/{digest}")).status_code == 404
+    exported = (await world.get("bob", f"/v1/sessions/{mine}/export?format=archive")).text
+    assert base64.b64encode(data).decode() not in exported
+    assert f"session/{mine}" not in await world.host.log.blob_users(digest)
+
+
+async def test_an_archive_that_names_a_blob_without_its_content_opens_none(world: World) -> None:
+    digest = await world.host.log.put_blob(b"alice's own output in an archive")
+    hers = await world.start("alice")
+    await world.host.log.append(f"session/{hers}", e.ToolEnded(turn="t", call="c", ok=True, blob=digest))
+    call = {"part": "call", "id": "c1", "tool": "look", "done": True, "ok": True, "blob": digest}
+    steps = [{"step": 1, "parts": 0, "blob": digest}]
+    turn = {
+        "id": "t1",
+        "message": {"text": "x"},
+        "by": "bob",
+        "started": 1,
+        "pos": 1,
+        "outcome": "completed",
+        "parts": [call],
+        "steps": steps,
+    }
+    archive = Archive(1, "s", "scripted", turns=[turn])
+    imported = await import_archive(world.host, archive, by="person:bob", cwd=str(world.folder), owner="bob")
+    assert imported.state.turns[0].parts[0].blob is None  # type: ignore[union-attr]
+    await world.host.log.flush()
+    assert (await world.get("bob", f"/v1/blobs/{digest}")).status_code == 404
 
 
 async def test_so_many_people_by_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.events import ClientKept
+from portico.events import ToolEnded
 from portico.log.sqlite import SqliteLog
 from portico.maintenance.repair import check, repair
 from tests.doors.standing import standing
@@ -230,8 +230,8 @@ async def _small(folder: Path) -> None:
         for number in range(2):
             session = await here.start(cwd=str(folder), title=f"number {number}")
             await here.say(session, f"[[say:{number}]]")
-        kept = ClientKept(key="k", by="test", value={"blob": blob})
-        await here.server.host.log.append("session/session-1", kept)
+        ended = ToolEnded(turn="t", call="c", ok=True, blob=blob)
+        await here.server.host.log.append("session/session-1", ended)
         here.server.host.log.put_kv("session/session-1", "note", b"x")
 
 

@@ -16,8 +16,7 @@ from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.host.state import CallPart, QuestionPart, TurnState
-from portico.log.sqlite.schema import blobs_in
+from portico.host.state import CallPart, QuestionPart, StepState, TurnState
 
 FORMAT = 1
 IMPORTED = "imported"
@@ -39,9 +38,10 @@ class Archive(Struct, forbid_unknown_fields=True):
 
 async def export_archive(host: Host, session: Session) -> Archive:
     state = session.state
-    turns = [msgspec.to_builtins(turn) for turn in state.turns if turn.outcome is not None]
+    ended = [turn for turn in state.turns if turn.outcome is not None]
+    turns = [msgspec.to_builtins(turn) for turn in ended]
     blobs: dict[str, str] = {}
-    for digest in sorted(blobs_in(msgspec.json.encode(turns))):
+    for digest in sorted({each.blob for each in _referring(ended) if each.blob is not None}):
         data = await host.log.blob(digest)
         if data is not None:
             blobs[digest] = base64.b64encode(data).decode()
@@ -63,6 +63,8 @@ async def import_archive(
         raise BadRequest("A turn of this archive has no end.", field="turns")
     for turn in turns:
         _settle(turn)
+    for each in _referring(turns):
+        each.blob = each.blob if each.blob in archive.blobs else None  # a hash alone gives no access
     for digest, text in archive.blobs.items():
         await host.log.put_blob(_blob(digest, text))
     here = archive.agent in host.agents and agent is None
@@ -74,6 +76,12 @@ async def import_archive(
         history=turns,
         owner=owner,
     )
+
+
+def _referring(turns: list[TurnState]) -> list[CallPart | StepState]:
+    """What may refer to a blob."""
+    calls = [part for turn in turns for part in turn.parts if isinstance(part, CallPart)]
+    return [*calls, *(step for turn in turns for step in turn.steps)]
 
 
 def _settle(turn: TurnState) -> None:

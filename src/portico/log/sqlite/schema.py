@@ -54,12 +54,39 @@ CREATE INDEX blob_users_by_channel ON blob_users (channel);
 """,
 }
 
-_BLOB = re.compile(rb'"blob":"([0-9a-f]{64})"')
-"""How an event refers to one, also inside of a copied history."""
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_REFERRING = ("tool.ended", "turn.step", "history.copied")
+"""Events with a blob that the host itself has stored."""
+
+
+class _Reference(msgspec.Struct):
+    blob: str | None = None
+
+
+class _Turn(msgspec.Struct):
+    parts: list[_Reference] = []
+    steps: list[_Reference] = []
+
+
+class _Referring(msgspec.Struct):
+    type: str = ""
+    blob: str | None = None
+    turns: list[_Turn] = []
 
 
 def blobs_in(data: bytes) -> set[str]:
-    return {digest.decode() for digest in _BLOB.findall(data)} if b'"blob":"' in data else set()
+    """The blobs that an event refers to, also those of a copied history. The attack: a message names the hash of
+    another person's blob, in an attachment or in free JSON. So only the fields count that the host fills in."""
+    if b'"blob":"' not in data:
+        return set()
+    try:
+        event = msgspec.json.decode(data, type=_Referring)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return set()
+    if event.type not in _REFERRING:
+        return set()
+    copied = [each.blob for turn in event.turns for each in (*turn.parts, *turn.steps)]
+    return {blob for blob in (event.blob, *copied) if blob is not None and _DIGEST.fullmatch(blob)}
 
 
 _FIRST = {f"{kind}.started" for kind in ("host", "session", "task", "job", "terminal")} | {
