@@ -109,7 +109,7 @@ test("somebody who has never seen it approves, reviews, comments and resumes by 
   const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
   await page.goto(`${host.url}/app`);
   await page.getByRole("link", { name: "New session" }).first().click();
-  await page.getByLabel("What should be done?").fill("Please round the totals");
+  await page.getByLabel("What should the agent do?").fill("Please round the totals");
   await page.getByLabel("Folder", { exact: true }).fill(folder);
   await press("Start");
   await page.getByRole("heading", { name: "Change prices.py?" }).waitFor();

@@ -13,7 +13,8 @@ import { StartJob } from "../src/app/startJob";
 import { SettingsView } from "../src/app/settings";
 import { UsageView } from "../src/app/usage";
 import { SessionView } from "../src/app/sessionView";
-import type { Shell, View } from "../src/app/shell";
+import type { Shell } from "../src/app/shell";
+import type { View } from "../src/app/view";
 import { StepView } from "../src/app/stepView";
 import { Net } from "./net";
 
@@ -410,10 +411,10 @@ describe("focus and presses", () => {
     net.open[0]!.send(STARTED);
     net.open[0]!.send(RUNS);
     await tick(100);
-    opened.choose("1");
+    opened.select("1");
     expect(document.querySelector(".job-step")!.textContent).toContain("This step has not run yet.");
     expect(net.open.map(({ channel }) => channel)).toEqual(["job/j1"]);
-    opened.choose("0");
+    opened.select("0");
     expect(document.querySelector(".job-step .step-view")).not.toBeNull();
     opened.leave();
   });

@@ -7,7 +7,7 @@ import { call, v1, type Agent } from "../v1";
 import { frame, headOf, keepSecret } from "./automationFrame";
 import { type Automation, dueWords, fieldFor, MISSED, OVERLAP, type Plan, planOf, type Values, valuesOf } from "./automationModel";
 import { MODES } from "./messageBox";
-import type { Shell, View } from "./shell";
+import type { View, ViewContext } from "./view";
 import { whereChoices } from "./where";
 
 type Options = [value: string, text: string][];
@@ -101,7 +101,7 @@ export class AutomationForm implements View {
 
   constructor(
     private readonly id: string | undefined,
-    private readonly shell: Shell,
+    private readonly context: ViewContext,
   ) {
     this.title = id ? "Edit the automation" : "New automation";
     frame(this.element, headOf(this.title, "A trigger, what to start, and what to do when something is in the way."), [], this.form, true);
@@ -122,7 +122,7 @@ export class AutomationForm implements View {
     const rules = make("details", "auto-rules");
     rules.append(make("summary", "", "Missed runs, overlap, limits"), ...this.boxes(RULES));
     const foot = make("div", "answers");
-    foot.append(this.save, makeButton("", "Cancel", () => this.shell.go(this.id ? { at: "automations", id: this.id } : { at: "automations" })));
+    foot.append(this.save, makeButton("", "Cancel", () => this.context.go(this.id ? { at: "automations", id: this.id } : { at: "automations" })));
     this.form.append(...this.boxes(FIRST), make("h2", "", "When"), ...this.boxes(TRIGGER), this.preview, make("h2", "", "What to start"), ...this.boxes(START), rules, this.trouble, foot);
     // Not with the change that a click on the button brings: the button would move away under the pointer.
     this.form.addEventListener("input", (event) => this.mended(event.target as Element));
@@ -189,7 +189,7 @@ export class AutomationForm implements View {
 
   private async offerFolders(signal: AbortSignal): Promise<void> {
     const { workspaces } = await v1.about(signal);
-    this.offer("folders", [...new Set([...workspaces, ...[...this.shell.feed.rows.values()].map(({ session }) => session.cwd)])].slice(0, 12));
+    this.offer("folders", [...new Set([...workspaces, ...[...this.context.feed.rows.values()].map(({ session }) => session.cwd)])].slice(0, 12));
   }
 
   private async offerWhere(signal: AbortSignal): Promise<void> {
@@ -289,7 +289,7 @@ export class AutomationForm implements View {
       if (this.id) await call("PATCH", `/automations/${encodeURIComponent(this.id)}`, body);
       const { automation, secret = "" } = this.id ? { automation: this.id } : await call<{ automation: string; secret?: string }>("POST", "/automations", body);
       if (secret) keepSecret(automation, secret);
-      this.shell.go({ at: "automations", id: automation });
+      this.context.go({ at: "automations", id: automation });
     } catch (error) {
       if (error instanceof Refused && this.point(error)) this.form.querySelector<HTMLElement>("[aria-invalid]")?.focus();
       else this.say(explain(error));

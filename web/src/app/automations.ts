@@ -16,16 +16,16 @@ import { AutomationForm } from "./automationForm";
 import { frame, headOf, takeSecret } from "./automationFrame";
 import { type Automation, causeWords, inOrder, lastWords, type Missed, MISSED, nextWords, outcomeOf, OVERLAP, type Run, running, startsWords, stateOf, timeWords, dueWords, tookWords, triggerWords, usedWords } from "./automationModel";
 import { pathOf, type Place } from "./router";
-import type { Shell, View } from "./shell";
+import type { View, ViewContext } from "./view";
 
 /** The list that is always there tells of sessions and jobs, not of runs that were skipped. */
 const LOOK_MS = 15_000;
 const SETTLE_MS = 300;
 const RUNS = 200;
 
-export function automationsView(place: Extract<Place, { at: "automations" }>, shell: Shell): View {
-  if (place.form) return new AutomationForm(place.id, shell);
-  return place.id ? new AutomationView(place.id, shell) : new AutomationsView(shell);
+export function automationsView(place: Extract<Place, { at: "automations" }>, context: ViewContext): View {
+  if (place.form) return new AutomationForm(place.id, context);
+  return place.id ? new AutomationView(place.id, context) : new AutomationsView(context);
 }
 
 /** A view that is loaded again when something has happened. */
@@ -37,8 +37,8 @@ abstract class Watching<T> {
     { settleMs: SETTLE_MS, failed: (error) => this.failed(error) },
   );
 
-  constructor(protected readonly shell: Shell) {
-    this.scope.onEnd(shell.feed.watch(() => this.refresh()));
+  constructor(protected readonly context: ViewContext) {
+    this.scope.onEnd(context.feed.watch(() => this.refresh()));
     this.scope.every(LOOK_MS, () => document.hidden || this.refresh());
   }
 
@@ -63,8 +63,8 @@ class AutomationsView extends Watching<Listed> implements View {
   private readonly body = make("div", "wide");
   private loaded = false;
 
-  constructor(shell: Shell) {
-    super(shell);
+  constructor(context: ViewContext) {
+    super(context);
     const fresh = make("a", "button primary", AUTOMATIONS.new);
     fresh.href = pathOf({ at: "automations", form: true });
     frame(this.element, headOf(AUTOMATIONS.title, AUTOMATIONS.about), [fresh], this.body);
@@ -128,9 +128,9 @@ class AutomationView extends Watching<Whole> implements View {
 
   constructor(
     private readonly id: string,
-    shell: Shell,
+    context: ViewContext,
   ) {
-    super(shell);
+    super(context);
     this.secret = takeSecret(id);
     this.render();
     this.refresh(0);
@@ -168,7 +168,7 @@ class AutomationView extends Watching<Whole> implements View {
     if (!this.whole) this.trouble = "";
     this.whole = whole;
     this.title = whole.automation.name;
-    this.shell.titled(this.title, this);
+    this.context.titled(this.title, this);
     this.render();
   }
 
@@ -246,7 +246,7 @@ class AutomationView extends Watching<Whole> implements View {
     await this.do(async () => {
       await call("DELETE", this.path);
       this.leave();
-      this.shell.go({ at: "automations" });
+      this.context.go({ at: "automations" });
     });
   }
 

@@ -7,7 +7,7 @@ import { countOf, type DiffLine, filesOf, linesOf } from "../conversation/diffLi
 import { exact, relative } from "../conversation/pieces";
 import { active, waitingApproval } from "../conversation/state";
 import { type ChangedFile, v1 } from "../v1";
-import type { SessionView } from "./sessionView";
+import type { OpenSession } from "./view";
 
 export interface FileView {
   path: string;
@@ -40,7 +40,7 @@ const NOTHING = "No files changed yet.";
 const path = (id: string) => `/sessions/${encodeURIComponent(id)}`;
 
 export class ChangeSource {
-  constructor(private readonly view: SessionView) {}
+  constructor(private readonly view: OpenSession) {}
 
   /** `scope`: a turn, `uncommitted`, or empty for the whole session. */
   async load(scope: string): Promise<Changes> {

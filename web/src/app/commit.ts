@@ -5,10 +5,10 @@ import { counted } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { call, type ChangedFile, type Uncommitted, v1 } from "../v1";
-import type { SessionView } from "./sessionView";
+import type { OpenSession } from "./view";
 
 const UNDO_MS = 10_000;
-const path = (view: SessionView) => `/sessions/${encodeURIComponent(view.id)}`;
+const path = (view: OpenSession) => `/sessions/${encodeURIComponent(view.id)}`;
 
 interface Chosen {
   seen: Uncommitted;
@@ -17,7 +17,7 @@ interface Chosen {
 }
 
 /** `shown`: what somebody has looked at. The folder may hold other work, and that is not to go along unasked. */
-async function choose(view: SessionView, shown: ReadonlySet<string>): Promise<Chosen> {
+async function choose(view: OpenSession, shown: ReadonlySet<string>): Promise<Chosen> {
   const seen = await v1.uncommitted(view.id);
   const list = make("div", "tick-list");
   const others = seen.files.filter(({ path: each }) => !shown.has(each));
@@ -36,7 +36,7 @@ async function choose(view: SessionView, shown: ReadonlySet<string>): Promise<Ch
   return { seen, list, paths: () => boxes.filter(({ checked }) => checked).map(({ value }) => value) };
 }
 
-export async function commitDialog(view: SessionView, shown: ReadonlySet<string>, done: () => void): Promise<void> {
+export async function commitDialog(view: OpenSession, shown: ReadonlySet<string>, done: () => void): Promise<void> {
   await view.attempt(async () => {
     const { paths, list, seen } = await choose(view, shown);
     const box = dialog("Commit");
@@ -72,7 +72,7 @@ export async function commitDialog(view: SessionView, shown: ReadonlySet<string>
   });
 }
 
-export async function discardDialog(view: SessionView, shown: ReadonlySet<string>, done: () => void): Promise<void> {
+export async function discardDialog(view: OpenSession, shown: ReadonlySet<string>, done: () => void): Promise<void> {
   await view.attempt(async () => {
     const { paths, list, seen } = await choose(view, shown);
     const box = dialog("Discard changes?");
@@ -115,7 +115,7 @@ export function lostWords(files: readonly ChangedFile[]): string {
   return words.length ? `Lost: ${words.join("; ")}.` : "";
 }
 
-function offerUndo(view: SessionView, paths: string[], undo: string, done: () => void): void {
+function offerUndo(view: OpenSession, paths: string[], undo: string, done: () => void): void {
   const strip = make("div", "undo");
   strip.setAttribute("role", "status");
   const count = paths.length;

@@ -6,7 +6,7 @@ import { exact } from "../conversation/pieces";
 import { duration, who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { type Grant, v1 } from "../v1";
-import type { SessionView } from "./sessionView";
+import type { OpenSession } from "./view";
 import { cost, tokens } from "./time";
 import { type Host, hostOf } from "./where";
 
@@ -21,7 +21,7 @@ export class Details {
   private host: Host | undefined;
   private asked = false;
 
-  constructor(private readonly view: SessionView) {
+  constructor(private readonly view: OpenSession) {
     this.element.tabIndex = 0; // it scrolls
     this.element.setAttribute("role", "region");
     this.element.setAttribute("aria-label", "Details");

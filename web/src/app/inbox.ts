@@ -20,7 +20,7 @@ import { call, v1 } from "../v1";
 import { lastName, needsResume } from "./entries";
 import { type Icon, icon } from "../icons";
 import { pathOf } from "./router";
-import type { Shell, View } from "./shell";
+import type { View, ViewContext } from "./view";
 import { clock, span } from "./time";
 
 interface Asked {
@@ -100,7 +100,7 @@ export class Inbox implements View {
 
   /** `wanted`: what a notice is about; it is open, wherever it stands in the list. */
   constructor(
-    private readonly shell: Shell,
+    private readonly context: ViewContext,
     private wanted = "",
   ) {
     this.opened = wanted;
@@ -115,7 +115,7 @@ export class Inbox implements View {
     scroll.append(this.trouble, this.sent, this.list);
     this.element.append(head, scroll);
     this.scope.on(window, "pagehide", this.flush);
-    this.scope.onEnd(shell.feed.watch(() => this.look()));
+    this.scope.onEnd(context.feed.watch(() => this.look()));
     this.look();
   }
 
@@ -126,7 +126,7 @@ export class Inbox implements View {
 
   /** The list says what waits. When that has changed, the cards are requested. */
   private look(): void {
-    const known = [...this.shell.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).sort().join(" ");
+    const known = [...this.context.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).sort().join(" ");
     if (known === this.known) return this.loaded ? this.show() : undefined;
     this.known = known;
     this.load();
@@ -190,7 +190,7 @@ export class Inbox implements View {
   private openCard(): Open | undefined {
     const asked = this.waiting.find(({ id }) => id === this.opened);
     if (!asked) return undefined;
-    const key = `${asked.id} ${this.shell.feed.agentName(asked.agent)}`;
+    const key = `${asked.id} ${this.context.feed.agentName(asked.agent)}`;
     return this.open?.key === key ? this.open : { key, element: this.card(asked) };
   }
 
@@ -203,8 +203,8 @@ export class Inbox implements View {
 
   /** Who asks: a step of a job, or a session. */
   private asker({ session, title }: Asked): { name: string; path: string } {
-    const by = this.shell.feed.rows.get(session)?.session.by;
-    const job = [...this.shell.feed.jobs.values()].find(({ works }) => works?.some(({ task }) => by === `task:${task}`));
+    const by = this.context.feed.rows.get(session)?.session.by;
+    const job = [...this.context.feed.jobs.values()].find(({ works }) => works?.some(({ task }) => by === `task:${task}`));
     if (job) return { name: `${job.name}, step “${title}”`, path: pathOf({ at: "job", id: job.id }) };
     return { name: title || "New session", path: pathOf({ at: "session", id: session }) };
   }
@@ -221,8 +221,8 @@ export class Inbox implements View {
   private card(asked: Asked): HTMLElement {
     const acts = {
       cwd: () => asked.cwd,
-      agent: () => this.shell.feed.agentName(asked.agent),
-      wholeChange: () => this.shell.go({ at: "session", id: asked.session, tab: "changes" }),
+      agent: () => this.context.feed.agentName(asked.agent),
+      wholeChange: () => this.context.go({ at: "session", id: asked.session, tab: "changes" }),
       attempt: async (work: () => Promise<unknown>, allows?: boolean, scope?: string) => {
         if (allows === undefined) return this.answer(work, () => undefined);
         if (!allows) return this.answer(work, () => this.done(asked));
@@ -286,7 +286,7 @@ export class Inbox implements View {
   }
 
   private where({ cwd, agent, since }: Asked): string {
-    return [lastName(cwd), this.shell.feed.agentName(agent), INBOX.waits(span(Date.now() - since))].filter(Boolean).join(" · ");
+    return [lastName(cwd), this.context.feed.agentName(agent), INBOX.waits(span(Date.now() - since))].filter(Boolean).join(" · ");
   }
 
   /** What the end of the host interrupted: nothing of it runs until a person resumes it. */
@@ -298,7 +298,7 @@ export class Inbox implements View {
 
   private stoppedRow(each: Interrupted): TemplateResult {
     const archive = () => void this.answer(() => v1.change(each.session, { archived: true }), () => this.resumed(each));
-    const facts = [lastName(each.cwd), this.shell.feed.agentName(each.agent), INBOX.interruptedAt(clock(each.since))].join(" · ");
+    const facts = [lastName(each.cwd), this.context.feed.agentName(each.agent), INBOX.interruptedAt(clock(each.since))].join(" · ");
     return html`<div class="interrupted-row"><span class="mark">${iconOf("interrupted")}</span><span class="asked-text"><a class="asked-title" href=${pathOf({ at: "session", id: each.session })}>${each.title || INBOX.untitled}</a><small>${facts}</small></span
       ><button type="button" class="btn small" aria-label="${INBOX.resume} ${each.title}" @click=${() => void this.resume([each])}>${INBOX.resume}</button
       ><button type="button" class="btn small" aria-label="${INBOX.archive} ${each.title}" @click=${archive}>${INBOX.archive}</button></div>`;
@@ -325,7 +325,7 @@ export class Inbox implements View {
   }
 
   private nothing(): TemplateResult {
-    const working = this.shell.feed.entries().filter(({ state }) => state === "work").map(({ title }) => title);
+    const working = this.context.feed.entries().filter(({ state }) => state === "work").map(({ title }) => title);
     return html`<div class="empty-inbox"><h2>${INBOX.empty}</h2><p class="soft">${INBOX.working(working)}</p></div>`;
   }
 
@@ -344,7 +344,7 @@ export class Inbox implements View {
   }
 
   /** The next or previous one is opened. */
-  step(by: 1 | -1): void {
+  stepBy(by: 1 | -1): void {
     const at = this.waiting.findIndex(({ id }) => id === this.opened);
     const next = this.waiting[Math.min(Math.max(at + by, 0), this.waiting.length - 1)];
     if (!next) return;
@@ -353,7 +353,7 @@ export class Inbox implements View {
     this.focusCard();
   }
 
-  choose(number: string): boolean {
+  chooseAnswer(number: string): boolean {
     const card = this.list.querySelector<HTMLElement>(".card.question");
     const button = card?.querySelector<HTMLButtonElement>(`button[data-answer="${number}"]:enabled`);
     if (!card || !button) return false;

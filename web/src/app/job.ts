@@ -19,8 +19,9 @@ import { type Decision, JobHistory, type JobRecord, lastRun, type StepNode, step
 import { stepTimes, stepTree, type Steps } from "./jobSteps";
 import { said } from "./reasons";
 import { menu } from "./menu";
+import type { Place } from "./router";
 import { askStop } from "./rowMenu";
-import type { Shell, View } from "./shell";
+import type { View, ViewContext } from "./view";
 import { StepView } from "./stepView";
 import { clock, cost, tokens, tookOf } from "./time";
 
@@ -59,7 +60,7 @@ export class JobView implements View {
   constructor(
     readonly id: string,
     wanted: string | undefined,
-    private readonly shell: Shell,
+    private readonly context: ViewContext,
   ) {
     this.chosen = wanted === undefined ? undefined : Number(wanted);
     this.element.classList.toggle("at-step", wanted !== undefined);
@@ -67,7 +68,7 @@ export class JobView implements View {
     this.chartBox.setAttribute("role", "region");
     this.chartBox.setAttribute("aria-label", JOB.flowChart);
     this.showTab("steps");
-    this.scope.onEnd(shell.feed.watch(() => this.render()));
+    this.scope.onEnd(context.feed.watch(() => this.render()));
     this.scope.every(1000, () => this.whole?.status === "running" && !document.hidden && this.render());
     this.scope.follow<Whole>({
       load: (signal) => this.load(signal),
@@ -95,7 +96,7 @@ export class JobView implements View {
     const first = !this.whole;
     this.whole = whole;
     this.title = whole.name;
-    this.shell.titled(this.title, this);
+    this.context.titled(this.title, this);
     if (first && (window.innerWidth >= 1800 || this.element.dataset["tab"] === "chart")) this.drawChart();
     this.render();
   }
@@ -130,7 +131,7 @@ export class JobView implements View {
     const tree = work ? treeOf(work, history.runs) : [];
     const all = stepsOf(tree);
     const waiting = this.waitingTask();
-    const steps: Steps = { tree, history, now: Date.now(), current: this.current, waiting: waiting?.task, modelOf: (step) => this.modelOf(step), choose: (step) => this.choose(String(step)) };
+    const steps: Steps = { tree, history, now: Date.now(), current: this.current, waiting: waiting?.task, modelOf: (step) => this.modelOf(step), choose: (step) => this.select(String(step)) };
     this.updateStep(all);
     this.markChart(all);
     const over = history.ended !== undefined;
@@ -143,7 +144,7 @@ export class JobView implements View {
         <div class="job-tabs modes">${tab("steps")}${tab("chart")}</div>
         <div class="jobgrid">
           <div class="jcard job-steps">
-            <div class="jcard-head"><h2>${JOB.tabs.steps}</h2><button type="button" class="chip" ?hidden=${this.chosen === undefined || whole?.status !== "running"} @click=${() => this.choose(undefined)}>${JOB.follow}</button></div>
+            <div class="jcard-head"><h2>${JOB.tabs.steps}</h2><button type="button" class="chip" ?hidden=${this.chosen === undefined || whole?.status !== "running"} @click=${() => this.select(undefined)}>${JOB.follow}</button></div>
             <div class="tree">${whole ? stepTree(steps) : nothing}</div>
             <h2>${JOB.time}</h2>
             <div class="gantt">${whole ? stepTimes(all, steps) : nothing}</div>
@@ -172,8 +173,8 @@ export class JobView implements View {
 
   /** On a phone the conversation of a step is a separate page. */
   private back(): void {
-    if (this.element.classList.contains("at-step")) this.choose(undefined);
-    else this.shell.go({ at: "jobs" });
+    if (this.element.classList.contains("at-step")) this.select(undefined);
+    else this.context.go({ at: "jobs" });
   }
 
   private facts(whole: Whole, all: StepNode[]): string {
@@ -195,7 +196,7 @@ export class JobView implements View {
     if (waiting) {
       const work = this.history.runs.find(({ task }) => task === waiting.task)?.work;
       const text = ` ${waiting.text.charAt(0).toLowerCase()}${waiting.text.slice(1)}`;
-      return html`${iconOf("need")}<span class="strip-text"><b>${this.nameOf(work)}</b>${text}</span>${spring}${button(JOB.answer, () => work !== undefined && this.choose(String(work)))}`;
+      return html`${iconOf("need")}<span class="strip-text"><b>${this.nameOf(work)}</b>${text}</span>${spring}${button(JOB.answer, () => work !== undefined && this.select(String(work)))}`;
     }
     if (whole?.status === "waiting") return html`${iconOf("need")}<span class="strip-text">${whole.reason || JOB.waitsForWord}</span>${spring}${button(JOB.resume, () => void this.scope.attempt(() => v1.resumeJob(this.id)), "primary")}`;
     if (whole?.status === "succeeded") return html`${iconOf("done")}${this.summary(whole)}`;
@@ -205,12 +206,12 @@ export class JobView implements View {
 
   /** The result. */
   private summary(whole: Whole): TemplateResult {
-    const rows = this.history.runs.flatMap(({ task }) => this.shell.feed.ofTask(task));
+    const rows = this.history.runs.flatMap(({ task }) => this.context.feed.ofTask(task));
     const sum = (name: "files" | "additions" | "deletions") => rows.reduce((all, { session }) => all + (session.changes?.[name] ?? 0), 0);
     const took = tookOf((whole.ended ?? whole.started) - whole.started);
     const ran = new Set(this.history.runs.map(({ work }) => work)).size;
     const [files, added, removed, won] = [sum("files"), sum("additions"), sum("deletions"), whole.status === "succeeded"];
-    const facts = [`${won || took.startsWith("under") ? "in" : "After"} ${took}`, JOB.ran(ran), files || !rows.some(({ uncounted }) => uncounted) ? JOB.changed(files) : "", this.usage()];
+    const facts = [JOB.after(took, won), JOB.ran(ran), files || !rows.some(({ uncounted }) => uncounted) ? JOB.changed(files) : "", this.usage()];
     const text = ` ${facts.filter(Boolean).join(" · ")}${files ? " " : ""}`;
     return html`<span class="strip-text"><b>${won ? JOB.state.succeeded : whole.status === "failed" ? this.failure(whole) : JOB.stopped}</b>${text}${files ? counts(added, removed) : nothing}</span>`;
   }
@@ -250,7 +251,7 @@ export class JobView implements View {
   private waitingTask(): Waiting | undefined {
     for (const run of this.history.runs) {
       if (run.outcome !== undefined) continue;
-      const row = this.shell.feed.ofTask(run.task).find(({ session }) => session.status === "waiting");
+      const row = this.context.feed.ofTask(run.task).find(({ session }) => session.status === "waiting");
       if (row) return { task: run.task, text: row.activity ?? JOB.waitsForYou };
     }
     return undefined;
@@ -259,7 +260,7 @@ export class JobView implements View {
   private usage(): string {
     let [used, dollars] = [0, 0];
     for (const run of this.history.runs)
-      for (const { session } of this.shell.feed.ofTask(run.task)) {
+      for (const { session } of this.context.feed.ofTask(run.task)) {
         used += (session.usage?.input ?? 0) + (session.usage?.output ?? 0);
         dollars += session.usage?.cost ?? 0;
       }
@@ -288,7 +289,7 @@ export class JobView implements View {
 
   private drawChart(): void {
     if (this.chart || !this.whole || !this.work) return;
-    this.chart = new FlowChart(this.whole.chart, this.whole.name, (work) => this.choose(String(work)));
+    this.chart = new FlowChart(this.whole.chart, this.whole.name, (work) => this.select(String(work)));
     new Zoom(this.chartBox, this.chart);
   }
 
@@ -307,7 +308,7 @@ export class JobView implements View {
   }
 
   /** Undefined: follow the running step. */
-  choose(step?: string): void {
+  select(step?: string): void {
     this.chosen = step === undefined ? undefined : Number(step);
     this.entryShown = false;
     this.element.classList.toggle("at-step", step !== undefined);
@@ -323,7 +324,7 @@ export class JobView implements View {
     if (this.step && this.step.run === run) return;
     this.step?.leave();
     const rounds = this.history.runs.filter(({ work }) => work === step?.work).length;
-    this.step = step && run && new StepView({ ...step, model: this.modelOf(step) }, run, rounds > 1 ? JOB.round(rounds) : "", (agent) => this.shell.feed.agentName(agent));
+    this.step = step && run && new StepView({ ...step, model: this.modelOf(step) }, run, rounds > 1 ? JOB.round(rounds) : "", (agent) => this.context.feed.agentName(agent));
   }
 
   press(key: "y" | "n"): boolean {
@@ -334,6 +335,12 @@ export class JobView implements View {
     return this.step?.choose(number) ?? false;
   }
 
+  accept(place: Place): boolean {
+    if (place.at !== "job" || place.id !== this.id) return false;
+    this.select(place.step);
+    return true;
+  }
+
   // -- actions ------------------------------------------------------------------------------------------------------
 
   private report(text: string): void {
@@ -342,7 +349,7 @@ export class JobView implements View {
   }
 
   private begin(start: (id: string) => Promise<{ job: string }>): void {
-    void this.scope.attempt(async () => this.shell.go({ at: "job", id: (await start(this.id)).job }));
+    void this.scope.attempt(async () => this.context.go({ at: "job", id: (await start(this.id)).job }));
   }
 
   private menuOf(): HTMLElement {
@@ -366,7 +373,7 @@ export class JobView implements View {
 
   private editEntry(): void {
     sessionStorage.setItem("portico.entry", JSON.stringify({ text: JSON.stringify(this.whole?.entry, null, 2), job: this.whole?.name, cwd: this.whole?.cwd, input: this.history.input }));
-    this.shell.go({ at: "new", what: "job" });
+    this.context.go({ at: "new", what: "job" });
   }
 }
 

@@ -5,7 +5,7 @@ import { duration } from "../conversation/words";
 import { make } from "../page";
 import { lastName } from "./entries";
 import { mark } from "./row";
-import type { Shell, View } from "./shell";
+import type { View, ViewContext } from "./view";
 import { when } from "./time";
 import { entryOfJob } from "./entries";
 
@@ -17,7 +17,7 @@ export class JobsView implements View {
   private readonly list = make("div", "wide");
   private readonly unwatch: () => void;
 
-  constructor(private readonly shell: Shell) {
+  constructor(private readonly context: ViewContext) {
     const head = make("header", "head");
     const text = make("div", "head-text");
     text.append(make("h1", "", "Jobs"), make("p", "", "A job is a tree of tasks that agents do one after the other or side by side."));
@@ -27,7 +27,7 @@ export class JobsView implements View {
     const scroll = make("div", "scroll");
     scroll.append(this.list);
     this.element.append(head, scroll);
-    this.unwatch = shell.feed.watch(() => this.show());
+    this.unwatch = context.feed.watch(() => this.show());
     this.show();
   }
 
@@ -36,13 +36,13 @@ export class JobsView implements View {
   }
 
   private show(): void {
-    const jobs = [...this.shell.feed.jobs.values()].sort((one, other) => other.started - one.started).slice(0, MOST);
+    const jobs = [...this.context.feed.jobs.values()].sort((one, other) => other.started - one.started).slice(0, MOST);
     if (jobs.length === 0) return this.list.replaceChildren(make("p", "soft", "No jobs yet. Start one, and watch its steps here."));
     const table = make("table", "table");
     const head = make("tr");
     head.append(...["Job", "State", "Folder", "Steps run", "Started", "Took"].map((name, index) => make("th", index > 2 ? "num" : "", name)));
     table.append(head);
-    const tasks = [...this.shell.feed.rows.values()].filter(({ session }) => session.by?.startsWith("task:"));
+    const tasks = [...this.context.feed.rows.values()].filter(({ session }) => session.by?.startsWith("task:"));
     for (const job of jobs) {
       const entry = entryOfJob(job, tasks);
       const link = make("a", "", job.name);

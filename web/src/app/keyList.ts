@@ -2,7 +2,7 @@
 
 import { make } from "../page";
 import { dialog } from "../shortcuts";
-import type { Key } from "./keys";
+import type { Key } from "./workbench";
 
 export function showKeys(all: Key[]): void {
   const box = dialog("Keys");

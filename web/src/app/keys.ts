@@ -3,20 +3,14 @@
 import { active } from "../conversation/state";
 import { page, Scope } from "../scope";
 import { v1 } from "../v1";
+import { listed } from "./places";
 import { rename } from "./sessionMenu";
-import type { Shell } from "./shell";
-
-export interface Key {
-  keys: string;
-  text: string;
-  /** False: it does not apply now, and the key stays the browser's. */
-  run?(shell: Shell): boolean | void;
-}
+import type { Key, Workbench } from "./workbench";
 
 let loading = false;
 
 /** Its code is loaded with its first use; what is typed before it is here is its text, and runs no key of the page. */
-export function openPalette(shell: Shell): void {
+export function openPalette(shell: Workbench): void {
   if (loading) return;
   loading = true;
   let typed = "";
@@ -30,7 +24,7 @@ export function openPalette(shell: Shell): void {
   const scope = new Scope();
   scope.on(document, "keydown", keep, { capture: true });
   void import("./palette")
-    .then((module) => module.openPalette(shell, typed))
+    .then((module) => module.openPalette(shell, KEYS, typed))
     .finally(() => {
       loading = false;
       scope.end();
@@ -40,8 +34,8 @@ export function openPalette(shell: Shell): void {
 const TYPING = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]";
 const TWICE_MS = 700;
 
-const step = (by: 1 | -1) => (shell: Shell) => {
-  if (shell.inbox) return shell.inbox.step(by);
+const step = (by: 1 | -1) => (shell: Workbench) => {
+  if (shell.view?.stepBy) return shell.view.stepBy(by);
   const entry = shell.list.step(by);
   if (!entry) return false;
   shell.open(entry, true);
@@ -53,17 +47,12 @@ export const KEYS: Key[] = [
   { keys: "j", text: "Next session, or next in the inbox", run: step(1) },
   { keys: "k", text: "Previous", run: step(-1) },
   { keys: "z", text: "Next that needs you", run: (shell) => shell.nextNeeded() },
-  { keys: "i", text: "Inbox", run: (shell) => shell.go({ at: "inbox" }) },
   { keys: "g s", text: "Sessions", run: (shell) => shell.go({ at: "home" }) },
-  { keys: "g j", text: "Jobs", run: (shell) => shell.go({ at: "jobs" }) },
-  { keys: "g a", text: "Automations", run: (shell) => shell.go({ at: "automations" }) },
-  { keys: "g u", text: "Usage", run: (shell) => shell.go({ at: "usage" }) },
-  { keys: "g ,", text: "Settings", run: (shell) => shell.go({ at: "settings", section: "look" }) },
-  { keys: "c", text: "New session", run: (shell) => shell.go({ at: "new", what: "session" }) },
+  ...listed().flatMap(({ row, place }): Key[] => (row.key ? [{ keys: row.key, text: row.title, run: (shell) => shell.go(place) }] : [])),
   { keys: "/", text: "To the message box (in the list: filter)", run: (shell) => (shell.session && !document.activeElement?.closest(".list") ? shell.session.composer.focus() : shell.list.search.focus()) },
   { keys: "f", text: "Filter the list", run: (shell) => shell.list.search.focus() },
-  { keys: "y", text: "Allow once what waits", run: (shell) => shell.answering?.press("y") ?? false },
-  { keys: "n", text: "Deny what waits", run: (shell) => (shell.panel.hasFocus() ? shell.panel.step(1) : (shell.answering?.press("n") ?? false)) },
+  { keys: "y", text: "Allow once what waits", run: (shell) => shell.answering?.press?.("y") ?? false },
+  { keys: "n", text: "Deny what waits", run: (shell) => (shell.panel.hasFocus() ? shell.panel.step(1) : (shell.answering?.press?.("n") ?? false)) },
   { keys: "a", text: "Allow more: the wider answers of the card", run: allowMore },
   { keys: "o", text: "Open or fold the block", run: (shell) => shell.session?.conversation.toggle() ?? false },
   { keys: ".", text: "More of the session (in the list: of the row)", run: () => openMore() },
@@ -108,7 +97,7 @@ function openMore(): boolean {
   return true;
 }
 
-function renameOrResume(shell: Shell): boolean | void {
+function renameOrResume(shell: Workbench): boolean | void {
   const view = shell.session;
   if (!view?.state) return false;
   const interrupted = !active(view.state) && view.state.turns?.at(-1)?.outcome === "interrupted";
@@ -116,7 +105,7 @@ function renameOrResume(shell: Shell): boolean | void {
   else rename(view);
 }
 
-export function keys(shell: Shell): void {
+export function keys(shell: Workbench): void {
   let before = "";
   /** Since when the page is open, in milliseconds: soon after a load even 0 would be a moment ago. */
   let escaped = Number.NEGATIVE_INFINITY;
@@ -146,7 +135,7 @@ export function keys(shell: Shell): void {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !typing && shell.panel.sendComments()) return event.preventDefault();
     if (event.ctrlKey || event.metaKey || event.altKey || typing || (target instanceof Element && target.closest(".xterm"))) return;
     if (event.key.length === 1 && !shell.lettersOn()) return;
-    if (/^[1-9]$/.test(event.key) && shell.chooseAnswer(event.key)) return event.preventDefault();
+    if (/^[1-9]$/.test(event.key) && shell.answering?.chooseAnswer?.(event.key)) return event.preventDefault();
     const [pressed, sequence] = [event.key.length === 1 ? event.key.toLowerCase() : event.key, `${before} ${event.key.toLowerCase()}`];
     before = pressed === "g" ? "g" : "";
     const list = target instanceof Element && target.closest(".list, .inbox") && (pressed === "ArrowDown" || pressed === "ArrowUp");

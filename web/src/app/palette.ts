@@ -5,10 +5,9 @@ import { make } from "../page";
 import { call, v1 } from "../v1";
 import type { Entry } from "./entries";
 import { icon, type Icon } from "../icons";
-import { KEYS } from "./keys";
 import { markWords } from "./list";
 import { MARKS } from "./row";
-import type { Shell } from "./shell";
+import type { Key, Workbench } from "./workbench";
 
 interface Item {
   group: string;
@@ -21,7 +20,7 @@ interface Item {
 
 const MOST = 8;
 
-export function openPalette(shell: Shell, text = ""): void {
+export function openPalette(shell: Workbench, keys: Key[], text = ""): void {
   if (document.querySelector("dialog.palette")) return;
   const box = make("dialog", "palette");
   box.setAttribute("aria-label", "Search or do");
@@ -78,8 +77,8 @@ export function openPalette(shell: Shell, text = ""): void {
   const look = () => {
     const mine = ++asked;
     const text = input.value;
-    show(local(shell, text));
-    void remote(shell, text).then((more) => mine === asked && more.length > 0 && show([...local(shell, text), ...more]));
+    show(local(shell, keys, text));
+    void remote(shell, text).then((more) => mine === asked && more.length > 0 && show([...local(shell, keys, text), ...more]));
   };
   input.addEventListener("input", look);
   input.addEventListener("keydown", (event) => {
@@ -116,10 +115,10 @@ function row(item: Item, index: number, query: string, run: () => void): HTMLEle
 
 const has = (text: string, words: string[]) => words.every((word) => text.toLowerCase().includes(word));
 
-function local(shell: Shell, query: string): Item[] {
+function local(shell: Workbench, keys: Key[], query: string): Item[] {
   const sign = /^[>@#]/.exec(query)?.[0] ?? "";
   const words = query.replace(/^[>@#]/, "").toLowerCase().split(/\s+/).filter(Boolean);
-  const commands = KEYS.filter(({ run, text }) => run && has(text, words)).map((key): Item => ({ group: "Do", icon: "next", text: key.text, key: key.keys.toUpperCase(), run: () => void key.run?.(shell) }));
+  const commands = keys.filter(({ run, text }) => run && has(text, words)).map((key): Item => ({ group: "Do", icon: "next", text: key.text, key: key.keys.toUpperCase(), run: () => void key.run?.(shell) }));
   if (sign === ">") return commands;
   if (sign) return [];
   const open = (entry: Entry, group: string): Item => ({ group, icon: MARKS[entry.state][0], text: entry.title, about: `${entry.line} · ${entry.folder}`, run: () => shell.open(entry) });
@@ -129,7 +128,7 @@ function local(shell: Shell, query: string): Item[] {
   return [...needed.slice(0, MOST).map((entry) => open(entry, "Needs you")), ...others.slice(0, MOST).map((entry) => open(entry, "Sessions and jobs")), ...commands.slice(0, words.length ? MOST : 6)];
 }
 
-async function remote(shell: Shell, query: string): Promise<Item[]> {
+async function remote(shell: Workbench, query: string): Promise<Item[]> {
   const text = query.replace(/^[>@#]/, "").trim();
   const view = shell.session;
   try {

@@ -5,18 +5,19 @@ import { icon } from "../icons";
 import { remember, remembered, sizeClass } from "./preferences";
 import type { Details } from "./details";
 import type { Review } from "./review";
-import type { SessionView } from "./sessionView";
 import { style } from "./style";
 import type { TerminalTab } from "./terminalTab";
-import type { Shell } from "./shell";
+import type { Feed } from "./feed";
+import type { Aim, OpenSession, Tab } from "./view";
 
-export type Tab = "changes" | "terminal" | "details";
-
-/** What is to be seen: of a turn, in a file, at a line of it. */
-export interface Aim {
-  turn?: string;
-  file?: string;
-  line?: number;
+/** The frame, as far as the panel knows it. */
+export interface PanelContext {
+  readonly feed: Feed;
+  readonly session: OpenSession | undefined;
+  readonly phone: boolean;
+  /** Writes what is open into the address. */
+  noteTab(tab?: Tab, file?: string, line?: number): void;
+  landmarks(): void;
 }
 
 const TABS: [Tab, string][] = [
@@ -30,14 +31,14 @@ export class Panel {
   private readonly body = make("div", "panel-body");
   private readonly count = make("span", "count");
   private tab: Tab = (remembered(this.key("tab")) as Tab | undefined) ?? "changes";
-  private view: SessionView | undefined;
+  private view: OpenSession | undefined;
   private review: Review | undefined;
   private terminal: TerminalTab | undefined;
   private details: Details | undefined;
 
   constructor(
     private readonly element: HTMLElement,
-    private readonly shell: Shell,
+    private readonly shell: PanelContext,
   ) {
     const head = make("div", "tabs");
     const back = makeButton("icon back", "", () => this.close());
@@ -81,7 +82,7 @@ export class Panel {
   }
 
   /** Another session is in view; what is open shows that one. */
-  follow(view: SessionView): void {
+  follow(view: OpenSession): void {
     if (this.view === view) return;
     this.view = view;
     this.review = undefined;
@@ -207,7 +208,7 @@ export class Panel {
     this.count.textContent = String(files ?? "");
   }
 
-  changed(view: SessionView, what: "opened" | "state" | "delta"): void {
+  changed(view: OpenSession, what: "opened" | "state" | "delta"): void {
     if (view !== this.view || what === "delta") return;
     this.showCount();
     if (!this.isOpen) return this.openOnce(view);
@@ -216,7 +217,7 @@ export class Panel {
   }
 
   /** By itself only once, at the first change of a session, where there is room for it and nobody has closed it. */
-  private openOnce(view: SessionView): void {
+  private openOnce(view: OpenSession): void {
     const key = `opened.${view.id}`;
     if (this.count.hidden || window.innerWidth < 1280 || remembered(this.key("panel")) === "closed" || remembered(key)) return;
     remember(key, "yes");

@@ -5,9 +5,9 @@ import type { Turn } from "../conversation/state";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { v1 } from "../v1";
-import type { Frame, SessionView } from "./sessionView";
+import type { OpenSession, SessionContext } from "./view";
 
-export function resend(view: SessionView, frame: Frame, turn: Turn): void {
+export function resend(view: OpenSession, frame: SessionContext, turn: Turn): void {
   const turns = view.state?.turns ?? [];
   const at = turns.indexOf(turn);
   const before = turns[at - 1];

@@ -15,7 +15,7 @@ import { fileDiff, type Unfolded } from "./fileDiff";
 import { fileTree } from "./fileTree";
 import { icon } from "../icons";
 import { prefer, remember, remembered, setPreference } from "./preferences";
-import type { SessionView } from "./sessionView";
+import type { OpenSession } from "./view";
 
 const OTHERS = "not this session";
 const SHARED = "Another session works in this folder too. What it changed while this one worked cannot be told apart.";
@@ -51,7 +51,7 @@ export class Review {
 
   /** `noteAt`: what somebody looks at, for the address. */
   constructor(
-    private readonly view: SessionView,
+    private readonly view: OpenSession,
     private readonly noteAt: (file: string, line?: number) => void,
   ) {
     this.source = new ChangeSource(view);

@@ -1,4 +1,4 @@
-/** The address says everything: which place, which session, which file. */
+/** Addresses of the workbench: which place, which session, which file. */
 
 import { root } from "../root";
 import { page } from "../scope";
@@ -16,7 +16,18 @@ export type Place =
   | { at: "session"; id: string; tab?: string; file?: string }
   | { at: "job"; id: string; step?: string }
   | { at: "settings"; section: string }
+  /** A page that is not built in (places.ts), with the rest of its path. */
+  | { at: "page"; name: string; rest: string[] }
   | { at: "unknown"; path: string };
+
+/** The place with this name. */
+export type PlaceOf<Name extends string> = Extract<Place, { at: Name }>;
+
+const pages = new Set<string>();
+const isPage = (name: string) => pages.has(name);
+
+/** Its path leads to it from now on. */
+export const addPath = (name: string): void => void pages.add(name);
 
 export function placeOf(path: string): Place {
   const [, , first = "", second = "", ...rest] = below(path).split("/").map(decode);
@@ -43,7 +54,7 @@ export function placeOf(path: string): Place {
       if (!second) return { at: "jobs" };
       return { at: "job", id: second, ...(rest[0] ? { step: rest[0] } : {}) };
     default:
-      return { at: "unknown", path };
+      return isPage(first) ? { at: "page", name: first, rest: [second, ...rest].filter(Boolean) } : { at: "unknown", path };
   }
 }
 
@@ -75,6 +86,8 @@ export function pathOf(place: Place): string {
       return `${root}/app/settings/${part(place.section)}`;
     case "new":
       return `${root}/app/new${place.what === "job" ? "/job" : ""}`;
+    case "page":
+      return [`${root}/app`, place.name, ...place.rest].map((each, index) => (index ? part(each) : each)).join("/");
     case "unknown":
       return place.path;
     default:

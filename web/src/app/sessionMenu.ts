@@ -3,11 +3,11 @@
 import { active } from "../conversation/state";
 import { exportAddress, v1 } from "../v1";
 import { menu } from "./menu";
-import type { Frame, SessionView } from "./sessionView";
+import type { OpenSession, SessionContext } from "./view";
 
 const EXPORTS = [["markdown", "Markdown"], ["html", "HTML"], ["jsonl", "JSON Lines"]] as const;
 
-export function sessionMenu(view: SessionView, frame: Frame): HTMLElement {
+export function sessionMenu(view: OpenSession, frame: SessionContext): HTMLElement {
   const attempt = (work: () => Promise<unknown>) => void view.attempt(work);
   return menu("menu", "More of this session", () => {
     const { id, state } = view;
@@ -29,7 +29,7 @@ export function sessionMenu(view: SessionView, frame: Frame): HTMLElement {
   });
 }
 
-function remove(view: SessionView, frame: Frame): void {
+function remove(view: OpenSession, frame: SessionContext): void {
   const work = async () => {
     await v1.remove(view.id);
     frame.go({ at: "home" });
@@ -37,6 +37,6 @@ function remove(view: SessionView, frame: Frame): void {
   void import("./sessionDialogs").then(({ askDelete }) => askDelete("this session", () => view.attempt(work)));
 }
 
-export function rename(view: SessionView): void {
+export function rename(view: OpenSession): void {
   void import("./sessionDialogs").then(({ askTitle }) => askTitle(view.state?.title ?? "", (title) => void view.attempt(() => v1.change(view.id, { title }))));
 }

@@ -14,25 +14,13 @@ import { v1 } from "../v1";
 import { Announcer } from "./announcer";
 import { Composer } from "./composer";
 import { lastName, queuedLine } from "./entries";
-import type { Feed } from "./feed";
 import type { Helper } from "./helper";
 import { icon } from "../icons";
 import type { MessageMap } from "./messageMap";
-import type { Aim, Tab } from "./panel";
-import { type Place, pathOf } from "./router";
+import { pathOf } from "./router";
 import { sessionMenu } from "./sessionMenu";
 import { cost, elapsed, tokens } from "./time";
-
-export interface Frame {
-  feed: Feed;
-  go(place: Place, replace?: boolean): void;
-  /** Opens the panel on the right at one of its tabs. */
-  panelAt(tab: Tab, aim?: Aim): void;
-  /** Something about the session in view has changed. */
-  changed(view: SessionView, what: "opened" | "state" | "delta"): void;
-  /** `view` is the one whose title it is: a view that is no longer shown changes nothing. */
-  titled(text: string, view: object): void;
-}
+import type { OpenSession, SessionContext } from "./view";
 
 const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);
 /** Without a byte for so long the model is what everybody waits for. */
@@ -46,7 +34,7 @@ const STICKY_PX = 36;
 /** Its code is loaded with the first helper that an agent sends out. */
 let HelperView: typeof Helper | undefined;
 
-export class SessionView {
+export class SessionView implements OpenSession {
   readonly element = make("section", "place session");
   state: SessionState | undefined;
   readonly conversation: Conversation;
@@ -72,7 +60,7 @@ export class SessionView {
 
   constructor(
     readonly id: string,
-    private readonly frame: Frame,
+    private readonly frame: SessionContext,
   ) {
     this.title.id = "title";
     this.title.textContent = "…";
@@ -368,7 +356,7 @@ export class SessionView {
     return this.conversation.press(key) || (this.helperAsking()?.conversation?.press(key) ?? false);
   }
 
-  choose(number: string): boolean {
+  chooseAnswer(number: string): boolean {
     return this.conversation.choose(number) || (this.helperAsking()?.conversation?.choose(number) ?? false);
   }
 

@@ -16,7 +16,7 @@ import { preferences, type Preferences, setPreference } from "./preferences";
 import { endPush, pushRow } from "./push";
 import { pathOf, type Place } from "./router";
 import type { Row } from "./entries";
-import type { Shell, View } from "./shell";
+import type { Listed, View, ViewContext } from "./view";
 import { row, tableOf, wrap } from "./table";
 import { when } from "./time";
 import type { Host } from "./where";
@@ -53,7 +53,8 @@ export class SettingsView implements View {
 
   constructor(
     section: string,
-    private readonly shell: Shell,
+    private readonly context: ViewContext,
+    places: Listed[] = [],
   ) {
     const known = SECTIONS.find(([id]) => id === section);
     this.title = section === "more" ? "More" : `Settings: ${known?.[1] ?? "This device"}`;
@@ -72,7 +73,7 @@ export class SettingsView implements View {
         return link;
       }),
     );
-    wide.append(...(section === "more" ? [this.more()] : [nav]), this.body);
+    wide.append(...(section === "more" ? [this.more(places)] : [nav]), this.body);
     const scroll = make("div", "scroll");
     scroll.append(wide);
     this.element.append(head, scroll);
@@ -96,7 +97,7 @@ export class SettingsView implements View {
   }
 
   /** The places that have no room in a phone's bar. */
-  private more(): HTMLElement {
+  private more(places: Listed[]): HTMLElement {
     const list = make("div", "stack");
     const add = (name: Icon, text: string, place: Place) => {
       const link = make("a", "navitem");
@@ -106,8 +107,7 @@ export class SettingsView implements View {
     };
     add("plus", "New session", { at: "new", what: "session" });
     add("jobs", "Start a job", { at: "new", what: "job" });
-    add("clock", "Automations", { at: "automations" });
-    add("usage", "Usage", { at: "usage" });
+    for (const { row, place } of places) add(row.icon, row.title, place);
     for (const [section, name] of SECTIONS) add("settings", name, { at: "settings", section });
     return list;
   }
@@ -298,8 +298,8 @@ export class SettingsView implements View {
   private async hosts(): Promise<Node[]> {
     const about = await v1.about(this.signal);
     const found = (await has("/v1/hosts", this.signal)) ? await this.get<{ hosts: Host[] }>("/hosts") : { hosts: [] };
-    const working = [...this.shell.feed.rows.values()].filter(({ session }) => session.status === "running").length;
-    const mine: Host = { name: window.location.host, place: "", version: about.version, state: about.log.down ?? "up", sessions: this.shell.feed.rows.size, running: working, seen: Date.now() };
+    const working = [...this.context.feed.rows.values()].filter(({ session }) => session.status === "running").length;
+    const mine: Host = { name: window.location.host, place: "", version: about.version, state: about.log.down ?? "up", sessions: this.context.feed.rows.size, running: working, seen: Date.now() };
     const alone = found.hosts.length === 0;
     const hosts = alone ? [mine] : found.hosts;
     const table = tableOf(["Host", "Place", "Labels", "State", "Sessions", "Working", "Version", "Seen"]);
@@ -364,7 +364,7 @@ export class SettingsView implements View {
           if (field.value !== name) return;
           box.close();
           void api.stopServer().then(
-            () => this.shell.titled("Stopped", this),
+            () => this.context.titled("Stopped", this),
             (error: unknown) => this.body.prepend(make("p", "trouble", explain(error))),
           );
         });

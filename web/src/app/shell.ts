@@ -8,29 +8,25 @@ import { badge } from "./badge";
 import type { Entry } from "./entries";
 import { Feed } from "./feed";
 import { grip } from "./grip";
-import { icon, type Icon } from "../icons";
-import type { Inbox } from "./inbox";
+import { icon } from "../icons";
 import { ListView } from "./list";
-import { type Aim, Panel, type Tab } from "./panel";
+import { Panel } from "./panel";
 import { prefer, remember, remembered, setPreference, watchLook } from "./preferences";
+import { addressOf, isAt, linked, rowOf } from "./places";
 import { type Place, pathOf, Router } from "./router";
 import { SessionView } from "./sessionView";
 import { statusOf } from "../conversation/state";
 import { style } from "./style";
 import { clock } from "./time";
-
-/** A place that is not a session. */
-export interface View {
-  element: HTMLElement;
-  title: string;
-  /** Called when another place takes its room. */
-  leave?(): void;
-}
+import type { Aim, Listed, OpenSession, Tab, View } from "./view";
 
 /** The least that the conversation needs beside the other columns. */
 const CONVERSATION = 480;
 /** So many sessions stay as they were left. */
 const KEPT = 3;
+
+/** The list itself, which is a place of its own on a phone. */
+const SESSIONS: Listed = { name: "home", place: { at: "home" }, row: { title: "Sessions", icon: "chats", view: () => Promise.reject(new Error("The list is not a view.")) } };
 
 export class Shell {
   readonly feed = new Feed();
@@ -38,15 +34,15 @@ export class Shell {
   readonly panel: Panel;
   readonly router: Router;
   session: SessionView | undefined;
-  inbox: Inbox | undefined;
   private readonly main = byId("main");
   private readonly kept = new Map<string, SessionView>();
-  private view: View | undefined;
+  /** The place in the middle, if it is not a session. */
+  view: View | undefined;
   /** Loaded beside the list and not before it; a place that is shown can be used by keys. */
   private readonly keys: Promise<void>;
   private title = "Portico";
   private readonly counts: HTMLElement[] = [];
-  private readonly navs = new Map<string, HTMLElement[]>();
+  private readonly links: [Listed, HTMLElement][] = [];
   private readonly offline = make("p", "offline");
   private readonly connection = make("span");
 
@@ -100,36 +96,26 @@ export class Shell {
     find.append(icon("search"), make("span", "", "Search or do…"), letter);
     find.setAttribute("aria-keyshortcuts", "Control+K");
     const navs = make("div", "navs");
-    navs.append(this.nav("inbox", "Inbox", "inbox", true), this.nav("jobs", "Jobs", "jobs"), this.nav("automations", "Automations", "clock"), this.nav("usage", "Usage", "usage"));
+    navs.append(...linked("side").map((listed) => this.link(listed, "navitem")));
     this.offline.setAttribute("role", "status");
     this.offline.hidden = true;
     side.append(heading, brandrow, find, navs, this.offline, this.list.filter.element, this.list.element, this.foot());
-    byId("tabbar").append(this.tab("inbox", "Inbox", "inbox", true), this.tab("home", "Sessions", "chats"), this.tab("jobs", "Jobs", "jobs"), this.tab("more", "More", "more"));
+    const [first, ...rest] = linked("bar").map((listed) => this.link(listed, ""));
+    byId("tabbar").append(...(first ? [first] : []), this.link(SESSIONS, ""), ...rest);
   }
 
-  private nav(at: "inbox" | "jobs" | "automations" | "usage", text: string, name: Icon, counts = false): HTMLElement {
-    const anchor = make("a", "navitem");
-    anchor.href = pathOf({ at });
-    anchor.append(icon(name), make("span", "", text));
-    this.register(at, anchor, counts);
+  private link(listed: Listed, look: string): HTMLElement {
+    const anchor = make("a", look);
+    anchor.href = addressOf(listed);
+    anchor.append(icon(listed.row.icon), make("span", "", listed.row.title));
+    this.links.push([listed, anchor]);
+    if (listed.row.counts) {
+      const count = make("b", "count need");
+      count.hidden = true;
+      anchor.append(count);
+      this.counts.push(count);
+    }
     return anchor;
-  }
-
-  private tab(at: "inbox" | "home" | "jobs" | "more", text: string, name: Icon, counts = false): HTMLElement {
-    const anchor = make("a", "");
-    anchor.href = pathOf({ at });
-    anchor.append(icon(name), make("span", "", text));
-    this.register(at, anchor, counts);
-    return anchor;
-  }
-
-  private register(at: string, anchor: HTMLElement, counts: boolean): void {
-    this.navs.set(at, [...(this.navs.get(at) ?? []), anchor]);
-    if (!counts) return;
-    const count = make("b", "count need");
-    count.hidden = true;
-    anchor.append(count);
-    this.counts.push(count);
   }
 
   private foot(): HTMLElement {
@@ -233,11 +219,10 @@ export class Shell {
     this.list.kind = place.at === "jobs" || place.at === "job" ? this.list.kind : "all";
     if (place.at === "jobs") this.list.kind = "job";
     this.list.select(place.at === "session" ? `s/${place.id}` : place.at === "job" ? `j/${place.id}` : "");
-    for (const [at, anchors] of this.navs)
-      for (const anchor of anchors) {
-        if (at === place.at) anchor.setAttribute("aria-current", "page");
-        else anchor.removeAttribute("aria-current");
-      }
+    for (const [listed, anchor] of this.links) {
+      if (isAt(place, listed)) anchor.setAttribute("aria-current", "page");
+      else anchor.removeAttribute("aria-current");
+    }
     const listed = place.at === "home" || place.at === "jobs";
     document.body.dataset["at"] = listed ? "list" : "main";
     document.body.dataset["deep"] = place.at === "session" || place.at === "job" || place.at === "new" || (place.at === "automations" && (place.id || place.form)) ? "yes" : "no";
@@ -322,76 +307,34 @@ export class Shell {
   private leaveView(): void {
     this.view?.leave?.();
     this.view = undefined;
-    this.inbox = undefined;
   }
 
   private async showOther(place: Place): Promise<void> {
+    if (this.view?.element.isConnected && this.view.accept?.(place)) return;
     const [view] = await Promise.all([this.viewOf(place), this.keys]);
-    // Somebody may have gone on while its code was loaded.
-    if (this.view === view && view.element.isConnected) return;
+    // The user may have left while its code was loaded.
     if (pathOf(this.router.place) !== pathOf(place)) return view.leave?.();
     this.leaveView();
     this.view = view;
-    if (place.at === "inbox") this.inbox = view as Inbox;
     this.main.replaceChildren(view.element);
     this.titled(view.title, view);
   }
 
-  private jobs: { element: HTMLElement; id: string; choose(step?: string): void; press(key: "y" | "n"): boolean; chooseAnswer(number: string): boolean } | undefined;
-
-  /** One of the answers of the question that waits here. */
-  chooseAnswer(number: string): boolean {
-    if (this.jobs?.element.isConnected) return this.jobs.chooseAnswer(number);
-    return (this.inbox ?? this.session)?.choose(number) ?? false;
-  }
-
-  /** What Y and N answer here. */
-  get answering(): { press(key: "y" | "n"): boolean } | undefined {
-    if (this.jobs?.element.isConnected) return this.jobs;
-    return this.inbox ?? this.session;
-  }
-
   private async viewOf(place: Place): Promise<View> {
-    await style("app-places");
-    switch (place.at) {
-      case "inbox":
-        return new (await import("./inbox")).Inbox(this, place.id);
-      case "new":
-        if (place.what === "job") {
-          await style("chart");
-          return new (await import("./startJob")).StartJob(this);
-        }
-        return new (await import("./start")).NewSession(this);
-      case "jobs":
-        return new (await import("./jobsView")).JobsView(this);
-      case "job":
-        if (this.jobs?.id === place.id && this.jobs.element.isConnected && this.view) {
-          this.jobs.choose(place.step);
-          return this.view;
-        }
-        return this.openJob(place);
-      case "automations":
-        return (await import("./automations")).automationsView(place, this);
-      case "usage":
-        return new (await import("./usage")).UsageView(this);
-      case "settings":
-      case "more":
-        return new (await import("./settings")).SettingsView(place.at === "more" ? "more" : place.section, this);
-      default:
-        return notFound(place);
-    }
+    const row = rowOf(place);
+    if (!row) return notFound(place);
+    await Promise.all([style("app-places"), ...(row.styles ?? []).map(style)]);
+    return row.view(this, place as never);
   }
 
-  private async openJob(place: Extract<Place, { at: "job" }>): Promise<View> {
-    await style("chart");
-    const view = new (await import("./job")).JobView(place.id, place.step, this);
-    this.jobs = view;
-    return view;
+  /** What the keys Y, N and 1 to 9 answer here. */
+  get answering(): Pick<View, "press" | "chooseAnswer"> | undefined {
+    return this.view ?? this.session;
   }
 
   // -- what sessions and keys ask for -------------------------------------------------------------------------------
 
-  changed(view: SessionView, what: "opened" | "state" | "delta"): void {
+  changed(view: OpenSession, what: "opened" | "state" | "delta"): void {
     if (view !== this.session) return;
     this.panel.changed(view, what);
     if (what !== "opened" || view !== this.arriving) return;

@@ -10,7 +10,7 @@ import { type About, type Agent, type AgentModel, type Agents, call, type KnownA
 import { icon } from "../icons";
 import { MessageBox, post } from "./messageBox";
 import { remember, remembered } from "./preferences";
-import type { Shell, View } from "./shell";
+import type { View, ViewContext } from "./view";
 import { offerWhere, type Where } from "./where";
 
 /** Folders that were worked in lately. */
@@ -26,9 +26,9 @@ export class NewSession implements View {
   readonly title = "New session";
   private readonly scope = new Scope();
 
-  constructor(shell: Shell) {
+  constructor(context: ViewContext) {
     const head = make("header", "head");
-    const back = makeButton("icon back", "", () => shell.go({ at: "home" }));
+    const back = makeButton("icon back", "", () => context.go({ at: "home" }));
     back.append(icon("back"));
     back.setAttribute("aria-label", "Back to the list");
     const text = make("div", "head-text");
@@ -37,7 +37,7 @@ export class NewSession implements View {
     job.href = `${root}/app/new/job`;
     head.append(back, text, job);
     const scroll = make("div", "scroll new-session");
-    scroll.append(new StartBox(shell, this.scope).element);
+    scroll.append(new StartBox(context, this.scope).element);
     this.element.append(head, scroll);
   }
 
@@ -62,7 +62,7 @@ class StartBox extends MessageBox {
   private readonly load: () => void;
 
   constructor(
-    private readonly shell: Shell,
+    private readonly context: ViewContext,
     scope: Scope,
   ) {
     super((text) => this.tell(text));
@@ -116,7 +116,7 @@ class StartBox extends MessageBox {
   /** A session of the same folder knows its files; one of the same agent its commands. No line is run before there is a session. */
   protected suggestedBy(sign: string): string {
     const cwd = this.folder.value.trim();
-    const knows = [...this.shell.feed.rows.values()].find(({ session }) => session.cwd === cwd && (sign === "@" || (sign === "/" && session.agent === this.chosen)));
+    const knows = [...this.context.feed.rows.values()].find(({ session }) => session.cwd === cwd && (sign === "@" || (sign === "/" && session.agent === this.chosen)));
     return knows?.session.id ?? "";
   }
 
@@ -158,7 +158,7 @@ class StartBox extends MessageBox {
   }
 
   private fillFolders(workspaces: string[]): void {
-    const recent = [...this.shell.feed.rows.values()].sort((one, other) => other.session.modified - one.session.modified).map(({ session }) => session.cwd);
+    const recent = [...this.context.feed.rows.values()].sort((one, other) => other.session.modified - one.session.modified).map(({ session }) => session.cwd);
     const all = [...new Set([...recent, ...workspaces])].filter((path) => !path.includes(".worktrees/")).slice(0, FOLDERS);
     const list = make("datalist");
     list.id = "folders";
@@ -259,7 +259,7 @@ class StartBox extends MessageBox {
       remember(`model.${this.chosen}`, model || undefined);
       if (this.area.value.trim() || this.attached.length > 0) await post(id, this.area.value, "queue", this.attached);
       remember(DRAFT, undefined);
-      this.shell.go({ at: "session", id });
+      this.context.go({ at: "session", id });
     } catch (error) {
       this.button.disabled = false;
       this.tell(explain(error));

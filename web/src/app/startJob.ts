@@ -7,7 +7,7 @@ import { type About, call, v1 } from "../v1";
 import { type Checked, EntryEditor } from "./entryEditor";
 import { icon } from "../icons";
 import { offerWhere, type Where } from "./where";
-import type { Shell, View } from "./shell";
+import type { View, ViewContext } from "./view";
 
 interface Current {
   name: string;
@@ -37,9 +37,9 @@ export class StartJob implements View {
   private current: Current | undefined;
   private where: () => Where = () => ({});
 
-  constructor(private readonly shell: Shell) {
+  constructor(private readonly context: ViewContext) {
     const head = make("header", "head");
-    const back = makeButton("icon back", "", () => shell.go({ at: "jobs" }));
+    const back = makeButton("icon back", "", () => context.go({ at: "jobs" }));
     back.append(icon("back"));
     back.setAttribute("aria-label", "Back to the list");
     const text = make("div", "head-text");
@@ -151,7 +151,7 @@ export class StartJob implements View {
     try {
       const entry = this.own.checked ? { entry: JSON.parse(this.editor.area.value) as object } : {};
       const { job } = await call<{ job: string }>("POST", "/jobs", { job: this.jobs.value, cwd: this.folder.value.trim(), input: this.input.required ? this.input.value : "", ...this.where(), ...entry });
-      this.shell.go({ at: "job", id: job });
+      this.context.go({ at: "job", id: job });
     } catch (error) {
       this.trouble.textContent = explain(error);
       this.trouble.hidden = false;

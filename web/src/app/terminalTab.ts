@@ -4,7 +4,7 @@ import { explain } from "../api";
 import { make, makeButton } from "../page";
 import { Stand } from "../terminal/stand";
 import { type Terminal, terminalAddress, v1 } from "../v1";
-import type { SessionView } from "./sessionView";
+import type { OpenSession } from "./view";
 
 export class TerminalTab {
   readonly element = make("div", "terminal-tab");
@@ -16,7 +16,7 @@ export class TerminalTab {
 
   /** `wanted`: a person has opened the tab. One that comes with another session starts no shell, and takes no keys. */
   constructor(
-    private readonly view: SessionView,
+    private readonly view: OpenSession,
     wanted: boolean,
   ) {
     this.element.id = "terminal-panel";

@@ -8,7 +8,7 @@ import { type Content, html, nothing, render, type TemplateResult } from "../ren
 import { Scope } from "../scope";
 import { USAGE } from "../texts/usage";
 import { call } from "../v1";
-import type { Shell, View } from "./shell";
+import type { View, ViewContext } from "./view";
 import { cost, tokens } from "./time";
 
 export interface UsageRow {
@@ -101,7 +101,7 @@ export class UsageView implements View {
   private list: PriceList = {};
   private trouble = "";
 
-  constructor(private readonly shell: Shell) {
+  constructor(private readonly context: ViewContext) {
     this.render();
     this.refresh();
   }
@@ -151,7 +151,7 @@ export class UsageView implements View {
   }
 
   private table(): TemplateResult {
-    const found = sums(this.rows, this.by, (job) => this.shell.feed.jobs.get(job)?.name ?? job);
+    const found = sums(this.rows, this.by, (job) => this.context.feed.jobs.get(job)?.name ?? job);
     if (this.by === "day") found.reverse();
     if (found.length === 0) return html`<p class="soft">${USAGE.none(this.by)}</p>`;
     const head = [USAGE.heading[this.by], ...USAGE.columns].map((name, index) => html`<th class=${index ? "num" : ""}>${name}</th>`);
@@ -159,7 +159,7 @@ export class UsageView implements View {
   }
 
   private row(sum: Sum): TemplateResult {
-    const name = this.by === "day" ? dayWords(sum.name) : this.by === "agent" ? this.shell.feed.agentName(sum.name) : sum.name;
+    const name = this.by === "day" ? dayWords(sum.name) : this.by === "agent" ? this.context.feed.agentName(sum.name) : sum.name;
     const counts = sum.input + sum.output > 0 ? [sum.input, sum.cached, sum.output].map(count) : Array<string>(3).fill(USAGE.unknown);
     return html`<tr><td>${sum.link ? html`<a href=${sum.link}>${name}</a>` : name}</td>${[String(sum.turns), ...counts, costWords(sum)].map((text) => html`<td class="num">${text}</td>`)}</tr>`;
   }

@@ -38,6 +38,7 @@ export const JOB = {
   },
   size: (steps: number) => `job of ${plural(steps, "step")}`,
   started: (time: string, by: string) => `started ${time} by ${by}`,
+  after: (duration: string, won: boolean) => (won ? `in ${duration}` : `${duration.startsWith("under") ? "In" : "After"} ${duration}`),
   took: (duration: string) => `took ${duration}`,
   progress: (word: string, done: number, all: number) => `${word}, ${done} of ${all}`,
   times: (count: number) => `${count} times`,
