@@ -11,6 +11,7 @@ import pytest
 from portico.client import context
 from portico.errors import BadRequest, HomeInUse
 from portico.home import Home, HostEndpoint, alive, secret_key, write_private
+from tests.process import inside
 
 
 @pytest.fixture
@@ -55,6 +56,16 @@ def test_a_file_in_its_place_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match=r"it is a file\. Choose another with --home") as error:
         Home(tmp_path / "file").make()
     assert error.value.field == "home"
+
+
+@pytest.mark.parametrize(
+    "verb", [["serve", "--port", "0"], ["doctor"], ["sessions", "list"], ["token", "list"]], ids=" ".join
+)
+def test_a_file_as_the_home_folder_is_a_clear_error_of_every_verb(tmp_path: Path, verb: list[str]) -> None:
+    """`doctor` and `serve` ended with a traceback, `sessions list` advised to start a host there."""
+    (tmp_path / "file").write_text("")
+    done = inside(tmp_path / "file", *verb)
+    assert (done.returncode, "it is a file. Choose another with --home" in done.stderr) == (64, True), done.stderr
 
 
 def test_one_host_at_a_time(home: Home) -> None:

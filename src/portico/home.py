@@ -47,21 +47,24 @@ class Home:
     def default(cls, given: Path | None = None) -> "Home":
         """`--home`, else PORTICO_HOME, else the user's data folder."""
         try:
-            return cls(Path(given or os.environ.get("PORTICO_HOME") or _usual()).expanduser().absolute())
+            found = cls(Path(given or os.environ.get("PORTICO_HOME") or _usual()).expanduser().absolute())
         except RuntimeError as error:  # a container's user that the system does not know
             words = "This user has no home folder. Set HOME or PORTICO_HOME, or choose a folder with --home."
             raise BadRequest(words, field="home") from error
+        if found.path.is_file():
+            raise found._unusable("it is a file")
+        return found
+
+    def _unusable(self, why: str | None) -> BadRequest:
+        words = f"The home folder {str(self.path)!r} cannot be used: {why}. Choose another with --home."
+        return BadRequest(words, field="home")
 
     def make(self) -> None:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.chmod(0o700)
         except OSError as error:
-            why = "it is a file" if isinstance(error, FileExistsError) else error.strerror
-            raise BadRequest(
-                f"The home folder {str(self.path)!r} cannot be used: {why}. Choose another with --home.",
-                field="home",
-            ) from error
+            raise self._unusable("it is a file" if isinstance(error, FileExistsError) else error.strerror) from error
         ignore = self.path / ".gitignore"
         if not ignore.exists():  # where it lies in a repository: no capture, search or commit takes it up
             with contextlib.suppress(OSError):  # a full disk: what has to be written here says so

@@ -413,7 +413,7 @@ async def test_a_locked_agent_is_signed_in_as_the_settings_say(open_host: HostOp
     turn = await turn_of(session, "hello")
     assert turn.error is not None
     assert (turn.outcome, turn.error.code) == ("failed", "sign_in_required")
-    assert "['key']" in turn.error.message
+    assert "'auth' in [agents.acp.fake] of the settings to one of: key" in turn.error.message
     host = await open_host(fake_agent(tmp_path, settings={"auth": "key"}, env={"FAKE_LOCKED": "1"}))
     session = await host.get(session.id)
     assert (await turn_of(session, "hello")).outcome == "completed"
@@ -445,7 +445,10 @@ async def test_a_missing_sign_in_has_one_code_and_is_remembered_until_it_works(
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await turn_of(session, steps(["error", *refusal]))
     assert turn.error is not None
-    assert (turn.error.code, turn.error.message.endswith("Run: fake login.")) == ("sign_in_required", True), turn.error
+    assert (turn.error.code, turn.error.message.endswith("To sign in, run `fake login`.")) == (
+        "sign_in_required",
+        True,
+    ), turn.error
     for known in (agent, fake_agent(tmp_path, settings={"login": "fake login"})):
         assert (await known.describe()).missing == turn.error.message
     assert (await turn_of(session, "hello")).outcome == "completed"

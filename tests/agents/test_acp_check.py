@@ -30,7 +30,7 @@ async def test_one_that_is_ready_tells_its_version_and_models(tmp_path: Path) ->
 async def test_one_that_nobody_is_signed_in_to(tmp_path: Path) -> None:
     found = await checked(tmp_path, FAKE_LOCKED="1")
     assert found.status == "not_signed_in"
-    assert "Sign in with its own command line, or name a method in the settings: auth = one of ['key']" in found.detail
+    assert "Sign in with its own program. Or set 'auth' in [agents.acp.fake] of the settings to" in found.detail
     assert (await checked(tmp_path, {"auth": "key"}, FAKE_LOCKED="1")).status == "ready"
 
 
@@ -46,7 +46,7 @@ async def test_one_that_opens_a_session_for_nobody(tmp_path: Path, says: str, lo
     """claude-agent-acp 0.99: signed out, it says so in a notification, opens sessions and refuses the first prompt."""
     env = {"FAKE_AUTH_STATUS": says, **({"FAKE_LOCKED_PROMPT": "1"} if locked else {})}
     found = await checked(tmp_path, {"login": "claude /login"}, **env)
-    assert (found.status, "Run: claude /login" in found.detail) == (status, status != "ready")
+    assert (found.status, "run `claude /login`" in found.detail) == (status, status != "ready")
 
 
 async def test_lists_of_other_processes_know_what_a_check_has_found(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ async def test_one_that_nobody_has_configured(tmp_path: Path) -> None:
     """goose 1.52: its own words were shown, with the code of an internal error, and nothing about what to do."""
     words = "Internal error: Failed to resolve provider: Configuration value not found: GOOSE_PROVIDER"
     found = await checked(tmp_path, {"login": "goose configure"}, FAKE_REFUSES=words)
-    assert (found.status, "Run: goose configure" in found.detail) == ("not_signed_in", True)
+    assert (found.status, "run `goose configure`" in found.detail) == ("not_signed_in", True)
 
 
 @pytest.mark.parametrize(

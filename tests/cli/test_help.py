@@ -38,8 +38,15 @@ def test_every_verb_is_there() -> None:
 def test_every_verb_has_an_example_of_itself_and_words_for_every_option(name: str, command: Any) -> None:
     assert f"Example: portico {name}" in command.help
     for parameter in command.params:
-        if parameter.param_type_name == "option" and parameter.name != "help":
+        if parameter.name != "help":
             assert parameter.help, f"{name}: {parameter.name}"
+
+
+@pytest.mark.parametrize("group", [(), ("sessions",), ("jobs",), ("agents",), ("log",), ("notices",), ("inbox",)])
+def test_no_line_of_a_list_of_verbs_is_cut(tmp_path: Path, group: tuple[str, ...]) -> None:
+    shown = inside(tmp_path / "home", *group, "--help").stdout
+    assert "Commands:" in shown
+    assert "..." not in shown.partition("Commands:")[2]
 
 
 PROTOCOLS = ("model-server", "acp")

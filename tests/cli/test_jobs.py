@@ -174,3 +174,23 @@ def test_run_uses_the_entry_of_the_running_host_and_show_says_why_it_failed(tmp_
         assert inside(tmp_path / "home", "run", "main").returncode == 1
         shown = inside(tmp_path / "home", "jobs", "show", "job-1").stdout
     assert "[TASK FAILED] Decision: task failed (criteria not satisfied)" in shown
+
+
+def test_a_job_is_shown_with_its_steps_in_order_and_their_sessions(tmp_path: Path) -> None:
+    """It named no session, so that nobody could look at what a step had done."""
+    home = tmp_path / "home"
+    write(tmp_path, {"one": ok(), "two": ok()}, seq(ref("two"), ref("one")))
+    with HostProcess(home, "--entry", str(tmp_path / "portico.entry.json")):
+        job = inside(home, "run", "main").stdout.splitlines()[-1].split()[0]
+        lines = inside(home, "jobs", "show", job).stdout.splitlines()
+        steps = [line.split()[1].rstrip(":") for line in lines if line.startswith("  [")]
+        assert steps == ["two", "one"]
+        sessions = [each["id"] for each in json.loads(inside(home, "sessions", "list", "--json").stdout)]
+        assert all(any(session in line for line in lines) for session in sessions), lines
+
+
+def test_a_job_that_lacks_input_names_the_option(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with HostProcess(home):
+        done = inside(home, "run", "plan-and-write")
+        assert (done.returncode, "--input" in done.stderr) == (64, True), done.stderr

@@ -242,3 +242,18 @@ def test_a_worktree_for_a_new_session(home: Path, tmp_path: Path) -> None:
     assert "has uncommitted work" in gone.stderr
     assert inside(home, "send", "x", "--base", "HEAD").returncode == 64
     assert inside(home, "send", "x", "--last", "--worktree").returncode == 64
+
+
+def test_a_turn_that_the_host_left_names_the_command_that_resumes_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    words = "[[reasoning:0]][[say:begun]][[hang]]"
+    with HostProcess(home) as host, running(home, "send", words, "--agent", "scripted") as sending:
+        assert sending.stdout is not None
+        assert sending.stdout.read(5) == "begun"
+        session = newest(home).id
+        host.process.kill()
+        host.process.wait()
+        with HostProcess(home, port=host.port):
+            assert sending.wait(60) == 1
+        assert sending.stderr is not None
+        assert f"portico sessions resume {session}" in sending.stderr.read()

@@ -15,6 +15,11 @@ NO_HOST, NOT_FOUND, BAD, REFUSED = 69, 66, 64, 77
 
 WITHOUT_A_HOST: dict[str, tuple[str, ...]] = {
     "send": ("hello",),
+    "inbox list": (),
+    "inbox show": ("s-1.a1",),
+    "inbox allow": ("s-1.a1",),
+    "inbox deny": ("s-1.a1",),
+    "inbox answer": ("s-1.q1", "yes"),
     "jobs list": (),
     "jobs show": ("job-1",),
     "jobs tail": ("job-1",),
@@ -77,6 +82,10 @@ NOT_THERE: dict[str, tuple[tuple[str, ...], int, str]] = {
     "automations cancel": (("run-nothing",), NOT_FOUND, "portico automations history"),
     "automations secret": (("nothing",), NOT_FOUND, "portico automations list"),
     "automations delete": (("nothing",), NOT_FOUND, "portico automations list"),
+    "inbox show": (("s-1.a1",), NOT_FOUND, "portico inbox list"),
+    "inbox allow": (("s-1.a1",), NOT_FOUND, "portico inbox list"),
+    "inbox deny": (("s-1.a1",), NOT_FOUND, "portico inbox list"),
+    "inbox answer": (("s-1.q1", "yes"), NOT_FOUND, "portico inbox list"),
     "notices send-again": (("nothing",), NOT_FOUND, "There is no notice 'nothing'"),
     "notices test": (("nothing",), NOT_FOUND, "'nothing'"),
     "agents test": (("nothing",), NOT_FOUND, "'nothing'"),

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ from portico.errors import PorticoError, kind
 VERBS = (
     "serve",
     "send",
+    "inbox",
     "run",
     "jobs",
     "automations",
@@ -69,6 +70,15 @@ def build(only: str | None = None) -> typer.Typer:
     return app
 
 
+def whole_help(command: Any) -> Any:
+    """Lists show the first sentence of each verb as a whole: without `short_help` click cuts it in the middle."""
+    text = (command.help or "").strip().partition("\n\n")[0]
+    command.short_help = " ".join(text.split()).partition(". ")[0].rstrip(".") + "." if text else None
+    for each in getattr(command, "commands", {}).values():
+        whole_help(each)
+    return command
+
+
 def _version(asked: bool) -> None:
     if asked:
         from portico.cli.version import version
@@ -111,7 +121,7 @@ def main() -> None:
     wanted = sys.argv[1] if len(sys.argv) > 1 else None
     app = build(wanted if wanted in VERBS else None)
     try:
-        app()
+        whole_help(typer.main.get_command(app))()
     except PorticoError as error:
         complain(error)
         sys.exit(kind(error).exit)

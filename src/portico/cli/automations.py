@@ -192,7 +192,9 @@ def run_now(
 
 @app.command()
 def cancel(
-    run_id: Annotated[str, typer.Argument(metavar="RUN")], as_json: JsonFlag = False, home: HomeOption = None
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, for example run-1.")],
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
 ) -> None:
     """Cancel a run, with what it has started.
 

@@ -13,12 +13,14 @@ from portico.client.context import HostContext, read, write
 from portico.errors import BadRequest, NotFound
 
 app = typer.Typer(help="Save hosts on other machines, and choose one.", no_args_is_help=True)
+
+ContextArgument = Annotated[str, typer.Argument(help="The name of a saved host.")]
 LOCAL = "local"
 
 
 @app.command()
 def add(
-    name: str,
+    name: Annotated[str, typer.Argument(help="A name for the host, for example work.")],
     url: Annotated[str, typer.Argument(help="Its address, such as https://box.example/portico.")],
     token: Annotated[str, typer.Option(help="A token of that host; '-' asks for it, or reads standard input.")] = "-",
     as_json: JsonFlag = False,
@@ -72,7 +74,11 @@ def list_contexts(as_json: JsonFlag = False, home: HomeOption = None) -> None:
 
 
 @app.command()
-def use(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def use(
+    name: ContextArgument,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
     """Choose the host that commands are about; `local` is the one of this machine.
 
     Example: portico context use local
@@ -86,7 +92,11 @@ def use(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
 
 
 @app.command()
-def remove(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def remove(
+    name: ContextArgument,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
     """Forget a host and its token.
 
     Example: portico context remove box

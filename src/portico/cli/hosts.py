@@ -13,6 +13,8 @@ from portico.host.members import Member
 
 app = typer.Typer(help="List, drain and give up the hosts on one log.", no_args_is_help=True)
 
+HostArgument = Annotated[str, typer.Argument(help="The name of the host, as `portico hosts list` shows it.")]
+
 
 @app.command("list")
 @connected
@@ -49,7 +51,11 @@ async def list_hosts(
 
 @app.command()
 @connected
-async def drain(client: Client, name: str, as_json: JsonFlag = False) -> None:
+async def drain(
+    client: Client,
+    name: HostArgument,
+    as_json: JsonFlag = False,
+) -> None:
     """Hand over what a host has: idle sessions at once, busy ones after their turn. Stop it when it has none.
 
     Example: portico hosts drain box-2
@@ -61,7 +67,11 @@ async def drain(client: Client, name: str, as_json: JsonFlag = False) -> None:
 
 @app.command("give-up")
 @connected
-async def give_up(client: Client, name: str, as_json: JsonFlag = False) -> None:
+async def give_up(
+    client: Client,
+    name: HostArgument,
+    as_json: JsonFlag = False,
+) -> None:
     """End what a host had that never comes back: its turns count as interrupted, everything can be read.
 
     Example: portico hosts give-up box-2

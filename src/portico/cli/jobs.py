@@ -7,7 +7,7 @@ import typer
 
 from portico import commands as c
 from portico.cli.follow_job import EXIT, follow_job, view_of
-from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
+from portico.cli.output import HomeOption, JobArgument, JsonFlag, plain, print_json, print_table, run, when
 from portico.cli.verb import connected
 from portico.client import Client
 from portico.jobs.state import JobSummary
@@ -36,8 +36,8 @@ async def list_jobs(client: Client, as_json: JsonFlag = False) -> None:
 
 @app.command()
 @connected
-async def show(client: Client, job: str, as_json: JsonFlag = False) -> None:
-    """A job with its works.
+async def show(client: Client, job: JobArgument, as_json: JsonFlag = False) -> None:
+    """Show a job, its steps in the order in which they started, and their sessions.
 
     Example: portico jobs show job-1
     """
@@ -51,15 +51,17 @@ async def show(client: Client, job: str, as_json: JsonFlag = False) -> None:
     lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)}", f"in {summary.cwd}"]
     lines += [f"from {summary.origin}"] if summary.origin else []
     lines += [each for each in (summary.reason, summary.error) if each]
-    for each in summary.works:
-        lines.append(f"  [{each.work}] {each.name}: {each.status} ({each.task})")
+    sessions = await client.sessions(children=True)
+    for each in sorted(summary.works, key=lambda work: work.started):
+        own = [found.id for found in reversed(sessions) if found.by == f"task:{each.task}"]
+        lines.append(f"  [{each.work}] {each.name}: {each.status} ({', '.join([each.task, *own])})")
         lines += [textwrap.indent(reason, " " * 6) for reason in reasons.get(each.task, [])]
     print(plain("\n".join(lines)))
 
 
 @app.command()
 @connected
-async def tail(client: Client, job: str, as_json: JsonFlag = False) -> None:
+async def tail(client: Client, job: JobArgument, as_json: JsonFlag = False) -> None:
     """Follow a job from its beginning to its end. Ctrl-C leaves it running.
 
     Example: portico jobs tail job-1
@@ -68,7 +70,7 @@ async def tail(client: Client, job: str, as_json: JsonFlag = False) -> None:
 
 
 @app.command()
-def stop(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def stop(job: JobArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
     """Cancel a job; what it has done stays.
 
     Example: portico jobs stop job-1
@@ -77,7 +79,7 @@ def stop(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
 
 
 @app.command()
-def resume(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def resume(job: JobArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
     """Go on: a waiting job where it is, a failed or canceled one as a new job that keeps what succeeded.
 
     Example: portico jobs resume job-1
@@ -86,7 +88,7 @@ def resume(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None
 
 
 @app.command()
-def retry(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def retry(job: JobArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
     """The same job from the beginning, as it was stored.
 
     Example: portico jobs retry job-1

@@ -26,6 +26,8 @@ from portico.settings_load import load
 
 app = typer.Typer(help="List, get, remove and choose local models.", no_args_is_help=True)
 
+ModelArgument = Annotated[str, typer.Argument(help="The model, as `portico model list` shows it.")]
+
 LOOP = "loop"
 _ASKED = "offered"
 """The file that remembers a no."""
@@ -124,14 +126,24 @@ def _answer(as_json: bool, **fields: str) -> None:
         print_json(fields)
 
 
+_PIP_STEPS = ("Collecting", "Downloading", "Installing", "Successfully")
+"""Lines of pip that show its progress."""
+
+
 def _install() -> None:
     _say("Installing what runs it: portico[local]")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "portico[local]"]
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "portico[local]"]
     if importlib.util.find_spec("pip") is None:  # uv makes environments without it
         raise Unreachable(f"There is no pip here. Run: uv pip install --python {sys.executable} 'portico[local]'")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Unreachable(f"pip could not install 'portico[local]': {done.stderr.strip()[-400:]}")
+    tail = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            tail = (tail + line)[-400:]
+            if line.lstrip().startswith(_PIP_STEPS):
+                _say(line.rstrip())
+    if pip.returncode != 0:
+        raise Unreachable(f"pip could not install 'portico[local]': {tail.strip()}")
 
 
 async def _found(home: Home) -> Literal["agent", "model", "toy", "nothing"]:
@@ -147,7 +159,11 @@ async def _found(home: Home) -> Literal["agent", "model", "toy", "nothing"]:
 
 
 @app.command()
-def remove(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def remove(
+    name: ModelArgument,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
     """Delete a model's file.
 
     Example: portico model remove smollm2-135m
@@ -157,7 +173,11 @@ def remove(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> Non
 
 
 @app.command()
-def use(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def use(
+    name: ModelArgument,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
     """Make a local model the first choice of the built-in agent. `models` in the settings comes before it.
 
     Example: portico model use qwen2.5-coder-1.5b

@@ -100,6 +100,10 @@ _LISTS = {
 _MISSING = re.compile(r"There is no (\w+) '[^']*'\.$")
 
 
+JobArgument = Annotated[str, typer.Argument(help="The job's id, for example job-1.")]
+SessionArgument = Annotated[str, typer.Argument(help="The session's id, for example session-1.")]
+
+
 def complain(error: PorticoError) -> None:
     """On standard error, as JSON for whoever asked for JSON."""
     if "--json" in sys.argv:

@@ -17,6 +17,8 @@ from portico.settings_load import load
 
 app = typer.Typer(help="List, add, remove and erase people.", no_args_is_help=True)
 
+PersonArgument = Annotated[str, typer.Argument(help="The name, as `portico people list` shows it.")]
+
 
 @app.command("list")
 def list_people(as_json: JsonFlag = False, home: HomeOption = None) -> None:
@@ -38,7 +40,7 @@ def list_people(as_json: JsonFlag = False, home: HomeOption = None) -> None:
 
 @app.command()
 def add(
-    name: str,
+    name: Annotated[str, typer.Argument(help="The name, for example ben@example.org.")],
     scope: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(SCOPES)}; repeatable.")] = None,
     admin: Annotated[bool, typer.Option("--admin", help="All scopes: they see all, and that is audited.")] = False,
     as_json: JsonFlag = False,
@@ -58,7 +60,11 @@ def add(
 
 
 @app.command()
-def remove(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def remove(
+    name: PersonArgument,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
     """Remove a person: their tokens and logins end; their sessions stay.
 
     Example: portico people remove ann@example.org
@@ -69,7 +75,7 @@ def remove(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> Non
 
 @app.command()
 def erase(
-    name: str,
+    name: PersonArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
     as_json: JsonFlag = False,

@@ -133,6 +133,10 @@ async def watch(
     finally:
         await asker.close()
     printer.done()
+    if outcome == "interrupted" and not as_json:
+        print(
+            f"portico: the host stopped in this turn. Resume it: portico sessions resume {remote.id}", file=sys.stderr
+        )
     return 0 if outcome == "completed" else 1
 
 

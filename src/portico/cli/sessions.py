@@ -11,7 +11,7 @@ import msgspec
 import typer
 from msgspec import UNSET
 
-from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, trouble, when
+from portico.cli.output import HomeOption, JsonFlag, SessionArgument, plain, print_json, print_table, run, trouble, when
 from portico.cli.send import answering, watch
 from portico.cli.show import Printer
 from portico.cli.verb import connected
@@ -51,7 +51,7 @@ async def list_sessions(
 
 @app.command()
 @connected
-async def show(client: Client, session: str, as_json: JsonFlag = False) -> None:
+async def show(client: Client, session: SessionArgument, as_json: JsonFlag = False) -> None:
     """A session with all its turns.
 
     Example: portico sessions show session-1
@@ -64,7 +64,7 @@ async def show(client: Client, session: str, as_json: JsonFlag = False) -> None:
 @connected
 async def tail(
     client: Client,
-    session: str,
+    session: SessionArgument,
     after: Annotated[int, typer.Option(help="Only events behind this position.")] = 0,
     follow: Annotated[bool, typer.Option("--follow/--no-follow", "-f", help="Go on with new events.")] = True,
     as_json: JsonFlag = False,
@@ -91,7 +91,7 @@ async def tail(
 @connected
 async def resume(
     client: Client,
-    session: str,
+    session: SessionArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Allow every approval of this turn.")] = False,
     no: Annotated[bool, typer.Option("--no", help="Deny every approval of this turn.")] = False,
     as_json: JsonFlag = False,
@@ -109,7 +109,7 @@ async def resume(
 @connected
 async def changes(
     client: Client,
-    session: str,
+    session: SessionArgument,
     turn: Annotated[str | None, typer.Option(help="Only what this turn changed.")] = None,
     diff: Annotated[bool, typer.Option("--diff", help="The lines as well.")] = False,
     as_json: JsonFlag = False,
@@ -142,7 +142,7 @@ def _nothing(of: ChangeList) -> str:
 
 @app.command()
 def export(
-    session: str,
+    session: SessionArgument,
     form: Annotated[str, typer.Option("--format", help="markdown, html, jsonl or archive.")] = "markdown",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
     redact: Annotated[
@@ -252,7 +252,7 @@ def delete(
 @connected
 async def share(
     client: Client,
-    session: str,
+    session: SessionArgument,
     person: Annotated[str, typer.Argument(help="A name, or '*' for everybody.")],
     right: Annotated[list[str] | None, typer.Option(help="read, drive or approve; repeatable. [read]")] = None,
     off: Annotated[bool, typer.Option("--off", help="Take back what they were allowed.")] = False,

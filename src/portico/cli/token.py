@@ -14,10 +14,12 @@ PersonOption = Annotated[str, typer.Option(help="Whose it is; without it the hos
 
 app = typer.Typer(help="Make, list and revoke tokens.", no_args_is_help=True)
 
+NameArgument = Annotated[str, typer.Argument(help="The name it was made with.")]
+
 
 @app.command()
 def new(
-    name: str,
+    name: Annotated[str, typer.Argument(help="A name for it, for example phone.")],
     scope: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(SCOPES)}; repeatable. [all]")] = None,
     person: PersonOption = "",
     tool: Annotated[
@@ -79,7 +81,12 @@ def _when(milliseconds: int, otherwise: str) -> str:
 
 
 @app.command()
-def revoke(name: str, person: PersonOption = "", as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def revoke(
+    name: NameArgument,
+    person: PersonOption = "",
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
     """End a token, its logins and its open connections. `owner` gets a new one.
 
     Example: portico token revoke phone

@@ -74,7 +74,10 @@ def _check_input(command: c.StartJob, entry: Entry) -> None:
     """Its prompts would say `<MISSING>`."""
     job = entry.jobs.get(command.job)
     if job is not None and job.require_user_input and not command.input:
-        raise BadRequest(f"The job {command.job!r} needs input from its user.", field="input")
+        raise BadRequest(
+            f"The job {command.job!r} needs input from its user. Give it as 'input' (--input on the command line).",
+            field="input",
+        )
 
 
 def _labelled(command: c.StartJob, entry: Entry) -> Entry:

@@ -227,12 +227,13 @@ class AcpAgent:
     def sign_in_words(self, link: "AgentLink") -> str:
         methods = link.about.get("authMethods")
         known = [str(each.get("id")) for each in methods if isinstance(each, dict)] if isinstance(methods, list) else []
-        hint = f", or name a method in the settings: auth = one of {known}" if known else ""
-        return f"{self.program.name or self.name} is not signed in. {self._how_to_sign_in}{hint}."
+        where = f"[agents.acp.{self.name}]"
+        hint = f" Or set 'auth' in {where} of the settings to one of: {', '.join(known)}." if known else ""
+        return f"{self.program.name or self.name} is not signed in. {self._how_to_sign_in}.{hint}"
 
     @property
     def _how_to_sign_in(self) -> str:
-        return f"Run: {self.program.sign_in()}" if self.program.login else "Sign in with its own command line"
+        return f"To sign in, run `{self.program.sign_in()}`" if self.program.login else "Sign in with its own program"
 
     @contextmanager
     def signing_in(self, link: "AgentLink") -> Iterator[None]:
