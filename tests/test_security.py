@@ -72,6 +72,8 @@ PROMISES: dict[str, list[str]] = {
         "workspace/test_process.py: a_command_is_alone_in_its_session_and_group",
         "workspace/test_process.py: who_hides_its_environment_ends_with_its_group",
         "workspace/test_adoption.py: what_forks_twice_and_clears_its_environment_ends_with_its_command",
+        "agents/test_call_processes.py: only_the_processes_of_the_call_end, a_cancel_of_the_turn",
+        "live/test_cancel.py: cancel_ends_what_the_running_call_started",
     ],
     "15 terminals": [
         "doors/rest/test_terminals.py: without_the_terminal_scope_there_is_no_terminal",

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from portico.agents.acp.action import permission_action
 from portico.agents.acp.autonomy import asking, kind_of
+from portico.agents.acp.call_processes import CallProcesses
 from portico.agents.acp.choice import OptionChoice, choices
 from portico.agents.acp.error_text import failure
 from portico.agents.acp.link import AgentLink
@@ -18,7 +20,7 @@ from portico.agents.acp.own_tools import OwnTools
 from portico.agents.acp.prompt import Texts, blocks
 from portico.agents.acp.replay import HistoryReplay, ping
 from portico.agents.acp.service import Cancelled, Service
-from portico.agents.acp.update import Updates
+from portico.agents.acp.update import Track, Updates
 from portico.agents.agent import Autonomy, Json, Message, Opening, Turn
 from portico.agents.elicitation import elicit
 from portico.agents.supervisor import Supervisor
@@ -59,6 +61,9 @@ class AcpConversation:
         self._ended: asyncio.Future[Json] | None = None
         self._stopping = False
         """We have told it to cancel."""
+        self._processes = CallProcesses(0)
+        self._done: list[Track] = []
+        """Calls that had ended when the turn was cancelled: what they left running stays."""
         # Updates arrive as tasks of their own; a fair lock keeps them in the order of the wire.
         self._order = asyncio.Lock()
 
@@ -184,7 +189,7 @@ class AcpConversation:
         if link is None or not link.usable:
             self._opening.history, self._opening.tell = turn.earlier, turn.waits
             link = await self.begin()
-        self._start(turn)
+        self._start(turn, link)
         try:
             with self._supervisor.busy(link), self._agent.signing_in(link):
                 await self._configure(link, turn.session.state.config)
@@ -193,9 +198,11 @@ class AcpConversation:
                     await self._finish(reply, turn)
                 self._agent.works()
         finally:
+            await self._end_processes()  # also those that started while it was cancelled
             self._turn = self._updates = self._ended = None
 
-    def _start(self, turn: Turn) -> None:
+    def _start(self, turn: Turn, link: AgentLink) -> None:
+        self._processes, self._done = CallProcesses(link.process.child.pid), []
         self._own_tools = OwnTools((spec.name for spec in self._opening.tools), self._servers.own_name)
         self._turn, self._updates = turn, Updates(turn, self._own_tools, self._service.commands)
         self._ended = asyncio.get_running_loop().create_future()
@@ -268,9 +275,18 @@ class AcpConversation:
         if link is None or self._turn is None:
             return False
         self._stopping = True
+        self._done = [each for each in self._updates.calls() if each.call.done] if self._updates is not None else []
         await link.notify("session/cancel", {"sessionId": self._vendor})
         await self._service.commands.stop()
+        await self._end_processes()
         return True
+
+    async def _end_processes(self) -> None:
+        if not self._stopping or self._updates is None:
+            return
+        cancelled = [each for each in self._updates.calls() if each not in self._done]
+        actions = [permission_action(each, self._opening.cwd) for each in cancelled]
+        await self._processes.end([action.text for action in actions if action.text])
 
     async def close(self) -> None:
         link = self._link

@@ -241,6 +241,10 @@ class Updates:
         elif counted := _quota(reply.get("_meta")):
             self._turn.usage(input=_count(counted, "input_tokens"), output=_count(counted, "output_tokens"))
 
+    def calls(self) -> list[Track]:
+        """Those of the agent's own tools."""
+        return [track for track in self._tracks.values() if not track.own]
+
     async def finish(self, reason: object) -> None:
         """The turn is over: what the agent left open has ended with it; well only where it came to its own end."""
         stopped = None if reason in (None, "end_turn") else ErrorInfo("cancelled", f"The agent stopped ({reason}).")
