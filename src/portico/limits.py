@@ -168,6 +168,8 @@ CHILD_DEPTH = 8
 """Sub-agents of sub-agents: deeper is a loop."""
 
 # -- the jobs --------------------------------------------------------------------------------------------------
+RETRY_AFTER_SECONDS = 3600.0
+"""A vendor that asks a job to wait longer is tried again after this: quotas by the hour are the longest usual ones."""
 INTERRUPTIONS = 20
 """A task in whose middle the host ended so often waits for a person: perhaps it is what ends the host."""
 

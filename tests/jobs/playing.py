@@ -49,7 +49,7 @@ def make(tasks: dict[str, Data], work: Data | None = None, **more: object) -> En
             "drivingSessionRetries": [{"modelId": "gpt-5-mini", "retries": 2}],
             "promptVariables": {},
             "tasks": tasks,
-            "jobs": {"main": {"work": work or {"kind": "Ref", "taskId": first}, **more}},
+            "jobs": {"main": {"work": work or {"kind": "Ref", "taskId": first}, "retrySeconds": [], **more}},
             "grid": [],
         }
     )

@@ -2,16 +2,18 @@ import asyncio
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from portico import commands as c
 from portico import events as e
-from portico.agents.agent import AgentInfo, Capabilities, Message, Model, Turn
+from portico.agents.agent import AgentError, AgentInfo, Capabilities, Message, Model, Turn
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.jobs import Jobs
+from portico.jobs import Jobs, load_entry
 from portico.jobs.entry import EntryError
 from portico.jobs.tools import lend_tools
+from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.jobs.playing import (
@@ -481,3 +483,74 @@ async def test_stopping_one_task_fails_its_work_and_the_job_goes_on(host: Host, 
     assert words == ["+0", "-0 no", "+2", "-2 ok", "jobSucceeded"]
     assert (await until_ended(host.log, f"task/{ident}"))[-1] == e.TaskEnded(task=ident, outcome="stopped")
     assert host.running == 0
+
+
+# -- how long it waits between attempts ------------------------------------------------------------------------
+
+
+class Overloaded(PlayAgent):
+    """Fails as often as there are waits that its vendor asks for (None: it asks for nothing), then answers."""
+
+    def __init__(self, *asked: float | None) -> None:
+        super().__init__(self._answer)
+        self._asked = list(asked)
+
+    async def describe(self) -> AgentInfo:
+        return AgentInfo(self.id, "Overloaded", models=[Model("gpt-5.2", "A"), Model("gpt-5-mini", "B")])
+
+    async def _answer(self, message: Message, turn: Turn) -> None:
+        if self._asked:
+            raise AgentError("Overloaded.", retry_after=self._asked.pop(0))
+        turn.text("done")
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "waits"),
+    [
+        ([None] * 4, {}, [2, 8, 30, 120]),
+        ([None, 45, None], {}, [2, 45, 30]),
+        ([9_999_999], {}, [3600]),
+        ([None] * 3, {"retrySeconds": [1, 5]}, [1, 5, 5]),
+        ([None] * 2, {"retrySeconds": []}, []),
+    ],
+)
+async def test_a_failed_agent_is_tried_again_after_a_wait(
+    open_host: HostOpener,
+    tmp_path: Path,
+    clock: FakeClock,
+    asked: list[float | None],
+    more: Data,
+    waits: list[float],
+) -> None:
+    """There were five attempts in 21 milliseconds."""
+    host = await open_host(Overloaded(*asked), clock=clock)
+    data = msgspec.to_builtins(make({"it": task("Go.")}))
+    del data["jobs"]["main"]["retrySeconds"]
+    data["jobs"]["main"] |= more
+    jobs = await opened(host, load_entry(data))
+    job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
+    found: list[float] = []
+    async for records in host.log.follow("task/task-1"):
+        for event in (record.event for record in records):
+            if isinstance(event, e.TaskDecided) and event.reason.startswith("[OPERATION] The next attempt begins in "):
+                seconds = float(event.reason.split()[-2])
+                found.append(seconds)
+                clock.advance(seconds - 0.2)
+                assert jobs.job(job).status == "running"
+                clock.advance(0.3)
+        if isinstance(records[-1].event, e.TaskEnded):
+            break
+    assert [round(each / wait, 1) for each, wait in zip(found, waits, strict=True)] == pytest.approx(
+        [1.0] * len(waits), abs=0.21
+    )
+
+
+async def test_a_job_of_the_portal_does_not_wait(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
+    host = await open_host(Overloaded(None, None, None), clock=clock)
+    data = msgspec.to_builtins(make({"it": task("Go.")}))
+    del data["jobs"]["main"]["retrySeconds"]
+    await opened(host, load_entry(data))
+    command = c.StartJob(job="main", cwd=str(tmp_path), strict=False)
+    named: c.JobNamed = await host.do(command, c.Caller.inside("client:portal"))
+    async with asyncio.timeout(30):
+        assert isinstance((await until_ended(host.log, f"job/{named.job}"))[-1], e.JobEnded)

@@ -76,6 +76,8 @@ class Budget(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 class ErrorInfo(Struct, frozen=True, omit_defaults=True):
     code: str
     message: str
+    retry_after: float | None = None
+    """Seconds that the vendor asks to wait."""
 
 
 class ToolSpec(Struct, frozen=True, omit_defaults=True):

@@ -140,7 +140,7 @@ class Runner:
         if error is None:
             return "completed", None, "agent"
         if isinstance(error, PorticoError):
-            return "failed", ErrorInfo(error.code, error.message), "agent"
+            return "failed", ErrorInfo(error.code, error.message, error.retry_after), "agent"
         # An agent is a plugin: its bugs end its turn, never the host.
         self._session.host.logger.error("agent of %s failed", self._session.id, exc_info=error)
         return "failed", ErrorInfo("agent_failed", f"{type(error).__name__}: {error}"), "agent"

@@ -1,7 +1,7 @@
 """The commands that jobs take; `install` registers their handlers."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -25,6 +25,8 @@ def install(jobs: "Jobs") -> None:
         entry = None if command.entry is None else load_entry(command.entry)
         if command.strict:
             _check_input(command, entry or jobs.entry)
+        else:
+            entry = _without_waits(command, entry or jobs.entry)
         if command.label:
             entry = _labelled(command, entry or jobs.entry)
         if command.job in (plan := entry or jobs.entry).jobs:
@@ -80,7 +82,16 @@ def _check_input(command: c.StartJob, entry: Entry) -> None:
         )
 
 
+def _without_waits(command: c.StartJob, entry: Entry) -> Entry:
+    """As the portal's clients know jobs: an agent that failed is tried again at once."""
+    return _changed(command, entry, retry_seconds=[])
+
+
 def _labelled(command: c.StartJob, entry: Entry) -> Entry:
     """With the label that is asked for instead of the job's own."""
-    jobs = {name: replace(job, label=command.label) if name == command.job else job for name, job in entry.jobs.items()}
+    return _changed(command, entry, label=command.label)
+
+
+def _changed(command: c.StartJob, entry: Entry, **values: Any) -> Entry:
+    jobs = {name: replace(job, **values) if name == command.job else job for name, job in entry.jobs.items()}
     return replace(entry, jobs=jobs)

@@ -37,11 +37,14 @@ NAME_CHARS = 60
 """Of a question, where it is the name of its work."""
 
 DEFAULT_CRITERIA_RETRIES = 5
+RETRY_SECONDS = [2.0, 8.0, 30.0, 120.0, 480.0]
+"""A vendor that is overloaded needs seconds, one that is down needs minutes."""
 
 Prompt = list[str]
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
 OnInterrupt = Literal["retry", "fail", "ask"]
 
 
@@ -266,6 +269,9 @@ class Job(Part, frozen=True, kw_only=True):
     require_user_input: bool | None = None
     work: Work
     timeout: Seconds | None = None
+    retry_seconds: list[NotNegative] | None = None
+    """The waits between the attempts of an agent that failed; the last one counts for all further attempts. Absent:
+    2 s, 8 s, 30 s, 2 min, 8 min."""
     budget: Budget = Budget()
     """What all its tasks may use together; when it is spent, they wait and a person is asked."""
     place: str = ""

@@ -12,7 +12,7 @@ from portico import faults, limits
 from portico.events import JobOutcome, WorkOutcome
 from portico.host.host import Host
 from portico.jobs.engine import Engine
-from portico.jobs.entry import ANSWER, ITEM, Ask, Each, Leaf, Ref, Task, Wait, name_of
+from portico.jobs.entry import ANSWER, ITEM, RETRY_SECONDS, Ask, Each, Leaf, Ref, Task, Wait, name_of
 from portico.jobs.items import items_of
 from portico.jobs.models import fallback_of, model_id
 from portico.jobs.pause import UNTIL, AskRun, HookRun, WaitRun, end_of, task_of
@@ -237,6 +237,7 @@ class JobRun:
             path=path,
             attempt=known.attempt + (not goes_on) if known is not None else 1,
             values=self.state.seen_from(path),
+            waits=RETRY_SECONDS if (waits := self.state.job.retry_seconds) is None else waits,
         )
 
 

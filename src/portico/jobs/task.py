@@ -60,6 +60,8 @@ class TaskPlan(Struct, kw_only=True):
     attempt: int = 1
     values: dict[str, str] = {}
     """What earlier works have left: outputs, answers, the item."""
+    waits: list[float] = []
+    """Between the attempts of an agent that failed, in seconds."""
 
     @property
     def driving_model(self) -> str:

@@ -7,6 +7,7 @@ of its `fallback`, where it has one; driving work (conditions) follows the entry
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Literal
@@ -38,6 +39,8 @@ Mode = Literal["borrowing", "single", "multi"]
 
 CRASH_PREFIX = "The session crashed, please redo and here is the last request:\n"
 TRY_AGAIN, GIVE_UP = "Try again", "Give up"
+RETRY_JITTER = 0.2
+"""Of a wait, so that jobs that failed together do not all come back together."""
 TASK_ATTEMPTS = 5
 """Of one prompt of task work, the first included."""
 
@@ -51,11 +54,13 @@ class TaskCrash(Exception):
 
 
 class SessionCrash(TaskCrash):
-    """The agent failed in the middle of a prompt. `away`: why it cannot work before a person has signed in."""
+    """The agent failed in the middle of a prompt. `away`: why it cannot work before a person has signed in;
+    `retry_after`: the seconds that its vendor asks to wait."""
 
-    def __init__(self, detail: str, away: str = "") -> None:
+    def __init__(self, detail: str, away: str = "", retry_after: float | None = None) -> None:
         super().__init__(detail)
         self.away = away
+        self.retry_after = retry_after
 
 
 class NotOpened(TaskCrash):
@@ -123,7 +128,11 @@ class TaskSessions:
         if self.mode == "single":
             first = self._current.model if self._current is not None else self._line[0]
         models = [first, *rounds(self._plan.entry.driving_session_retries)]
-        return await self._attempts(prompt, models, driving=self.mode == "multi", availability=availability)
+        try:
+            return await self._attempts(prompt, models, driving=self.mode == "multi", availability=availability)
+        except SessionCrash:
+            await self.end(False)  # before the decision that the task has failed, unlike after a crash of task work
+            raise
 
     async def _attempts(
         self,
@@ -151,12 +160,24 @@ class TaskSessions:
                 self.decide(f"[SESSION CRASHED] {error.detail}", False)
                 if number < len(models) - 1:
                     await self.end(False)
+                    await self._wait(models[: number + 1].count(models[number + 1]), error.retry_after)
             except NotOpened as error:
                 if not falling:
                     raise
                 crash = error
         assert crash is not None
         raise crash
+
+    async def _wait(self, failures: int, asked: float | None) -> None:
+        """Before the next attempt: as long as the vendor asks, or longer after each failure of that model."""
+        waits = self._plan.waits
+        if not failures or not waits:
+            return
+        seconds = waits[min(failures, len(waits)) - 1] * random.uniform(1 - RETRY_JITTER, 1 + RETRY_JITTER)
+        seconds = seconds if asked is None else min(asked, limits.RETRY_AFTER_SECONDS)
+        self.decide(f"[OPERATION] The next attempt begins in {seconds:.1f} seconds")
+        never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        await self._host.clock.wait(never, seconds)
 
     async def _attempt(
         self,
@@ -238,7 +259,8 @@ class TaskSessions:
         if state.outcome != "completed":
             message = state.error.message if state.error else "The session crashed."
             signed_out = state.error is not None and state.error.code == SignInRequired.code
-            raise SessionCrash(detailed("Error", message), message if signed_out else "")
+            retry_after = state.error.retry_after if state.error else None
+            raise SessionCrash(detailed("Error", message), message if signed_out else "", retry_after)
         return report_of(state, task_sessions.takes_tools)
 
     async def _leave(self, session: Session, turn: TurnState, takes_tools: bool) -> Report:
