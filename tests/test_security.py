@@ -188,6 +188,8 @@ PROMISES: dict[str, list[str]] = {
     "46 logout, revoke, removal, deletion and cancel are final": [
         "doors/test_web.py: a_logout_ends_the_cookie_the_key_and_what_they_hold_open",
         "notices/test_push.py: a_subscription_ends_with_its_token",
+        "doors/test_deletion.py: a_deleted_session_is_in_no_file_of_the_home, a_reader_in_the_way_only_delays_it",
+        "notices/test_notices.py: a_deleted_session_is_quoted_in_no_notice",
         "notices/test_push.py: a_host_ends_the_subscriptions_of_a_token_within_a_second",
     ],
     "47 a hash, a name or an id in a text grants no access": [

@@ -148,6 +148,21 @@ async def test_a_receiver_that_fails_for_a_while_gets_everything_once_and_in_ord
     assert len(at.got) == 2
 
 
+@pytest.mark.parametrize("status", [200, 503], ids=["delivered", "waiting"])
+async def test_a_deleted_session_is_quoted_in_no_notice(desk: Desk, at: Receiver, tmp_path: Path, status: int) -> None:
+    """Bug: the title of a deleted session stayed in the list of notices for a week."""
+    at.status = status
+    await desk.open(settings({"url": at.url}))
+    gone, stays = await desk.session(tmp_path), await desk.session(tmp_path)
+    for session in (gone, stays):
+        await desk.turn(session)
+    await desk.attempts(2)
+    await desk.host.delete(gone.id, by="test")
+    assert {each.notice.session for each in desk.notices.deliveries.values()} == {stays.id}
+    await desk.open(settings({"url": at.url}))
+    assert {each.notice.session for each in desk.notices.deliveries.values()} == {stays.id}
+
+
 async def test_the_call_is_one_of_standard_webhooks(desk: Desk, at: Receiver, tmp_path: Path) -> None:
     await desk.open(settings({"url": at.url}))
     desk.clock.set_ahead = time.time() - desk.clock.time()  # the verifier has a clock of its own

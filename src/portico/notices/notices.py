@@ -20,6 +20,7 @@ from portico.host.component import Component
 from portico.host.host import Host
 from portico.host.ownership import Access
 from portico.host.people import HOST_OWNER
+from portico.host.session import Session
 from portico.notices.address import NotSent
 from portico.notices.commands import NoticeNamed, PushNamed, RedeliverNotice, SubscribePush, TestNotice, UnsubscribePush
 from portico.notices.notice import LOOKING_SECONDS, Delivery, Notice, after_quiet, due, tried, wants
@@ -178,6 +179,15 @@ class Notices(Component):
             if self._started and await self.subscriptions.load():
                 self._retarget()
 
+    async def forget(self, session: Session, by: str) -> None:
+        """A deleted session is quoted nowhere: its notices have its title and what it asked."""
+        for delivery in [each for each in self.deliveries.values() if each.notice.session == session.id]:
+            delivery.state = "unneeded" if delivery.waits else delivery.state
+            self._remove(delivery)
+            if (lane := self._lanes.get(_lane_of(delivery))) is not None:
+                lane.wake()
+        await self.host.log.flush()
+
     async def end_subscriptions(self) -> None:
         """Removes those whose token or person is gone. Called every second."""
         ended = [each.name for each in self.subscriptions.targets.values() if not self._is_valid(each)]
@@ -332,9 +342,12 @@ class Notices(Component):
         old = self.host.now() - KEPT_DAYS * 86_400_000
         for number, delivery in enumerate(over):
             if number < len(over) - KEPT or delivery.notice.time < old:
-                del self.deliveries[delivery.id]
-                self.host.log.put_kv(self._place(delivery.id), _KEY, None)
-                heappush(self._free, self._places.pop(delivery.id))
+                self._remove(delivery)
+
+    def _remove(self, delivery: Delivery) -> None:
+        del self.deliveries[delivery.id]
+        self.host.log.put_kv(self._place(delivery.id), _KEY, None)
+        heappush(self._free, self._places.pop(delivery.id))
 
     # -- delivery ----------------------------------------------------------------------------------------------
 
@@ -388,6 +401,9 @@ class Notices(Component):
             except Exception as failed:  # a bug of ours must not end the lane
                 self.host.logger.exception("notice %s", delivery.id)
                 error = f"{type(failed).__name__}: {failed}"
+        if delivery.id not in self.deliveries:  # its session was deleted during the attempt
+            delivery.state = "unneeded"
+            return
         tried(delivery, self.host.now(), error)
         if gone or (target is None and delivery.target.startswith(PREFIX)):
             await self._drop(delivery)

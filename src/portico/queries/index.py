@@ -105,6 +105,7 @@ class Index:
                 [(ident, _plain(folded.decode())) for ident, folded in rows],
             )
             self._db.execute("DELETE FROM texts WHERE session = ?", (session,))
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def find(self, wanted: str, seconds: float) -> list[IndexHit] | None:
         """The first place in each turn of each session, oldest first; None when the time was not enough.

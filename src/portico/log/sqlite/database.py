@@ -22,7 +22,7 @@ from portico.log.sqlite.error_text import ERRORS, translate
 from portico.log.sqlite.identify import check_files, check_pair, identify, open_file, tail_is_lost
 from portico.log.sqlite.journal import Journal
 from portico.log.sqlite.reader import Reader
-from portico.log.sqlite.watermark import LogFiles, Mark, Marked
+from portico.log.sqlite.watermark import LogFiles, Mark, Marked, wal_of
 from portico.log.stored.log import compacted_key
 
 _DROP_ROWS = 2_000
@@ -42,6 +42,12 @@ EventRow = tuple[int, Channel, int, int, str | None, bytes]
 """Its seq, channel, pos and time, the part that it is a delta of, and its data: thousands are made in a second."""
 
 
+_SECURE_DELETE = "PRAGMA secure_delete = FAST"
+"""What is deleted from a page that is written anyway is overwritten. Compaction need not overwrite whole pages."""
+_TRUNCATE_MS = 50
+"""How long commits wait for a reader that is in the way of a truncation: the next try is a second later."""
+
+
 class Batch(NamedTuple):
     rows: Sequence[EventRow]
     heads: dict[Channel, int]
@@ -56,6 +62,8 @@ class Database(Reader):
         self._files = LogFiles.of(path)
         self.identity = identity
         self.journal = Journal(path)
+        self.truncate_due = False
+        """Something was deleted that the write-ahead log still has."""
         self.clock: Callable[[], float] = time.time
         self._replay()
 
@@ -71,6 +79,7 @@ class Database(Reader):
                 marked = mark.read()
                 check_pair(path, marked)
                 tail_lost = marked is None and tail_is_lost(path)
+                leftover = wal_of(path).exists() and wal_of(path).stat().st_size > 0
             except OSError as error:
                 raise LogUnavailable(f"The log {str(path)!r} cannot be opened: {error.strerror}.") from error
             try:
@@ -83,7 +92,9 @@ class Database(Reader):
                 schema.prepare(db)
                 identity = _identified(db, path, mark, marked, tail_lost)
                 open_file(path).touch(0o600)
+                db.execute(_SECURE_DELETE)
                 database = cls(path, db, mark, identity)
+                database.truncate_due = leftover  # the host before this one may have deleted something
             except ERRORS as error:
                 raise translate(error, path, "then start again") from error
             failing.pop_all()
@@ -283,11 +294,20 @@ class Database(Reader):
             self._db.execute("DELETE FROM blob_users WHERE channel = ?", (ident,))
             self._db.executemany("DELETE FROM blobs WHERE digest = ?", [(digest,) for digest in blobs])
             self._db.execute("COMMIT")
+            self.truncate_due = True
         except sqlite3.Error as error:
             self._rollback()
             raise translate(error, self.path) from error
         finally:
-            self._db.execute("PRAGMA secure_delete = OFF")  # compaction need not write zeros over all it drops
+            self._db.execute(_SECURE_DELETE)
+
+    def truncate(self) -> None:
+        """Empties the write-ahead log: what was deleted is still in there. While a reader needs it, it stays due."""
+        with contextlib.suppress(sqlite3.Error):  # a full disk: it is tried again
+            self._db.execute(f"PRAGMA busy_timeout = {_TRUNCATE_MS}")
+            busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self.truncate_due = bool(busy)
+        self._db.execute(f"PRAGMA busy_timeout = {int(limits.BUSY_SECONDS * 1000)}")
 
     def _id(self, channel: Channel, *, counted: bool = False) -> int:
         """The channel's number, made when it is new. Runs inside the caller's transaction; `counted`: it writes the

@@ -166,6 +166,9 @@ class SqliteLog(StoredLog):
                 self._moved = error
                 if not self._busy:  # else when what is being written is done: it is in the file that was moved
                     self._fail(error, [])
+                return
+            if self._database.truncate_due:
+                self._threads.writer.run(self._database.truncate)
 
     def _probe(self) -> "asyncio.Future[None]":
         return self._threads.writer.run(self._database.probe)
