@@ -71,6 +71,7 @@ class Node:
     async def close(self) -> None:
         if not self.dead:
             await self.host.close()
+            await self.host.members.close_link()
             await self.log.close()
             return
         with contextlib.suppress(Exception):

@@ -41,8 +41,8 @@ STRIDE = 1_000
 """Each host gives every thousandth number, its own, so no id is given twice: a thousand names of hosts on one log."""
 WATCH_SECONDS = 1.0
 """Between two looks at the other hosts: far below a lease."""
-HEAR_SECONDS = 1.0
-"""A request waits no longer for what other hosts have done: a look comes every second anyway."""
+HEAR_SECONDS = 5.0
+"""A request waits no longer for what other hosts have committed: it then gets 503."""
 
 
 class Cluster(Component, Members):
@@ -78,6 +78,8 @@ class Cluster(Component, Members):
         self._holds = False
         self._on_held: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._asking = set[asyncio.Task[Any]]()
+        """What other hosts are asked for."""
         self.link: HostLink
         host.members = self
 
@@ -113,6 +115,11 @@ class Cluster(Component, Members):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def close_link(self) -> None:
+        for task in self._asking:
+            task.cancel()
+        await asyncio.gather(*self._asking, return_exceptions=True)
         await self.link.close()
 
     def _began(self, channel: Channel) -> None:
@@ -247,11 +254,18 @@ class Cluster(Component, Members):
     async def catch_up(self) -> None:
         await self.log.catch_up()
 
-    async def hear(self) -> None:
-        if self.log.down is None:
-            with contextlib.suppress(LogUnavailable, TimeoutError):
-                async with asyncio.timeout(HEAR_SECONDS):
-                    await self.log.catch_up()
+    async def hear(self) -> bool:
+        if self.log.down is not None:
+            return False
+        try:
+            async with asyncio.timeout(HEAR_SECONDS):
+                await self.log.catch_up()
+        except LogUnavailable:
+            return False
+        except TimeoutError:
+            words = "This host does not know yet what others have written; try again."
+            raise LogUnavailable(words, retry_after=1) from None
+        return True
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         channel = self._subject(command)
@@ -328,9 +342,14 @@ class Cluster(Component, Members):
         asking = self.link.ask(peer.info.link, command, caller, channel, self.log.lease.host)
         return await self.while_alive(peer, asking)
 
+    def _stops(self) -> bool:
+        return self._host.stopping
+
     async def _answer(self, asked: Asked, command: c.Command) -> Told:
-        """Another host asks."""
+        """Another host asks. It asks again, and maybe another host, when this one stops."""
         channel = asked.channel
+        if self._stops():
+            return Told(code=NOT_OWNER)
         try:
             if channel and (await self.owner(channel, fresh=True))[0] != self.log.lease.host:
                 return Told(code=NOT_OWNER)
@@ -339,7 +358,8 @@ class Cluster(Component, Members):
         except NotOwner:
             return Told(code=NOT_OWNER)
         except PorticoError as error:
-            return refusal(error)
+            stopped = isinstance(error, LogUnavailable) and self._stops()
+            return Told(code=NOT_OWNER) if stopped else refusal(error)
         except Exception:  # a bug here is an answer there, not a lost connection
             logger.exception("a command of another host failed")
             return Told(code="internal", message="The host that owns this failed; its log says why.")
@@ -361,12 +381,14 @@ class Cluster(Component, Members):
     async def while_alive(self, peer: Peer, asking: Coroutine[Any, Any, T]) -> T:
         """What another host answers. One that stands still holds nobody up for longer than its lease: what it was asked
         for and has not written by then is refused by the fence."""
-        task = self._host.own(asking, f"ask {peer.name}")
+        task = asyncio.get_running_loop().create_task(asking, name=f"ask {peer.name}")
+        self._asking.add(task)  # not the host's: while it stops, its doors still answer
+        task.add_done_callback(self._asking.discard)
         try:
             while not (await asyncio.wait({task}, timeout=WATCH_SECONDS))[0]:
                 with contextlib.suppress(LogUnavailable):
                     if not any(each.alive and each.id == peer.id for each in await self.roster.peers()):
-                        raise Unreachable(f"The host {peer.name!r} does not answer; try again.")
+                        raise Unreachable(f"The host {peer.name!r} does not answer; try again.", retry_after=1)
             return task.result()
         finally:
             task.cancel()

@@ -27,7 +27,8 @@ def away(place: str, peers: list[Peer]) -> PlaceAway:
     seconds = min((peer.away for peer in peers), default=0)
     return PlaceAway(
         f"No host of the place {place!r} is there (last seen {seconds} seconds ago), and only they see this session's "
-        "files. It can be read; start a host there, or have an administrator give it up (portico hosts give-up)."
+        "files. It can be read; start a host there, or have an administrator give it up (portico hosts give-up).",
+        retry_after=5,
     )
 
 
@@ -57,15 +58,17 @@ class Forwarding:
         while True:
             try:
                 told = await self._ask()
-            except Unreachable:
+            except Unreachable as error:
                 if not self._sure or loop.time() > until:
-                    raise
+                    raise Unreachable(error.message, retry_after=1) from None
                 told = Told(code=NOT_OWNER)
             if told.code != NOT_OWNER:
                 return await read_answer(self._cluster, self._command, told)
             if loop.time() > until:
-                raise Unreachable("The host that owns this does not answer; try again.")
+                raise Unreachable("The host that runs this does not answer; try again.", retry_after=1)
             await asyncio.sleep(PAUSE)
+            if self._to is not None:  # another host may begin it as well
+                return await self._cluster._host.commands.do_at_owner(self._command, self._caller)
             if self._channel:
                 owner, _ = await self._cluster.owner(self._channel, fresh=True)
                 if owner == self._cluster.log.lease.host:  # it came to us meanwhile

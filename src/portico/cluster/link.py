@@ -7,6 +7,7 @@ compared in constant time; the port belongs on a private network, or behind cert
 import asyncio
 import contextlib
 import hmac
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -25,6 +26,8 @@ from portico import errors, limits
 from portico.cluster.tls import LinkTls
 from portico.errors import BadRequest, PorticoError, Unreachable
 from portico.host.members import Fetched
+
+logger = logging.getLogger("portico.cluster")
 
 SECONDS = 60.0
 """One command at another host: a cancel may take five, a start of an agent more."""
@@ -85,6 +88,12 @@ def _tree(kind: type[PorticoError]) -> Iterator[type[PorticoError]]:
     for each in kind.__subclasses__():
         if each.__module__ == errors.__name__:
             yield from _tree(each)
+
+
+def _silent(url: str, why: str) -> Unreachable:
+    """The address is for the operator, not for the user."""
+    logger.warning("the host at %s does not answer: %s", url, why)
+    return Unreachable("The host that runs this does not answer; try again.", retry_after=1)
 
 
 class _Uvicorn(uvicorn.Server):
@@ -156,17 +165,18 @@ class HostLink:
         if answer.status_code == REFUSED:
             raise raised(msgspec.json.decode(answer.content, type=Told))
         if answer.status_code in (401, 503):
-            raise Unreachable(f"The host at {url} does not answer yet.")
+            raise _silent(url, f"status {answer.status_code}")
         headers = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
         return answer.status_code, headers, answer.content
 
     async def _post(self, url: str, body: bytes) -> httpx.Response:
         if self._tls and not url.startswith("https:"):
-            raise Unreachable(f"The host at {url} has no certificate (cluster.tls_cert), and this one asks for one.")
+            logger.warning("the host at %s has no certificate", url)
+            raise Unreachable("The other host has no certificate (cluster.tls_cert), and this one asks for one.")
         try:
             return await self._client.post(url, content=body)
-        except httpx.HTTPError as error:
-            raise Unreachable(f"The host at {url} does not answer ({type(error).__name__}).") from error
+        except (httpx.HTTPError, RuntimeError) as error:  # RuntimeError: this host stops, and the client is closed
+            raise _silent(url, type(error).__name__) from error
 
     async def _do(self, request: Request) -> Response:
         if not self._knows(request):
@@ -193,7 +203,7 @@ class HostLink:
             answer.raise_for_status()
             return msgspec.json.decode(answer.content, type=Told)
         except (httpx.HTTPError, msgspec.MsgspecError) as error:
-            raise Unreachable(f"The host at {url} does not answer ({type(error).__name__}).") from error
+            raise _silent(url, type(error).__name__) from error
 
     async def close(self) -> None:
         self._server.should_exit = True

@@ -9,7 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import limits
-from portico.errors import BadRequest, PorticoError, RateLimited, TooLarge, WrongMethod, kind
+from portico.errors import (
+    BadRequest,
+    LogUnavailable,
+    PlaceAway,
+    PorticoError,
+    RateLimited,
+    TooLarge,
+    Unreachable,
+    WrongMethod,
+    kind,
+)
 from portico.surrogates import repair
 
 T = TypeVar("T")
@@ -129,7 +139,7 @@ def error_response(error: PorticoError) -> Response:
     headers = {}
     if isinstance(error, WrongMethod):
         headers["Allow"] = ", ".join(error.allowed)
-    if isinstance(error, RateLimited) or error.retry_after is not None:
+    if isinstance(error, RateLimited | LogUnavailable | PlaceAway | Unreachable) or error.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(error.retry_after or 1)))
     return JsonResponse(error_body(error), kind(error).http, headers)
 

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico import limits
 from portico.correlation import REQUEST, begin_request
+from portico.doors.behind import BEHIND, certain
 from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.origin import check_host, check_origin, is_editor_origin
@@ -94,8 +95,8 @@ class Gate:
         self.connections = 0
         self.by_proxy: Callable[[str], Caller] | None = None
         """Who somebody is whom a trusted proxy has logged in."""
-        self.catch_up: Callable[[], Awaitable[None]] | None = None
-        """Several hosts: what another one has acknowledged before this request is known here when it returns."""
+        self.catch_up: Callable[[], Awaitable[bool]] | None = None
+        """Several hosts: what another one has acknowledged before this request is known here when it returns True."""
         self.share: Callable[[], Awaitable[None]] | None = None
         """Several hosts: a token that another one has made before is known here when it returns, and ours there."""
         self._audit = audit
@@ -166,7 +167,7 @@ class Gate:
         self.tokens.seen(caller)
         scope["portico.caller"], scope[HEAD] = caller, head
         if self.catch_up is not None and route.scope != "open" and (scope["path_params"] or entry.held):
-            await self.catch_up()
+            scope[BEHIND] = not await self.catch_up()
         if isinstance(route, Socket):
             await self._hold(caller, entry, scope, receive, send)
             return
@@ -343,7 +344,7 @@ async def _run(app: ASGIApp, scope: Scope, receive: Receive, send: Send, answer:
         if answer.started:
             logger.warning("%s broke off: %s", scope["path"], error.message)
             raise
-        await error_response(error)(scope, receive, send)
+        await error_response(certain(scope, error))(scope, receive, send)
     except ClientDisconnect:
         return  # it left in the middle of its body, or was cut off: nobody is there to be told
     except Exception:  # a bug of any door is answered too, without its traceback

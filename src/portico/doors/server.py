@@ -160,6 +160,7 @@ class Server:
         rooms = [self._cluster(log)] if settings.log.url else []
         self.host = await build_host(log, discover(self._agents, options.agents), before=rooms)
         self.host.members.labels = settings.cluster.labels
+        stack.push_async_callback(self.host.members.close_link)  # after the doors: they still forward commands
         stack.push_async_callback(self.host.close)
         self.search = Search(self.host, self.home.search_path)
         stack.push_async_callback(self.search.close)

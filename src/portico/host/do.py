@@ -133,13 +133,15 @@ class Dispatcher:
 
     async def do_at_owner(self, command: c.Command, caller: c.Caller) -> Any:
         """Here, unless it is another host's."""
-        for _ in range(_OWNERS if self._host.members.several else 0):
+        for _ in range(_OWNERS):
             elsewhere = await self._host.members.elsewhere(command, caller)
             if elsewhere is not None:
                 return await elsewhere()
-            with contextlib.suppress(NotOwner):  # taken over meanwhile, and nothing was written
+            try:
                 return await self.do_here(command, caller)
-        return await self.do_here(command, caller)
+            except NotOwner as error:  # taken over meanwhile, and nothing was written
+                moved = error
+        raise moved
 
     async def do_here(self, command: c.Command, caller: c.Caller) -> Any:
         """For whoever has found out that it is this host's: another host has admitted the caller."""
@@ -367,7 +369,12 @@ class Dispatcher:
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
         running = self._running.get(name) or self._begin(command, caller, name, digest)
         _check_same(running[0], digest)
-        return await asyncio.shield(running[1])
+        try:
+            return await asyncio.shield(running[1])
+        except asyncio.CancelledError:
+            if running[1].cancelled() and self._host.stopping:
+                raise LogUnavailable("The host is stopping; try again.", retry_after=1) from None
+            raise
 
     def _begin(self, command: c.Command, caller: c.Caller, name: str, digest: str) -> tuple[str, "asyncio.Task[Any]"]:
         task = self._host.own(self._perform_once(command, caller, name, digest), f"command {name}")

@@ -56,8 +56,10 @@ class Members:
     async def catch_up(self) -> None:
         """Returns when what other hosts have written so far is known here."""
 
-    async def hear(self) -> None:
-        """The same for whoever only reads: while the database does not answer, what is known has to do."""
+    async def hear(self) -> bool:
+        """The same for a request that only reads, for a few seconds at most. False: the database is away, and something
+        that another host has acknowledged may be missing here."""
+        return True
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         """Who does this command, if it is another host."""
@@ -84,6 +86,9 @@ class Members:
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
         """Clients reach this host there; `resume_jobs` takes up what another host has left."""
+
+    async def close_link(self) -> None:
+        """The doors are closed: this host sends no more commands to others."""
 
     def metrics(self) -> list[tuple[str, str, str, dict[str, float]]]:
         """Name, kind, words, and values by labels."""

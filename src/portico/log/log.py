@@ -8,7 +8,7 @@ an event and then asks the host finds the host at least that far.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from portico.errors import Conflict, LogUnavailable
+from portico.errors import LogUnavailable, Unreachable
 from portico.events import Channel, Event, Record
 from portico.log.feed import Follower
 from portico.log.identity import Identity
@@ -18,11 +18,12 @@ CommitListener = Callable[[Sequence[Record]], None]
 FailureListener = Callable[[LogUnavailable], None]
 
 
-class NotOwner(Conflict):
-    """Another host writes this channel; nothing of the append is written."""
+class NotOwner(Unreachable):
+    """Another host writes this channel; nothing of the append is written. A command is sent to that host."""
 
     def __init__(self, channel: Channel) -> None:
-        super().__init__(f"Another host writes {channel!r} now; ask it.")
+        super().__init__("Another host has taken this over; try again.", retry_after=1)
+        self.channel = channel
 
 
 NOT_WRITTEN = (LogUnavailable, NotOwner)

@@ -15,10 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico.doors.app import App
+from portico.doors.behind import is_behind, not_current
 from portico.doors.body import JsonResponse
 from portico.doors.portal.live import Live
 from portico.doors.route import Doc, Endpoint, Route, Scope
-from portico.errors import BadRequest, LogUnavailable, PorticoError, RateLimited, TooLarge
+from portico.errors import BadRequest, LogUnavailable, PlaceAway, PorticoError, RateLimited, TooLarge, Unreachable
 from portico.jobs import Jobs, NoEntry
 
 Level = Literal["latest", "000"]
@@ -83,10 +84,12 @@ def _endpoint(answer: Answer) -> Endpoint:
         try:
             return JsonResponse(await answer(request))
         except Refused as refusal:
+            if refusal.code.endswith("NotFound") and is_behind(request.scope):
+                raise not_current() from None
             return JsonResponse({"error": refusal.code})
         except NoEntry as error:
             return JsonResponse({"error": f"Error: {error.message}"}, 500)
-        except (BadRequest, TooLarge, RateLimited, LogUnavailable):
+        except (BadRequest, TooLarge, RateLimited, LogUnavailable, PlaceAway, Unreachable):
             raise  # said in the language of HTTP, as in every other door
         except PorticoError as error:
             return JsonResponse({"error": error.message}, 500)

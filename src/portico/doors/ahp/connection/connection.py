@@ -28,6 +28,7 @@ from portico.doors.ahp.wire.envelope import Act, Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import Incoming, WireError
 from portico.doors.ahp.wire.versions import SEED
+from portico.doors.behind import not_current
 from portico.doors.websocket import WsProtocol, line
 from portico.errors import NotFound, PorticoError
 from portico.people.view import View
@@ -288,12 +289,26 @@ class Connection:
 
     async def _answer(self, incoming: Incoming) -> None:
         try:
-            self.push(rpc.reply(incoming.id, await commands.perform(self, incoming)))
+            self.push(rpc.reply(incoming.id, await self._perform(incoming)))
         except PorticoError as error:
-            self.push(rpc.failure(incoming.id, error))
+            self.push(rpc.failure(incoming.id, self._certain(error)))
         except Exception:  # a bug is answered too, without its traceback
             logger.exception("%s failed", incoming.method)
             self.push(rpc.failure(incoming.id, PorticoError(BUG)))
+
+    async def _perform(self, incoming: Incoming) -> Any:
+        """Again when it names something that another host has just begun."""
+        seq = self.host.log.seq
+        try:
+            return await commands.perform(self, incoming)
+        except NotFound:
+            if not self.host.members.several or not await self.host.members.hear() or self.host.log.seq == seq:
+                raise
+        return await commands.perform(self, incoming)
+
+    def _certain(self, error: PorticoError) -> PorticoError:
+        several, missing = self.host.members.several, isinstance(error, NotFound)
+        return not_current() if several and missing and self.host.log.down is not None else error
 
     async def settle(self) -> None:
         """Waits for what was noted before, so that everything is answered in order."""
