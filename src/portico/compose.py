@@ -11,11 +11,13 @@ from portico.files.component import WorkspaceFiles
 from portico.host.agent import Agent
 from portico.host.clock import Clock
 from portico.host.component import Component
+from portico.host.feature import Feature
 from portico.host.host import Host
 from portico.log.log import Log
 from portico.notices.notices import Notices
 from portico.people.quotas import Quotas
 from portico.people.retention import Retention
+from portico.settings import Settings
 from portico.terminals.handlers import open_terminals
 from portico.transcripts.component import Transcripts
 
@@ -32,6 +34,13 @@ ROOMS: tuple[Callable[[Host], Component], ...] = (
     Notices,
 )
 """In the order of their start."""
+
+
+def configure(host: Host, settings: Settings) -> None:
+    """Give every feature its table of the settings: at the start, and when the file has changed."""
+    for part in host.parts:
+        if isinstance(part, Feature) and part.settings is not None:
+            part.configure(getattr(settings, part.name))
 
 
 async def build_host(

@@ -31,7 +31,7 @@ READING = {
 SENDING = {"do", "do_all", "commands.check_subject"}
 PROCESS = {
     "server.py": {
-        *("audit", "close", "parts.append", "part(Notices).configure", "part(Notices).start"),
+        *("audit", "close", "parts.append"),
         *("members.answering", "members.listening", "members.on_held"),
     },
     "door.py": {"tools.update"},

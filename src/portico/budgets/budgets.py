@@ -8,7 +8,6 @@ job or a run: both survive a restart. A turn that waits to start waits again aft
 """
 
 import asyncio
-from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
@@ -16,18 +15,20 @@ from msgspec import Struct
 from portico import commands as c
 from portico import events as e
 from portico.budgets.budget import WARN_AT, Use, most_used, raised
-from portico.budgets.ledger import SHARED, AppliedBudget, Ledger, is_current, read_budget
+from portico.budgets.ledger import SHARED, AppliedBudget, Ledger, is_current, read_budget, rules_of
 from portico.budgets.question import FINISH, RAISE, STOP, BudgetQuestion, chosen, options
 from portico.budgets.question import is_budget_question as is_budget_question
 from portico.errors import BadRequest, BudgetSpent
 from portico.events import HOST, Budget, Record
 from portico.host.autonomy import BUDGET
-from portico.host.component import Component, Spending
+from portico.host.component import Spending
+from portico.host.feature import Feature, receive
 from portico.host.host import Host
 from portico.host.question import Answer
 from portico.host.session import Session
 from portico.host.state import QuestionPart
 from portico.host.turn import Turn
+from portico.settings import BudgetSettings
 from portico.usage.lineage import ORIGINS
 
 STORED = "budget/"
@@ -48,7 +49,6 @@ _PERIOD_OVER = "budget"
 
 
 _GUARDED = frozenset({c.StartSession, c.ChangeSession, c.ConfigureSession, c.AnswerQuestion})
-_HEARD = frozenset({e.UsageReported, e.ToolStarted, e.TurnStarted, e.TurnResumed, e.TurnEnded})
 
 
 class HeldTurn(Struct, frozen=True):
@@ -56,9 +56,12 @@ class HeldTurn(Struct, frozen=True):
     resumed: bool
 
 
-class Budgets(Component, Spending):
+class Budgets(Feature, Spending):
+    name = "budgets"
+    settings = BudgetSettings
+
     def __init__(self, host: Host) -> None:
-        self.host = host
+        super().__init__(host)
         self._rules: dict[str, Budget] = {}
         self._ledger = Ledger(host)
         self._evaluating = asyncio.Lock()
@@ -81,7 +84,6 @@ class Budgets(Component, Spending):
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
         host.spending = self
-        host.log.on_commit(self._committed)
         host.commands.guard(self._guard)
 
     @property
@@ -96,16 +98,16 @@ class Budgets(Component, Spending):
 
     # -- when ----------------------------------------------------------------------------------------------------
 
-    def _committed(self, records: Sequence[Record]) -> None:
-        for record in records:
-            kind = type(record.event)
-            if kind in _HEARD:
-                self._hear(record)
-            elif kind in ORIGINS:
-                self._ledger.lineages.note_begun(record)
+    def configure(self, settings: BudgetSettings) -> None:
+        self.rules = rules_of(settings)
 
-    def _hear(self, record: Record) -> None:
-        """Agents that ask us nothing are held when they report usage or a call, and all of them by the time."""
+    @receive(*ORIGINS)
+    def _started(self, record: Record) -> None:
+        self._ledger.lineages.note_begun(record)
+
+    @receive(e.UsageReported, e.ToolStarted, e.TurnStarted, e.TurnResumed, e.TurnEnded)
+    def _follow(self, record: Record) -> None:
+        """Check the budget when an agent reports usage or a call, and watch the time of every turn."""
         ident = record.channel.removeprefix("session/")
         if isinstance(record.event, e.TurnEnded):
             key = _key(ident, record.event.turn)

@@ -12,7 +12,8 @@ from portico.changes import review
 from portico.changes.captures import Captures
 from portico.changes.isolation import isolate, release
 from portico.events import Json
-from portico.host.component import Component, Worktrees
+from portico.host.component import Worktrees
+from portico.host.feature import Feature, handle
 from portico.host.session import Session
 from portico.locks import KeyedLocks
 from portico.workspace.git import work_tree
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-class FolderChanges(Component, Worktrees):
+class FolderChanges(Feature, Worktrees):
+    name = "changes"
+    commands = (c.CommitChanges, c.DiscardChanges, c.RestoreChanges)
+
     def __init__(self, host: "Host") -> None:
+        super().__init__(host)
         self._host = host
         self.enabled = True
         """The setting `agent.capture_changes`."""
@@ -30,22 +35,24 @@ class FolderChanges(Component, Worktrees):
         host.captures = self.captures_of
         host.worktrees = self
         self._locks = KeyedLocks()
-        host.commands.take(self._commit, self._discard, self._restore, lock=self._lock_of)
 
-    def _lock_of(self, command: c.CommitChanges | c.DiscardChanges | c.RestoreChanges) -> asyncio.Lock:
+    def lock_of(self, command: c.CommitChanges | c.DiscardChanges | c.RestoreChanges) -> asyncio.Lock:
         """One for each work tree: several sessions may work in it."""
         session = self._host.find(command.session)
         folder = os.path.realpath(session.summary.cwd) if session is not None else ""
         return self._locks.of(work_tree(folder) or folder)
 
+    @handle
     async def _commit(self, command: c.CommitChanges, caller: c.Caller) -> c.Committed:
         session = await self._host.get(command.session)
         return c.Committed(await review.commit(session, command.message, command.paths, command.state, by=caller.by))
 
+    @handle
     async def _discard(self, command: c.DiscardChanges, caller: c.Caller) -> c.Discarded:
         session = await self._host.get(command.session)
         return c.Discarded(await review.discard(session, command.paths, command.state, by=caller.by))
 
+    @handle
     async def _restore(self, command: c.RestoreChanges, caller: c.Caller) -> c.Done:
         session = await self._host.get(command.session)
         await review.undo_discard(session, command.paths, command.undo, by=caller.by)

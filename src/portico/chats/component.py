@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from portico import commands as c
 from portico.chats.move import Family, Moving, move, ordered
 from portico.errors import Conflict, NotFound
-from portico.host.component import Component
 from portico.host.do import note_started
+from portico.host.feature import Feature, handle
 from portico.host.session import Session
 from portico.host.state import Summary
 
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-class Chats(Component):
-    def __init__(self, host: "Host") -> None:
-        self._host = host
-        host.commands.take(self._move)
+class Chats(Feature):
+    name = "chats"
+    commands = (c.MoveChat,)
 
+    def __init__(self, host: "Host") -> None:
+        super().__init__(host)
+        self._host = host
+
+    @handle
     async def _move(self, command: c.MoveChat, caller: c.Caller) -> Summary:
         host = self._host
         chat = await host.get(command.session)

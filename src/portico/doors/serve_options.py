@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Struct, field
 
 from portico.approvals.policy import Rules
@@ -17,8 +16,7 @@ from portico.errors import BadRequest
 from portico.home import Home
 from portico.jobs.source import EntrySource, find_entry
 from portico.notices.targets import targets_of
-from portico.people.retention import RetentionBounds
-from portico.settings import ApprovalSettings, RetentionSettings, Settings
+from portico.settings import ApprovalSettings, Settings
 
 
 class ServeOptions(Struct):
@@ -85,11 +83,6 @@ def check_origins(origins: Sequence[str]) -> None:
     for origin in origins:
         if not is_origin(origin):
             raise BadRequest(f"{origin!r} is not an origin such as 'https://example.org'.", field="allow_origins")
-
-
-def retention_rules(settings: RetentionSettings) -> list[RetentionBounds]:
-    usual = RetentionBounds(archive_days=settings.archive_days, delete_days=settings.delete_days)
-    return [*(msgspec.convert(each, RetentionBounds, from_attributes=True) for each in settings.rules), usual]
 
 
 def settings_rules(approvals: ApprovalSettings) -> Rules:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
 from starlette.types import ASGIApp
 
 from portico import __version__, limits
@@ -30,10 +29,8 @@ from portico.agents.scripted import seed
 from portico.approvals.policy import WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
-from portico.budgets.budgets import Budgets
-from portico.budgets.ledger import rules_of
 from portico.changes.component import FolderChanges
-from portico.compose import build_host
+from portico.compose import build_host, configure
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.notify import Notify
@@ -46,7 +43,6 @@ from portico.doors.serve_options import (
     check_settings,
     entry_source,
     proxy_login,
-    retention_rules,
     settings_rules,
 )
 from portico.doors.socket_server import SocketServer
@@ -64,8 +60,6 @@ from portico.log.sqlite.error_text import AGAIN, GOES_ON
 from portico.notices.notices import Notices
 from portico.people.commands import PeopleCommands
 from portico.people.identity import Tokens
-from portico.people.quotas import QuotaBounds, Quotas
-from portico.people.retention import Retention
 from portico.people.token_audit import TokenAudit
 from portico.projects.projects import Projects
 from portico.queries.search import Search
@@ -140,7 +134,8 @@ class Server:
         await self._look_at_automations()
         await self.automations.start()
         self.host.part(Notices).is_token = lambda ident: self.tokens.by_id(ident) is not None
-        await self.host.part(Notices).start()
+        for part in self.host.parts:
+            await part.on_serving()
         await self._listen()
         self.host.members.listening(self.public_url, self.jobs.recover)
         self.host.members.on_held(self.automations.begin)
@@ -415,12 +410,10 @@ class Server:
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.part(FolderChanges).enabled = settings.agent.capture_changes
-        self.host.part(Budgets).rules = rules_of(settings.budgets)
-        self.host.part(Notices).configure(settings.notices, self.public_url)
+        self.host.public_url = self.public_url
+        configure(self.host, settings)
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
-        self.host.part(Quotas).bounds = msgspec.convert(settings.quotas, QuotaBounds, from_attributes=True)
-        self.host.part(Retention).rules = retention_rules(settings.retention)
         self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)
         self.tokens.people.appoint(settings.people.admins)
         self.gate.hosts = self._hosts()

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 from portico import commands as c
 from portico.errors import BadRequest, Forbidden
 from portico.files.jail import jail_of
-from portico.host.component import Component
+from portico.host.feature import Feature, handle
 from portico.workspace.files import Files
 
 if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-class WorkspaceFiles(Component):
+class WorkspaceFiles(Feature):
+    name = "files"
+    commands = (c.WriteFile, c.CopyFile, c.MoveFile, c.DeleteFile, c.MakeFolder)
+
     def __init__(self, host: "Host") -> None:
+        super().__init__(host)
         self._host = host
-        host.commands.take(self._write, self._copy, self._move, self._delete, self._make_folder)
 
     def files(self, caller: c.Caller) -> Files:
         """Those of the workspaces and of the folders of sessions that the caller may drive, as they are now."""
@@ -31,6 +34,7 @@ class WorkspaceFiles(Component):
                 words = f"{path!r} tells git what to run: that needs the scope 'terminal' too."
                 raise Forbidden(words, field="path")
 
+    @handle
     async def _write(self, command: c.WriteFile, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.path, follow=True)
         await self.files(caller).write(
@@ -44,24 +48,28 @@ class WorkspaceFiles(Component):
         await self._host.audit("file.written", caller.by, path=command.path)
         return c.Done()
 
+    @handle
     async def _copy(self, command: c.CopyFile, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.destination)
         await self.files(caller).copy(command.source, command.destination, fail_if_exists=command.fail_if_exists)
         await self._host.audit("file.copied", caller.by, path=command.destination, source=command.source)
         return c.Done()
 
+    @handle
     async def _move(self, command: c.MoveFile, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.source, command.destination)
         await self.files(caller).move(command.source, command.destination, fail_if_exists=command.fail_if_exists)
         await self._host.audit("file.moved", caller.by, path=command.destination, source=command.source)
         return c.Done()
 
+    @handle
     async def _delete(self, command: c.DeleteFile, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.path)
         await self.files(caller).delete(command.path, recursive=command.recursive)
         await self._host.audit("file.deleted", caller.by, path=command.path)
         return c.Done()
 
+    @handle
     async def _make_folder(self, command: c.MakeFolder, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.path)
         await self.files(caller).mkdir(command.path)

@@ -24,6 +24,9 @@ class Component:
     async def recover(self) -> None:
         """At start: gives what a crash left open its end."""
 
+    async def on_serving(self) -> None:
+        """The doors are open, and clients are about to be served."""
+
     async def compactable(self, before: int) -> dict[Channel, int]:
         """By channel: the first position that has to stay when what is older than `before` goes."""
         return {}

@@ -86,6 +86,8 @@ class Host:
         self.stopping = False
         self.workspaces: list[Path] = []
         """Where sessions and terminals begin that name no folder: in the first of them."""
+        self.public_url = ""
+        """The address that people use, for links."""
         self.connected: Container[str] = ()
         """The clients that are connected, by their own ids."""
         self.members = Members()

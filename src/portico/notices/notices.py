@@ -16,7 +16,7 @@ import msgspec
 from portico import commands as c
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Record
-from portico.host.component import Component
+from portico.host.feature import Feature, handle
 from portico.host.host import Host
 from portico.host.ownership import Access
 from portico.host.people import HOST_OWNER
@@ -67,9 +67,13 @@ class _Lane:
             self.changed.set_result(None)
 
 
-class Notices(Component):
+class Notices(Feature):
+    name = "notices"
+    commands = (RedeliverNotice, TestNotice, SubscribePush, UnsubscribePush)
+    settings = NoticeSettings
+
     def __init__(self, host: Host) -> None:
-        self.host = host
+        super().__init__(host)
         self.viewers: Counter[str] = Counter()
         """How many clients read a session's events as they come, by channel."""
         self.deliveries: dict[str, Delivery] = {}
@@ -78,7 +82,7 @@ class Notices(Component):
         self._named: dict[str, Target] = {}
         """Those of the settings."""
         self._targets: dict[str, Target] = {}
-        self.subscriptions = Subscriptions(host)
+        self.subscriptions = Subscriptions(host, self.lock)
         self.is_token: Callable[[str], bool] = lambda _: True
         """Whether a token with this id is valid: a browser is told as long as the token that subscribed it is."""
         self._base = ""
@@ -94,15 +98,13 @@ class Notices(Component):
         self._failing: set[str] = set()
         self._slots = (asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE_FAILING))
         self._programs = asyncio.Semaphore(PROGRAMS_AT_ONCE)
-        host.log.on_commit(self._committed)
-        self.lock = self.subscriptions.lock
-        host.commands.take(self._redeliver, self._test, self._subscribe, self._unsubscribe, lock=self.lock)
+        host.commits.on_batch(self.name, self._committed)
 
     # -- start and stop ----------------------------------------------------------------------------------------
 
-    def configure(self, settings: NoticeSettings, base: str) -> None:
-        """`base`: how people reach this host, for links."""
-        self._settings, self._base = settings, base.rstrip("/")
+    def configure(self, settings: NoticeSettings, base: str | None = None) -> None:
+        """`base`: the address for links; the host's, when None."""
+        self._settings, self._base = settings, (self.host.public_url if base is None else base).rstrip("/")
         self._named = targets_of(settings)
         self._retarget()
 
@@ -117,6 +119,9 @@ class Notices(Component):
         self._failing &= self._targets.keys()
         for lane in self._lanes.values():
             lane.wake()
+
+    async def on_serving(self) -> None:
+        await self.start()
 
     async def start(self) -> None:
         """Continue where the last host stopped."""
@@ -424,6 +429,7 @@ class Notices(Component):
 
     # -- commands ----------------------------------------------------------------------------------------------
 
+    @handle
     async def _subscribe(self, command: SubscribePush, caller: c.Caller) -> PushNamed:
         """With a first push, so that whoever switches it on sees that it works."""
         target = await self.subscriptions.add(command, caller, self._settings)
@@ -431,11 +437,13 @@ class Notices(Component):
         await self._send_test(target.name, caller)
         return PushNamed(target.name)
 
+    @handle
     async def _unsubscribe(self, command: UnsubscribePush, caller: c.Caller) -> c.Done:
         await self.subscriptions.remove(command.push, caller)
         self._retarget()
         return c.Done()
 
+    @handle
     async def _redeliver(self, command: RedeliverNotice, caller: c.Caller) -> NoticeNamed:
         delivery = self.deliveries.get(command.notice)
         if delivery is None:
@@ -449,6 +457,7 @@ class Notices(Component):
         self._lanes[_lane_of(delivery)].wake()
         return NoticeNamed(delivery.id)
 
+    @handle
     async def _test(self, command: TestNotice, caller: c.Caller) -> NoticeNamed:
         if command.target not in self._targets:
             names = ", ".join(self._targets) or "none"

@@ -26,9 +26,9 @@ MOST_OF_ONE = 20
 
 
 class Subscriptions:
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, lock: asyncio.Lock) -> None:
         self._host = host
-        self.lock = asyncio.Lock()
+        self.lock = lock
         """Held by commands and by every other caller of `load`, `add` and `remove`: they read, await and write."""
         self.targets: dict[str, PushTarget] = {}
         self._key: PrivateKey | None = None

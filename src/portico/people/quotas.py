@@ -4,17 +4,19 @@ What counts is whose session, job or terminal it is, not who types: a turn that 
 is the owner's. The host's own (tokens without a person) is not counted.
 """
 
+import msgspec
 from msgspec import Struct
 
 from portico import commands as c
 from portico import limits
 from portico.commands import Quota as Quota
 from portico.errors import QuotaExceeded
-from portico.host.component import Component
+from portico.host.feature import Feature
 from portico.host.host import Host
 from portico.host.people import HOST_OWNER
 from portico.host.state import Summary, is_subagent
 from portico.people.view import at_work
+from portico.settings import QuotaSettings
 from portico.terminals.terminals import Terminals
 
 _NAMED = 5
@@ -35,13 +37,20 @@ class QuotaBounds(Struct, frozen=True):
 _UNBOUNDED = QuotaBounds()
 
 
-class Quotas(Component):
+class Quotas(Feature):
+    name = "quotas"
+    settings = QuotaSettings
+
     def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self._host = host
         self.bounds = _UNBOUNDED
         self._bytes: dict[str, int] = {}
         """Of each person's sessions in the log, when it was last measured."""
         host.commands.guard(self.check)
+
+    def configure(self, settings: QuotaSettings) -> None:
+        self.bounds = msgspec.convert(settings, QuotaBounds, from_attributes=True)
 
     async def sweep(self) -> None:
         """Measures the disk: a sum over all sessions is no work for every command."""

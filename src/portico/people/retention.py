@@ -1,20 +1,21 @@
 """Old sessions are archived or deleted by rule. What is going to happen is a pure function of what there is, so it can
 be shown before it is done. A family is as old as its youngest member; what runs, waits or has a queue stays."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from portico import commands as c
 from portico.commands import Caller, Planned
 from portico.errors import NotFound
 from portico.host.catalogue import children, descendants
-from portico.host.component import Component
+from portico.host.feature import Feature, handle
 from portico.host.folders import below
 from portico.host.host import Host
 from portico.host.state import Summary
+from portico.settings import RetentionSettings
 
 DAY_MS = 86_400_000
 _EVERY_MS = 3_600_000
@@ -62,13 +63,22 @@ def _fits(rule: RetentionBounds, root: Summary) -> bool:
     return inside and rule.owner in ("", root.owner)
 
 
-class Retention(Component):
+class Retention(Feature):
+    name = "retention"
+    commands = (c.ApplyRetention,)
+    settings = RetentionSettings
+
     def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self._host = host
         self.rules: Sequence[RetentionBounds] = ()
         self._looked = host.now()
-        host.commands.take(self._apply, lock=asyncio.Lock())
 
+    def configure(self, settings: RetentionSettings) -> None:
+        usual = RetentionBounds(archive_days=settings.archive_days, delete_days=settings.delete_days)
+        self.rules = [*(msgspec.convert(each, RetentionBounds, from_attributes=True) for each in settings.rules), usual]
+
+    @handle
     async def _apply(self, command: c.ApplyRetention, caller: Caller) -> c.RetentionDone:
         return await self.answer(self.planned(), command.dry_run, caller)
 

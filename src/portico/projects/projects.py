@@ -6,7 +6,6 @@ Each project has one conversation with an agent, an ordinary session that every 
 another agent goes to the project's conversation with that one.
 """
 
-import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -21,7 +20,7 @@ from portico import limits
 from portico.cache import Cache
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.events import HOST, Audited, Channel, Record, number_of
-from portico.host.component import Component
+from portico.host.feature import Feature, handle, receive
 from portico.host.folders import check_folder
 from portico.host.host import Host
 from portico.host.session import Session
@@ -60,8 +59,12 @@ class _Kept(Struct):
     isolated: list[str] = []
 
 
-class Projects(Component):
+class Projects(Feature):
+    name = "projects"
+    commands = (AddProject, ForgetProject, OpenProject, ClearProject)
+
     def __init__(self, host: Host, home: Path, models: Callable[[], Sequence[str]]) -> None:
+        super().__init__(host)
         self._host = host
         self._home = home
         self._models = models
@@ -74,19 +77,15 @@ class Projects(Component):
         """Changes of the list by other hosts; what was read before the last one is read again."""
         self._read_at = -1
         self._loaded = False
-        self._lock = asyncio.Lock()
         self._followers: WeakKeyDictionary[Follower, str | None] = WeakKeyDictionary()
         self._since = host.now()
         host.watch(self._changed)
-        if host.members.several:
-            host.log.on_commit(self._hear)
         host.commands.guard(_check_admin)
-        host.commands.take(self._add, self._forget, self._open, self._clear, lock=self._lock)
 
     async def ready(self) -> "Projects":
         """Read what is stored, for callers that hold no lock."""
         await self._host.members.hear()
-        async with self._lock:
+        async with self.lock:
             await self._read()
         return self
 
@@ -109,14 +108,16 @@ class Projects(Component):
                 self._conversations[session] = msgspec.json.decode(note, type=ProjectConversation)
         await self._go_on([each.id for each in self._host.list() if each.queued])
 
-    def _hear(self, records: Iterable[Record]) -> None:
-        """What other hosts do to projects is in the audit record, in one commit with the note that keeps it."""
-        for record in records:
-            event = record.event if record.channel == HOST else None
-            if isinstance(event, Audited) and event.action == _HEARD:
-                self._begin(event.detail["session"], msgspec.convert(event.detail["conversation"], ProjectConversation))
-            elif isinstance(event, Audited) and event.action in (_ADDED, _FORGOTTEN):
-                self._changes += 1
+    @receive(Audited)
+    def _follow(self, record: Record) -> None:
+        """Follow what other hosts do to projects: it is in the audit record, in one commit with the stored value."""
+        event = record.event
+        if not self._host.members.several or not isinstance(event, Audited):
+            return
+        if event.action == _HEARD:
+            self._begin(event.detail["session"], msgspec.convert(event.detail["conversation"], ProjectConversation))
+        elif event.action in (_ADDED, _FORGOTTEN):
+            self._changes += 1
 
     async def take_over(self, channels: Collection[Channel]) -> None:
         sessions = [each.removeprefix("session/") for each in channels if each.startswith("session/")]
@@ -182,6 +183,7 @@ class Projects(Component):
         await self._host.members.hear()
         await self._read()
 
+    @handle
     async def _add(self, command: AddProject, caller: c.Caller) -> Project:
         await self._current()
         folder, worktree = _folder(command.path), command.worktree
@@ -204,6 +206,7 @@ class Projects(Component):
         )
         return _project(folder, self._kept.added[folder], worktree)
 
+    @handle
     async def _forget(self, command: ForgetProject, caller: c.Caller) -> c.Done:
         """Forget a project; its folder and the stored conversations stay."""
         await self._current()
@@ -260,6 +263,7 @@ class Projects(Component):
             if each.project == project and (cleared or not each.cleared) and is_theirs(session)
         ]
 
+    @handle
     async def _open(self, command: OpenProject, caller: c.Caller) -> Summary:
         """Return the project's conversation with that agent (None: with the one it has); start it if there is none."""
         await self._current()
@@ -304,6 +308,7 @@ class Projects(Component):
             raise Conflict("This host has no agent.")
         return infos[0].id
 
+    @handle
     async def _clear(self, command: ClearProject, caller: c.Caller) -> c.Done:
         await self._current()
         await self._clear_all(self.get(command.project), caller)

@@ -6,7 +6,7 @@ import msgspec
 
 from portico import commands as c
 from portico.errors import BadRequest
-from portico.host.component import Component
+from portico.host.feature import Feature, handle
 from portico.host.state import Summary
 from portico.transcripts.archive import Archive, import_archive
 
@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-class Transcripts(Component):
-    def __init__(self, host: "Host") -> None:
-        self._host = host
-        host.commands.take(self._import)
+class Transcripts(Feature):
+    name = "transcripts"
+    commands = (c.ImportSession,)
 
+    def __init__(self, host: "Host") -> None:
+        super().__init__(host)
+        self._host = host
+
+    @handle
     async def _import(self, command: c.ImportSession, caller: c.Caller) -> Summary:
         try:
             archive = msgspec.convert(command.archive, Archive)

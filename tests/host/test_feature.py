@@ -1,0 +1,132 @@
+"""A feature is one class: what it lists is registered when the host opens, and nothing else is."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from msgspec import Struct
+
+from portico import commands as c
+from portico import events as e
+from portico.compose import ROOMS, configure
+from portico.events import HOST, Record
+from portico.host.feature import Feature, handle, receive
+from portico.host.host import Host
+from portico.log.sqlite import SqliteLog
+from portico.settings import Settings
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
+from tests.host.plays import idle
+
+ADA = c.Caller("token-1", "ada", frozenset(c.SCOPES))
+
+
+class CountSettings(Struct):
+    most: int = 2
+
+
+class Count(c.Command, frozen=True, tag="test.count"):
+    """Count something."""
+
+    scope = "drive"
+    lock = "feature"
+    gives = c.Done
+
+
+class Counting(Feature):
+    name = "counting"
+    commands: ClassVar[tuple[type[c.Command], ...]] = (Count,)
+    settings = CountSettings
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.most = 0
+        self.heard: list[str] = []
+        self.calls: list[str] = []
+
+    @property
+    def broken(self) -> str:
+        raise AssertionError("no property is read to find the handlers")
+
+    def configure(self, settings: CountSettings) -> None:
+        self.most = settings.most
+
+    @handle
+    async def _count(self, command: Count, caller: c.Caller) -> c.Done:
+        assert self.lock.locked()
+        await self.host.audit("counted", caller.by)
+        return c.Done()
+
+    @receive(e.Audited)
+    def _audited(self, record: Record) -> None:
+        assert isinstance(record.event, e.Audited)
+        self.heard.append(record.event.action)
+
+    async def recover(self) -> None:
+        self.calls.append("recover")
+
+    async def on_serving(self) -> None:
+        self.calls.append("on_serving")
+
+    async def close(self) -> None:
+        self.calls.append("close")
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    host = await Host.open(log, [PlayAgent(idle)], parts=[Counting])
+    yield host
+    await host.close()
+    await log.close()
+
+
+async def test_it_handles_its_commands_under_its_lock_and_receives_its_events(host: Host) -> None:
+    feature = host.part(Counting)
+    assert await host.do(Count(), ADA) == c.Done()
+    await host.log.append(HOST, e.HostStopped(reason="of another type"))
+    assert (feature.heard, feature.calls, feature.lock.locked()) == (["counted"], ["recover"], False)
+
+
+async def test_it_is_closed_with_the_host(host: Host) -> None:
+    await host.close()
+    assert host.part(Counting).calls == ["recover", "close"]
+
+
+class Listed(Counting):
+    """Lists a command that no method handles."""
+
+    commands = (Count, c.SignIn)
+
+
+class Unlisted(Counting):
+    """Handles a command that it does not list."""
+
+    commands = ()
+
+
+@pytest.mark.parametrize("kind", [Listed, Unlisted])
+async def test_it_lists_what_it_handles(tmp_path: Path, kind: type[Feature]) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    with pytest.raises(TypeError, match="lists other commands than it handles"):
+        await Host.open(log, [], parts=[kind])
+    await log.close()
+
+
+async def test_every_feature_of_ours_gets_its_table_of_the_settings(
+    open_host: HostOpener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = await open_host()
+    got: dict[str, Any] = {}
+    for part in host.parts:
+        if isinstance(part, Feature) and part.settings is not None:
+            monkeypatch.setattr(part, "configure", lambda settings, name=part.name: got.update({name: settings}))
+    settings = Settings()
+    configure(host, settings)
+    assert got == {name: getattr(settings, name) for name in ("notices", "budgets", "quotas", "retention")}
+
+
+def test_the_names_of_features_are_theirs_alone() -> None:
+    names = [kind.name for kind in ROOMS if isinstance(kind, type) and issubclass(kind, Feature)]
+    assert len(names) == len({*names}) >= 8
