@@ -23,7 +23,7 @@ READING = {
     *("catalogue.get", "catalogue.root", "catalogue.descendants", "find_terminal", "had_terminal"),
     *("log.read", "log.read_all", "log.follow", "log.head", "log.get_kv", "log.on_commit", "log.compacted_offsets"),
     *("log.epoch.encode", "members.all", "members.held", "members.owns", "members.metrics", "members.catch_up"),
-    *("members.hear", "members.owner"),
+    *("members.hear", "members.owner", "commits.failed.items"),
     *("part(Terminals).find", "part(Terminals).list", "part(Terminals).past", "part(Terminals).watch"),
     *("part(Notices).deliveries.values", "part(Notices).viewing", "get(session)).state.turn"),
 }
