@@ -29,6 +29,8 @@ class LoopConversation:
         self._opening = opening
         self._run: LoopRun | None = None
         self._history = StepHistory()
+        self._seen: dict[str, str] = {}
+        """Files that were read in earlier turns, in which state."""
         bearer = agent.bearer(opening.client)
         self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, bearer)
 
@@ -70,7 +72,8 @@ class LoopConversation:
         await execute(name, argument, turn, self._toolbox(turn, current), current, about)
 
     def _toolbox(self, turn: Turn, current: Current) -> LoopToolbox:
-        return LoopToolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders))
+        roots = Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders)
+        return LoopToolbox(roots, self._seen)
 
     async def _said(self, goal: str, message: Message, turn: Turn, toolbox: LoopToolbox) -> UserText:
         """The message with what is attached to it; a notice says what was left out."""

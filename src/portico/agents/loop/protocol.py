@@ -171,7 +171,7 @@ def instructions(cwd: str, tools: Sequence[ToolSpec], native: bool, folders: Seq
     head = (
         f"You are a coding agent in the project {cwd!r}. Paths are relative to it. {also}"
         "Work in small steps: look first, "
-        "change little, check what you did. Before you change a file, read it in this run. "
+        "change little, check what you did. Before you change a file, read it. "
         "Some actions need the approval of a person; when one is refused, do not try it again.\n"
     )
     if native:

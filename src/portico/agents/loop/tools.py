@@ -18,10 +18,12 @@ from portico.errors import AlreadyExists, BadRequest, Conflict, PorticoError
 from portico.events import Json, ToolSpec
 from portico.host.action import Action, command
 from portico.workspace import patch
+from portico.workspace.files import Text
 from portico.workspace.glob import Glob
 from portico.workspace.process import COMMAND_SECONDS, command_environment, run
-from portico.workspace.replacement import replace
+from portico.workspace.replacement import replace_one
 from portico.workspace.search import LIST_DEFAULT, LIST_MAX, MATCH_DEFAULT, MATCH_MAX, find, search
+from portico.workspace.text_form import read_form
 
 FILE_BYTES = 64 * 1024
 """Of one file in one answer: 16,000 tokens, a long source file."""
@@ -61,10 +63,18 @@ class CreateFile(Struct, forbid_unknown_fields=True):
     content: str
 
 
+class Edit(Struct, forbid_unknown_fields=True):
+    search: str
+    replace: str
+    all: bool = False
+
+
 class EditFile(Struct, forbid_unknown_fields=True):
     path: str
     search: str | UnsetType = UNSET
     replace: str | UnsetType = UNSET
+    all: bool = False
+    edits: list[Edit] | UnsetType = UNSET
     content: str | UnsetType = UNSET
     diff: str | UnsetType = UNSET
 
@@ -176,13 +186,28 @@ class LoopToolbox:
         if room <= 0:
             return "[not shown: this call has shown enough; read it in another one]", 0
         found = await self.roots.files.read_text(at, first, last, room)
+        note = ""
         if found.binary:
-            return f"[not shown: binary file of {found.size} bytes]", 0
+            other = await self._read_other(at, first, last, room)
+            if other is None:
+                return f"[not shown: binary file of {found.size} bytes]", 0
+            found, note = other
         self.seen[self.roots.name(status.path)] = found.etag
-        text = found.text
+        text = note + found.text.removeprefix("\ufeff").replace("\r\n", "\n")
         if found.cut:
             text += f"\n[cut after line {found.last}: the file has {found.size} bytes; ask for a range]"
         return text, len(found.text)
+
+    async def _read_other(self, at: str, first: int, last: int | None, room: int) -> tuple[Text, str] | None:
+        """A text in another encoding than UTF-8, with a note that says which; None: it is no text."""
+        whole = await self.roots.files.read(at)
+        form = await asyncio.to_thread(read_form, whole.data)
+        if form is None or len(whole.data) < whole.size:
+            return None
+        lines = form.text.splitlines(keepends=True)[first - 1 : last]
+        text = "".join(lines)
+        shown = Text(text[:room], first, first + len(lines) - 1, len(text) > room, False, whole.size, whole.etag)
+        return shown, f"[encoding: {form.encoding}; an edit keeps it]\n"
 
     async def _search(self, wanted: SearchArguments) -> str:
         limit = min(max(1, wanted.max), MATCH_MAX)
@@ -223,29 +248,31 @@ class LoopToolbox:
         name = await asyncio.to_thread(self.roots.check, wanted.path)
         found = await self.roots.files.read(self.roots.at(name))
         if name not in self.seen:
-            raise Conflict(f"Read {name!r} in this run before you edit it.")
+            raise Conflict(f"Read {name!r} before you edit it.")
         if self.seen[name] != found.etag:
             raise Conflict(f"{name!r} has changed since you read it. Read it again, then edit.")
-        if found.binary:
-            raise BadRequest(f"{name!r} is a binary file.", field="path")
-        before = _decoded(name, found.data)
-        after = await asyncio.to_thread(_edited, before, wanted)
+        form = await asyncio.to_thread(read_form, found.data)
+        if form is None or len(found.data) < found.size:
+            raise BadRequest(f"{name!r} is a binary file, or too large to edit.", field="path")
+        before = form.text
+        after, notes = await asyncio.to_thread(_edited, before, wanted)
         if after == before:
             raise BadRequest(f"This would change nothing in {name!r}.", field="content")
+        data = await asyncio.to_thread(form.encode, after)
         diff = _shown(await asyncio.to_thread(patch.diff, before, after, name))
         return PlannedCall(
             Action("write", files=(name,)),
             f"Edit {name}",
-            lambda _: self._edit(name, after, found.etag),
+            lambda _: self._edit(name, data, found.etag, notes),
             diff=diff,
             content=_edit(self.roots.at(name), before, after),
         )
 
-    async def _edit(self, name: str, content: str, etag: str) -> str:
+    async def _edit(self, name: str, data: bytes, etag: str, notes: list[str]) -> str:
         """With the state that was shown: what changed while a person thought is not overwritten."""
-        status = await self.roots.files.write(self.roots.at(name), _encoded(content), if_match=etag)
+        status = await self.roots.files.write(self.roots.at(name), data, if_match=etag)
         self.seen[name] = status.etag
-        return f"Edited {name} ({status.size} bytes now)."
+        return "\n".join([f"Edited {name} ({status.size} bytes now).", *(f"[{note}]" for note in notes)])
 
     async def _exists(self, name: str) -> bool:
         try:
@@ -294,22 +321,41 @@ class CommandFailed(PorticoError):
 
 
 def _check_edit(wanted: EditFile) -> None:
-    ways = [name for name in ("search", "content", "diff") if not isinstance(getattr(wanted, name), UnsetType)]
+    names = ("search", "edits", "content", "diff")
+    ways = [name for name in names if not isinstance(getattr(wanted, name), UnsetType)]
     if len(ways) != 1:
         raise BadRequest(
-            "editFile takes one of: 'search' and 'replace', or 'content' (the whole new file), or 'diff'.",
+            "editFile takes one of: 'search' and 'replace', or 'edits' (a list of these), or 'content' (the whole new "
+            "file), or 'diff'.",
             field="search",
         )
+    if ways == ["edits"] and not wanted.edits:
+        raise BadRequest("'edits' is empty: give at least one {search, replace}.", field="edits")
     if ways == ["search"] and isinstance(wanted.replace, UnsetType):
         raise BadRequest("'search' needs 'replace': the text that takes its place.", field="replace")
 
 
-def _edited(before: str, wanted: EditFile) -> str:
-    if not isinstance(wanted.search, UnsetType):
-        return replace(before, wanted.search, str(wanted.replace))
+def _edited(before: str, wanted: EditFile) -> tuple[str, list[str]]:
+    """The new text, and what the model should know about how it was made. All edits fit, or none is made."""
     if not isinstance(wanted.content, UnsetType):
-        return wanted.content
-    return patch.apply(before, str(wanted.diff))
+        return wanted.content.replace("\r\n", "\n"), []
+    if not isinstance(wanted.diff, UnsetType):
+        return patch.apply(before, wanted.diff.replace("\r\n", "\n")), []
+    edits = wanted.edits
+    if isinstance(edits, UnsetType):
+        edits = [Edit(str(wanted.search), str(wanted.replace), wanted.all)]
+    text, notes = before, []
+    for number, each in enumerate(edits, 1):
+        search, new = each.search.replace("\r\n", "\n"), each.replace.replace("\r\n", "\n")
+        try:
+            made = replace_one(text, search, new, each.all)
+        except BadRequest as error:
+            where = f"Edit {number} of {len(edits)}, none was made: " if len(edits) > 1 else ""
+            raise BadRequest(f"{where}{error.message}", field="search") from None
+        text = made.text
+        notes += [made.note] if made.note else []
+        notes += [f"{made.places} places were replaced"] if each.all else []
+    return text, notes
 
 
 def plain(arguments: Json) -> Json:
@@ -318,7 +364,27 @@ def plain(arguments: Json) -> Json:
         [(name, value)] = arguments.items()
         arguments = value if name in WRAPPERS and isinstance(value, dict) else arguments
     said = {name: value for name, value in arguments.items() if value is not None}
+    edits = said.get("edits")
+    if isinstance(edits, list):
+        said["edits"] = [_renamed(each) if isinstance(each, dict) else each for each in edits]
+    said = _renamed(said)
     return {**said, "files": [said["files"]]} if isinstance(said.get("files"), str) else said
+
+
+_ALIASES = {
+    **dict.fromkeys(("old_string", "oldText", "old_str", "old_text", "oldString"), "search"),
+    **dict.fromkeys(("new_string", "newText", "new_str", "new_text", "newString"), "replace"),
+    **dict.fromkeys(("replace_all", "replaceAll"), "all"),
+    **dict.fromkeys(("file_path", "filePath", "filename", "file"), "path"),
+}
+"""Names of arguments that models know from other agents."""
+
+
+def _renamed(arguments: Json) -> Json:
+    return {
+        _ALIASES[name] if name in _ALIASES and _ALIASES[name] not in arguments else name: value
+        for name, value in arguments.items()
+    }
 
 
 def _fits(glob: str, name: str) -> bool:
@@ -345,13 +411,6 @@ def _encoded(content: str) -> bytes:
         raise BadRequest("The content has characters that are no text (lone surrogates).", field="content") from error
 
 
-def _decoded(name: str, data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"{name!r} is not UTF-8 text; it cannot be edited here.", field="path") from error
-
-
 _SHAPES: dict[str, type[Arguments]] = {
     "listFiles": ListFiles,
     "readFiles": ReadFiles,
@@ -364,6 +423,11 @@ READS = frozenset({"listFiles", "readFiles", "search"})
 """Tools that change nothing: calls of them run at the same time."""
 CHANGES = frozenset({"createFile", "editFile"})
 _TEXT: Json = {"type": "string"}
+_EDIT: Json = {
+    "type": "object",
+    "properties": {"search": _TEXT, "replace": _TEXT, "all": {"type": "boolean"}},
+    "required": ["search", "replace"],
+}
 
 
 def _spec(name: str, description: str, required: Sequence[str], **properties: Json) -> ToolSpec:
@@ -403,12 +467,15 @@ TOOLS: list[ToolSpec] = [
     _spec("createFile", "A new file; fails if it exists.", ["path", "content"], path=_TEXT, content=_TEXT),
     _spec(
         "editFile",
-        "Changes a file that was read in this run: 'search' (an exact piece of it that occurs once, with whole lines "
-        "around it) gives way to 'replace'. Or its whole new 'content', or a unified 'diff'.",
+        "Changes a file that you have read: 'search' (an exact piece of it that occurs once, with whole lines around "
+        "it) is replaced by 'replace'; 'all' replaces every place. 'edits' makes several such changes, all or none. Or "
+        "the whole new 'content', or a unified 'diff'.",
         ["path"],
         path=_TEXT,
         search=_TEXT,
         replace=_TEXT,
+        all={"type": "boolean"},
+        edits={"type": "array", "items": _EDIT},
         content=_TEXT,
         diff=_TEXT,
     ),
