@@ -16,8 +16,9 @@ KEPT = 0.4
 """Share of the room that the newest entries keep word for word: the rest is for the summary and what comes."""
 WORDS = 600
 REQUEST = (
-    "The conversation above has to be shortened. Write down what whoever goes on with it needs: what was asked for, "
-    "what was decided and found out, which files were read or changed and how, what failed, what is still to be done. "
+    "The conversation above has to be shortened. Write what is needed to continue it, under these headings: Goal (what "
+    "was asked for, with all conditions), Decisions and findings, Plan (done, and still to do), Files (read, created, "
+    "changed: each path and what matters in it), Open errors (exact messages), Next step. "
     f"Facts only, with names and paths exactly as they are, in at most {WORDS} words. Do not answer, call no tools."
 )
 SYSTEM = "You shorten conversations between a person and an agent that works in a folder of files."

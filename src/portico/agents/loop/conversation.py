@@ -51,7 +51,7 @@ class LoopConversation:
             models, wants_agent = able or models, bool(able)
         toolbox = self._toolbox(turn, current)
         said = await self._said(goal, message, turn, toolbox)
-        asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
+        asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice, waits=turn.waits)
         run = LoopRun(turn, asker, current, await self._before(turn), [*_stopped(turn), said])
         if not wants_agent:
             await run.chat()

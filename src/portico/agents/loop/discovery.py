@@ -16,6 +16,7 @@ from portico.agents.facts import Problem
 from portico.agents.loop.endpoint import ModelEndpoint
 from portico.agents.loop.reply import ModelError, NoList
 from portico.agents.loop.settings import Current, LoopSettings
+from portico.agents.loop.windows import Windows
 from portico.errors import AgentUnavailable
 from portico.models.catalogue import is_toy
 from portico.models.server import LocalServers
@@ -59,6 +60,7 @@ class Directory:
     def __init__(self, home: Path, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
         self._store = ModelStore(home / "models")
+        self.windows = Windows(home)
         self._servers = LocalServers()
         self._running: dict[str, ModelEndpoint] = {}
         self._retired: list[ModelEndpoint] = []

@@ -10,6 +10,7 @@ import importlib.util
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -20,9 +21,11 @@ from portico.agents.certificates import certificates
 from portico.agents.facts import Problem
 from portico.agents.loop.refusal import BODY_BYTES, refusal
 from portico.agents.loop.reply import ANSWER_MAX, ModelError, NoList, Reply, Report
+from portico.agents.loop.windows import listed, of_llama_cpp, of_ollama
 from portico.agents.loop.wires import chat
 from portico.agents.loop.wires.chat_stream import StreamedAnswer
 from portico.agents.loop.wires.request import CompletionRequest
+from portico.events import Json
 
 if importlib.util.find_spec("sniffio") is None:
     # httpcore looks for it some seven times a request, each time in all folders of the path: a third of our own time.
@@ -37,12 +40,8 @@ LIST_SECONDS = 1.5
 """For the list of models: a person waits for it."""
 
 
-class _Listed(Struct):
-    id: str
-
-
 class _List(Struct):
-    data: list[_Listed] = []
+    data: list[Json] = []
 
 
 class ModelEndpoint:
@@ -63,6 +62,9 @@ class ModelEndpoint:
     ) -> None:
         self.name = name
         self.url = url.rstrip("/")
+        self.windows: dict[str, int] = {}
+        """Context windows in tokens, by model, as far as they are reported."""
+        self._asked: set[str] = set()
         self.refused = Problem()
         """Why it rejected our key, until it answers. New settings create a new endpoint, without this note."""
         self.schema_first = schema_first
@@ -99,9 +101,35 @@ class ModelEndpoint:
                 raise NoList(f"{self.name} at {self.url} does not list its models.")
             raise self._refusal(answer.status_code, answer.content, answer.headers)
         try:
-            return [each.id for each in msgspec.json.decode(answer.content, type=_List).data]
-        except (ValueError, RecursionError) as error:
+            found = msgspec.json.decode(answer.content, type=_List).data
+            names = [str(each["id"]) for each in found]
+            self.windows |= {name: size for name, each in zip(names, found, strict=True) if (size := listed(each))}
+            return names
+        except (ValueError, KeyError, RecursionError) as error:
             raise ModelError(f"{self.name} at {self.url} lists its models in no known form.") from error
+
+    async def window(self, model: str) -> int | None:
+        """The context window of a model. llama.cpp and Ollama have requests of their own for it, made once."""
+        if model not in self._asked:
+            self._asked.add(model)
+            root = self.url.removesuffix("/v1")
+            if self.name == "llama.cpp":
+                found = of_llama_cpp(await self._fetch("GET", f"{root}/props"))
+            elif self.name == "Ollama":
+                found = of_ollama(await self._fetch("POST", f"{root}/api/show", {"model": model}))
+            else:
+                found = None
+            if found is not None:
+                self.windows[model] = found
+        return self.windows.get(model)
+
+    async def _fetch(self, method: str, url: str, body: Json | None = None) -> Any:
+        """Optional facts: a server that does not answer has none."""
+        try:
+            answer = await self._http.request(method, url, json=body, timeout=LIST_SECONDS)
+            return msgspec.json.decode(answer.content) if answer.status_code == 200 else None
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
+            return None
 
     async def ask(
         self,

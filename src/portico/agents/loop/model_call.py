@@ -14,13 +14,18 @@ from portico.agents.loop.discovery import Directory
 from portico.agents.loop.endpoint import ModelEndpoint
 from portico.agents.loop.reply import Feature, ModelError, Reply, Report
 from portico.agents.loop.settings import Current
+from portico.agents.loop.windows import SHARE, SHRINK, UNKNOWN_CHARS
 from portico.agents.loop.wires.request import CompletionRequest
 from portico.errors import AgentError, SignInRequired
 
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before each further attempt; the last one repeats."""
 WAIT_MAX = 30.0
-"""What a `Retry-After` may ask for; beyond it the next model is the better answer."""
+"""What an endpoint may ask to wait while there is another model to continue with."""
+WAIT_LAST = 300.0
+"""What it may ask where there is none: rate limits count by the minute."""
+WAITS_MAX = 8
+"""How often in a row an endpoint may ask to wait: unlike failures, waits that it asks for lead to an answer."""
 
 Mode = Literal["tools", "schema", "text"]
 FEATURES: tuple[Feature, ...] = ("tools", "schema", "usage", "pictures")
@@ -73,12 +78,15 @@ class ModelCaller:
         lacking: Lacking,
         notice: Callable[[str], None],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        waits: Callable[[str], None] | None = None,
     ) -> None:
+        """`waits` is a notice that also explains the silence that follows."""
         self._directory = directory
         self._current = current
         self._models = list(models)
         self._lacking = lacking
         self._notice = notice
+        self._waits = waits or notice
         self._sleep = sleep
         self._at = 0
         self._problems: list[str] = []
@@ -87,9 +95,25 @@ class ModelCaller:
     def model(self) -> str:
         return self._models[self._at]
 
-    async def room(self) -> int | None:
-        """Characters that the model's context takes, where that is known."""
-        return (await self._directory.find(self.model, self._current)).context_chars
+    async def room(self) -> int:
+        """Characters that a request to the model may have."""
+        endpoint = await self._directory.find(self.model, self._current)
+        loop, windows = self._current.loop, self._directory.windows
+        reported = loop.context_tokens or await endpoint.window(self.model)
+        known = windows.chars(self.model, reported) or loop.context_chars or UNKNOWN_CHARS
+        bounds = [each for each in (known, loop.context_chars, endpoint.context_chars) if each]
+        return min(bounds)
+
+    def learn(self, error: ModelError, chars: int) -> None:
+        """A request with so many characters was too long. What the error names is kept, also for later sessions."""
+        windows = self._directory.windows
+        spoken = error.window if error.window and error.window * windows.ratio(self.model) < 2 * chars else None
+        guess = max(1000, int(chars * SHRINK / windows.ratio(self.model) / SHARE))
+        windows.learn(self.model, spoken or guess, named=spoken is not None)
+
+    def count(self, reply: Reply, chars: int) -> None:
+        if reply.usage is not None:
+            self._directory.windows.count(self.model, chars, reply.usage.input)
 
     async def ask(
         self,
@@ -136,13 +160,19 @@ class ModelCaller:
                 if self._leaves_out(error, known, ask):
                     continue
                 attempts += 1
-                if not error.again or attempts > self._current.loop.retries:
+                retries = self._current.loop.retries
+                if retries and error.retry_after is not None:
+                    retries = max(retries, WAITS_MAX)
+                if not error.again or attempts > retries:
                     raise
                 wait = _wait(error, attempts)
-                if wait > WAIT_MAX:
+                if wait > (WAIT_MAX if self._at + 1 < len(self._models) else WAIT_LAST):
                     raise
                 void()
-                self._notice(f"{error.message} Trying again{f' in {wait:.0f} seconds' if wait >= 5 else ''}.")
+                if wait >= 5:
+                    self._waits(f"{error.message} Trying again in {wait:.0f} seconds.")
+                else:
+                    self._notice(f"{error.message} Trying again.")
                 await self._sleep(wait)
 
     def _leaves_out(self, error: ModelError, known: Known, ask: CompletionRequest) -> bool:

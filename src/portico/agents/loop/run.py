@@ -31,7 +31,7 @@ from portico.agents.loop.reply import ModelError, Reply, Said
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import CHANGES, READS, TOOLS, LoopToolbox, plain
-from portico.agents.loop.transcript import Entry, Exchange, UserText, compacts, cut, fitting
+from portico.agents.loop.transcript import Entry, Exchange, UserText, compacts, cut, fitting, size_of
 from portico.agents.loop.visible_text import VisibleText
 from portico.agents.loop.wires import chat
 from portico.agents.loop.wires.request import CompletionRequest
@@ -49,6 +49,8 @@ ENDINGS = {
     "content_filter": "The answer was stopped by the content filter of the endpoint.",
 }
 """Ends of an answer that a person should know of."""
+SHORTENED_MAX = 4
+"""How often one request is shortened for a model that finds it too long."""
 WRONG_CHARS = 4000
 """Of an invalid answer that goes back to the model."""
 
@@ -67,12 +69,16 @@ class LoopRun:
         self._compactions: list[Compaction] = []
         resumed = turn.session.state.turn(turn.id)
         self._number = resumed.steps[-1].step if resumed is not None and resumed.steps else 0
-        self._limit = current.loop.context_chars
+        self._limit = 0
+        """Characters that a request may have; set before each one."""
+        self._size = 0
         self._spent = 0
         self._native = False
         self._compacted = False
         self._guidance = ""
         """The project's rules and skills."""
+        self._tool_chars = 0
+        """What the declarations of the tools take."""
         self.steered: list[str] = []
 
     def _add(self, text: UserText) -> None:
@@ -108,6 +114,7 @@ class LoopRun:
         self._own = {tool.name for tool in TOOLS} | {FINISH}
         tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in self._own)]
         tools += await servers.offer(self._turn, [tool.name for tool in tools])
+        self._tool_chars = len(msgspec.json.encode(tools))
         self._servers = servers
         self._repeats = Repeats()
         wrong, left = 0, max_steps
@@ -210,15 +217,17 @@ class LoopRun:
             prose.begin("native" if self._native else "text" if tools else "chat")
             return self._request(way, system, tools)
 
-        for _ in range(3):
+        for _ in range(SHORTENED_MAX):
             try:
                 reply = await self._asker.ask(build, prose.report, self._turn.drained, prose.void)
                 break
-            except ModelError:  # only one that is too long for the model comes here
-                self._limit //= 3
-                self._turn.notice("The conversation is too long for this model; older results are left out.")
+            except ModelError as error:  # only one that is too long for the model comes here
+                self._asker.learn(error, self._size)
+                self._turn.notice(f"{error.message} The conversation is shortened.")
+                await self._compact(system or self._instructions(tools, True))
         else:
             raise AgentError(f"The conversation is too long for {self._asker.model}.")
+        self._asker.count(reply, self._size)
         self._count(reply)
         if reply.finish in ENDINGS:
             self._turn.notice(ENDINGS[reply.finish])
@@ -228,9 +237,9 @@ class LoopRun:
         native = self._native
         endpoint = way.endpoint
         told = system or self._instructions(tools, native)
-        limit = min(self._limit, endpoint.context_chars or self._limit)
-        self._tell_compaction(limit - len(told))
-        entries = fitting(self._entries, limit - len(told))
+        self._tell_compaction(self._limit - len(told))
+        entries = fitting(self._entries, self._limit - len(told))
+        self._size = len(told) + sum(map(size_of, entries)) + self._tool_chars
         return CompletionRequest(
             way.model,
             chat.messages(told, entries, native=native, model=way.model, pictures=way.pictures),
@@ -261,7 +270,7 @@ class LoopRun:
 
     async def _compact(self, told: str) -> None:
         """Lets the model summarise what is too long; where it cannot, old results and turns are left out."""
-        limit = min(self._limit, await self._asker.room() or self._limit)
+        self._limit = limit = max(2000, await self._asker.room() - self._tool_chars)
         room = limit - len(told)
         if self._current.loop.compaction == "cut" or not compacts(self._entries, room):
             return

@@ -46,8 +46,10 @@ class LoopSettings(Struct, forbid_unknown_fields=True):
     """Seconds without a byte from the model."""
     retries: int = 2
     """Further attempts with one model."""
-    context_chars: int = 200_000
-    """What is sent of the conversation: about 50,000 tokens."""
+    context_tokens: int = 0
+    """The context window of the models, in tokens; 0: what the endpoint reports, or what an error has named."""
+    context_chars: int = 0
+    """A bound of its own on what is sent of the conversation; 0: by the window, else 200,000 characters."""
     compaction: Literal["model", "cut"] = "model"
     """Who shortens a conversation that is longer: the model writes a summary, or old results and turns are left out."""
     temperature: float | None = None
@@ -90,6 +92,8 @@ class SettingsFile:
             loop = msgspec.convert(table, LoopSettings)
         except msgspec.ValidationError as error:
             raise BadRequest(f"[agents.loop] is not as expected: {error}.", field="agents.loop") from None
+        if loop.context_tokens < 0 or loop.context_chars < 0:
+            raise BadRequest("[agents.loop]: context_tokens and context_chars are 0 or more.", field="agents.loop")
         if loop.timeout <= 0 or not 0 <= loop.retries <= 10:
             raise BadRequest("[agents.loop]: timeout is more than 0, retries is 0 to 10.", field="agents.loop")
         if not 0 <= loop.unload_minutes <= MINUTES_MAX:

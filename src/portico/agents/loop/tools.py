@@ -63,7 +63,7 @@ class CreateFile(Struct, forbid_unknown_fields=True):
     content: str
 
 
-class Edit(Struct, forbid_unknown_fields=True):
+class SearchReplace(Struct, forbid_unknown_fields=True):
     search: str
     replace: str
     all: bool = False
@@ -74,7 +74,7 @@ class EditFile(Struct, forbid_unknown_fields=True):
     search: str | UnsetType = UNSET
     replace: str | UnsetType = UNSET
     all: bool = False
-    edits: list[Edit] | UnsetType = UNSET
+    edits: list[SearchReplace] | UnsetType = UNSET
     content: str | UnsetType = UNSET
     diff: str | UnsetType = UNSET
 
@@ -343,7 +343,7 @@ def _edited(before: str, wanted: EditFile) -> tuple[str, list[str]]:
         return patch.apply(before, wanted.diff.replace("\r\n", "\n")), []
     edits = wanted.edits
     if isinstance(edits, UnsetType):
-        edits = [Edit(str(wanted.search), str(wanted.replace), wanted.all)]
+        edits = [SearchReplace(str(wanted.search), str(wanted.replace), wanted.all)]
     text, notes = before, []
     for number, each in enumerate(edits, 1):
         search, new = each.search.replace("\r\n", "\n"), each.replace.replace("\r\n", "\n")
