@@ -18,7 +18,7 @@ PACKAGES := $(if $(PORTICO_TEST_ALL),packages)
 JOBS ?= 4
 PART := @bash .ci/part
 
-.PHONY: docs image run test quick packages check unit web-test browser-test bench cluster soak dist outdated screenshots pictures clean
+.PHONY: docs docs-serve image run test quick packages check unit web-test browser-test bench cluster soak dist outdated screenshots pictures clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -83,6 +83,10 @@ dist: $(VENV)/.dev $(WEB)
 # The documentation as a site, in site/; a broken link is an error.
 docs: $(VENV)/.docs
 	$(PART) $@ $(BIN)/zensical build --strict
+
+# The same in a browser, with search.
+docs-serve: $(VENV)/.docs
+	$(BIN)/zensical serve
 
 # Two at once would break each other: where everything is done, it comes with the test tools.
 $(VENV)/.docs: pyproject.toml $(VENV)/bin/pip $(if $(PORTICO_TEST_ALL),$(VENV)/.dev)

@@ -91,3 +91,10 @@ def test_the_pictures_are_there_shown_and_small() -> None:
     assert {path.name for path in pictures if path.stat().st_size > 150_000} == set()
     story = re.findall(r"images/story-(\d)-\w+\.png", page("index.md"))
     assert story == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    """The menu is written by hand, in the order of a reader: a new page needs its line."""
+    menu = (DOCS.parent / "zensical.toml").read_text("utf-8")
+    pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
+    assert [page for page in pages if f'"{page}"' not in menu] == []

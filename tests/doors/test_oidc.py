@@ -1,6 +1,8 @@
 """Logging in with an OpenID provider, honest and hostile. What a hostile one, or a page of somebody else, tries never
 ends in a login."""
 
+import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,13 +14,16 @@ import pytest
 from joserfc import jwt
 from starlette.responses import JSONResponse, Response
 
-from portico.doors.oidc import check_address, check_claims
-from portico.errors import BadRequest
+from portico.agents.certificates import certificates
+from portico.doors.oidc import OidcProvider, check_address, check_claims
+from portico.errors import BadRequest, Unreachable
 from portico.people.identity import read_tokens
 from portico.people.people import add_person, read_people
+from portico.settings import OidcSettings
 from tests.doors import openid
 from tests.doors.openid import CLIENT, KEY, OTHER_KEY, SECRET, Provider
 from tests.doors.standing import Standing, standing
+from tests.doors.test_listening import certificate
 
 Json = dict[str, Any]
 
@@ -332,3 +337,34 @@ def test_claims_that_are_right() -> None:
     base = {"iss": "i", "sub": "s", "nonce": "n", "exp": now + 9, "iat": now}
     for audience in ({"aud": "c"}, {"aud": ["c"]}, {"aud": ["c", "d"], "azp": "c"}):
         assert check_claims({**base, **audience}, "i", "c", "n")["sub"] == "s"
+
+
+async def test_a_provider_with_a_private_certificate_authority_is_trusted_by_ssl_cert_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection ignored SSL_CERT_FILE: a company's own provider did not answer, as the login page put it."""
+    cert, key = certificate(tmp_path, "localhost")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(cert, key)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
+    address = f"https://localhost:{server.sockets[0].getsockname()[1]}"
+    provider = OidcProvider(OidcSettings(issuer=address, client_id="x"), "secret")
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    certificates.cache_clear()
+    try:
+        with pytest.raises(Unreachable):
+            await provider._call("GET", address, {})
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        certificates.cache_clear()
+        assert await provider._call("GET", address, {}) == b"{}"
+    finally:
+        certificates.cache_clear()
+        server.close()
+        await server.wait_closed()

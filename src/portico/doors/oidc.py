@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 from msgspec import Struct
 
+from portico.agents.certificates import certificates
 from portico.doors.origin import is_loopback
 from portico.errors import BadRequest, Forbidden, Unreachable
 from portico.people.people import Account
@@ -184,11 +185,13 @@ class OidcProvider:
         import httpx  # not before somebody logs in
 
         check_address(address, self.settings.issuer)
+        # With a private certificate authority, where SSL_CERT_FILE names one.
+        verify = await asyncio.to_thread(certificates) if address.startswith("https:") else True
         pieces: list[bytes] = []
         try:
             async with (
                 asyncio.timeout(_SECONDS),
-                httpx.AsyncClient(trust_env=False, timeout=_SECONDS) as client,
+                httpx.AsyncClient(trust_env=False, timeout=_SECONDS, verify=verify) as client,
                 client.stream(method, address, headers=headers, data=form) as answer,
             ):
                 async for piece in answer.aiter_bytes():
