@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 
+from portico.cluster.agreement import agree
 from portico.cluster.cluster import Cluster
 from portico.cluster.shared_files import SharedFiles
 from portico.log.postgres.log import PostgresLog
@@ -25,5 +26,10 @@ async def open_log(settings: Settings, folder: Path) -> PostgresLog:
     owned = tuple(each for each in OWNED if each not in shared)
     log = await PostgresLog.open(PostgresOpening(settings.log.url, folder, name, place, lease, owned=owned))
     log.starting_seconds = START_SECONDS
-    await log.renew_now()
+    try:
+        await log.renew_now()
+        await agree(log, settings)
+    except BaseException:
+        await log.close()
+        raise
     return log

@@ -13,7 +13,7 @@ VERSION = 1
 SCHEMA = "portico"
 LOCK = 0x706F727469636F
 """The advisory lock of all commits: "portico" as a number. It is the database's, so two databases do not meet."""
-MIGRATION, COMPACTION = LOCK + 1, LOCK + 2
+MIGRATION, COMPACTION, AGREEMENT = LOCK + 1, LOCK + 2, LOCK + 3
 BELL, FILES_BELL = "portico_log", "portico_files"
 
 TABLES_1 = f"""
