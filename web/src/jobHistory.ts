@@ -22,7 +22,7 @@ async function jobs(): Promise<JobSummary[]> {
     if (!(error instanceof Refused) || error.status !== 404) throw error;
     // A host without the whole history still knows the last hour.
     const { jobs: found = [] } = await api.runningJobs();
-    return found.map(({ jobId, jobName, startTime, status }) => ({ id: jobId, name: jobName, status: status.toLowerCase(), started: Date.parse(startTime) }));
+    return found.map(({ jobId, jobName, startTime, status }) => ({ id: jobId, name: jobName, status: status.toLowerCase() as JobSummary["status"], cwd: "", by: "", started: Date.parse(startTime) }));
   }
 }
 

@@ -71,7 +71,7 @@ class TrackingView {
     if (this.jobId === undefined) return undefined;
     try {
       const { name, entry, chart } = await v1.job(this.jobId);
-      return { job: entry?.jobs[name], chart };
+      return { job: entry.jobs?.[name], chart };
     } catch (error) {
       if (error instanceof Refused && error.status === 404) return undefined; // forgotten: the host's own has to do
       throw error;

@@ -56,7 +56,7 @@ export class Sequel {
     this.looks++;
   }
 
-  private async ask(): Promise<Pick<JobSummary, "status" | "reason"> | undefined> {
+  private async ask(): Promise<{ status: JobSummary["status"] | "unknown"; reason?: string } | undefined> {
     try {
       return await v1.job(this.jobId);
     } catch (error) {

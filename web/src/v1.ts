@@ -1,116 +1,13 @@
 /** The client of the host's REST API (`/v1`). */
 
-import type { Job } from "./api";
-import type { ChartGraph } from "./chart/graph";
-import type { SessionState, Summary } from "./conversation/state";
+import type { SessionState } from "./conversation/state";
 import { keyed } from "./key";
 import { goToLogin, reason, Refused } from "./failure";
+import type { Routes } from "./rest";
 import { root } from "./root";
 import { request } from "./scope";
 
-export interface AgentModel {
-  id: string;
-  name: string;
-  multiplier?: number;
-}
-
-export interface Agent {
-  id: string;
-  name: string;
-  description?: string;
-  models?: AgentModel[];
-  capabilities?: Record<string, boolean>;
-  missing?: string;
-  label?: string;
-}
-
-/** An agent that the host knows and that is not installed. */
-export interface KnownAgent {
-  id: string;
-  name: string;
-  /** The command that adds it. */
-  add: string;
-}
-
-export interface About {
-  version: string;
-  log: { seq: number; down: string | null };
-  workspaces: string[];
-}
-
-export interface JobSummary {
-  id: string;
-  name: string;
-  status: string;
-  started: number;
-  ended?: number;
-  cwd?: string;
-  error?: string;
-  reason?: string;
-  /** With one job: the entry stored with it, and its chart. */
-  entry?: { jobs: Record<string, Job> };
-  chart?: ChartGraph;
-}
-
-export interface Hit {
-  session: string;
-  turn?: string;
-  excerpt: string;
-}
-
-export interface ChangedFile {
-  path: string;
-  status: "added" | "modified" | "deleted" | "renamed";
-  from?: string;
-  added: number;
-  removed: number;
-  binary: boolean;
-}
-
-export interface Changes {
-  git: boolean;
-  cut?: boolean;
-  note?: string;
-  files: ChangedFile[];
-}
-
-export interface Uncommitted {
-  git: boolean;
-  state: string;
-  files: ChangedFile[];
-}
-
-export interface Grant {
-  id: string;
-  agent: string;
-  tool: string;
-  allow: boolean;
-  expires: number;
-  session?: string | null;
-  project?: string | null;
-  pattern?: string;
-  covers?: string[];
-}
-
-/** For how much an answer can be remembered. */
-export interface Covered {
-  breadth: string;
-  covers: string[];
-}
-
-export interface Terminal {
-  id: string;
-  title: string;
-  cwd: string;
-  cols: number;
-  rows: number;
-  pos: number;
-  session?: string;
-  /** An editor or an agent has it; here it can only be watched and closed. */
-  held?: boolean;
-  exited?: boolean;
-  code?: number | null;
-}
+export type { About, AgentInfo as Agent, Agents, Covered, FileChange as ChangedFile, Grant, Hit, JobSummary, KnownAgent, PorticoHostAgentModel as AgentModel, StartSessionBody, TerminalInfo as Terminal, Uncommitted } from "./rest";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -137,72 +34,62 @@ export async function call<T>(method: Method, path: string, body?: object, signa
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
+interface Given<Name extends keyof Routes> {
+  query?: Record<string, string>;
+  body?: Routes[Name]["body"];
+  signal?: AbortSignal | undefined;
+}
+
+/** Calls a route by its name in the host's own document; `path` fills the names in braces. */
+export function ask<Name extends keyof Routes>(name: Name, path: Record<string, string> = {}, { query, body, signal }: Given<Name> = {}): Promise<Routes[Name]["answer"]> {
+  const [method, template] = name.split(" ") as [Method, string];
+  const filled = template.replace(/\{(\w+)\}/g, (_, each: string) => encodeURIComponent(path[each] ?? ""));
+  return call(method, query ? `${filled}?${new URLSearchParams(query)}` : filled, body, signal);
+}
+
 const part = encodeURIComponent;
 const session = (id: string) => `/sessions/${part(id)}`;
-const pending = (id: string, message: string) => `${session(id)}/queue/${part(message)}`;
-
-export interface Start {
-  agent?: string;
-  model?: string;
-  cwd?: string;
-  title?: string;
-}
-
-export interface Change {
-  title?: string;
-  model?: string;
-  archived?: boolean;
-  read?: boolean;
-}
-
-export interface Agents {
-  agents: Agent[];
-  /** Who answers where nobody names an agent. */
-  default: string | null;
-  known?: KnownAgent[];
-}
 
 export const v1 = {
-  about: (signal?: AbortSignal) => call<About>("GET", "", undefined, signal),
+  about: (signal?: AbortSignal) => ask("GET ", {}, { signal }),
   agents: async (signal?: AbortSignal) => (await v1.offers(signal)).agents,
-  offers: (signal?: AbortSignal) => call<Agents>("GET", "/agents", undefined, signal),
-  sessions: () => call<{ sessions: Summary[]; total: number }>("GET", "/sessions"),
-  search: (text: string) => call<{ hits: Hit[]; complete: boolean }>("GET", `/search?${new URLSearchParams({ q: text })}`),
-  start: (body: Start) => call<Summary>("POST", "/sessions", body),
+  offers: (signal?: AbortSignal) => ask("GET /agents", {}, { signal }),
+  sessions: () => ask("GET /sessions"),
+  search: (text: string) => ask("GET /search", {}, { query: { q: text } }),
+  start: (body: Routes["POST /sessions"]["body"]) => ask("POST /sessions", {}, { body }),
+  /** The state as the fold of the pages knows it, which a test compares with the host's. */
   show: (id: string, signal?: AbortSignal) => call<SessionState>("GET", session(id), undefined, signal),
-  change: (id: string, body: Change) => call<Summary>("PATCH", session(id), body),
-  remove: (id: string) => call<void>("DELETE", session(id)),
-  send: (id: string, text: string, busy: "queue" | "steer") => call<{ turn?: string }>("POST", `${session(id)}/messages`, { text, busy }),
-  draft: (id: string, text: string, typed = false) => call<object>("PUT", `${session(id)}/draft`, { text, ...(typed ? { typed } : {}) }),
-  cancel: (id: string) => call<Summary>("POST", `${session(id)}/cancel`),
-  resume: (id: string) => call<object>("POST", `${session(id)}/resume`),
-  fork: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/fork`, turn === undefined ? {} : { turn }),
-  truncate: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/truncate`, turn === undefined ? {} : { turn }),
-  close: (id: string) => call<Summary>("POST", `${session(id)}/close`),
-  reopen: (id: string) => call<Summary>("POST", `${session(id)}/reopen`),
-  editPending: (id: string, message: string, text: string) => call<object>("PATCH", pending(id, message), { text }),
-  removePending: (id: string, message: string) => call<object>("DELETE", pending(id, message)),
-  steerPending: (id: string, message: string) => call<{ steered: boolean }>("POST", `${pending(id, message)}/steer`),
-  orderQueue: (id: string, order: string[]) => call<object>("POST", `${session(id)}/queue/order`, { order }),
-  releaseQueue: (id: string) => call<object>("POST", `${session(id)}/queue/release`),
-  approve: (id: string, answer: { option?: string; reason?: string; input?: string }) => call<object>("POST", `/approvals/${part(id)}`, answer),
-  answer: (id: string, answer: { response?: "accept" | "decline"; text?: string; answers?: Record<string, unknown> }) =>
-    call<object>("POST", `/questions/${part(id)}`, answer),
-  terminals: async (of?: string) => (await call<{ terminals: Terminal[] }>("GET", of === undefined ? "/terminals" : `/terminals?${new URLSearchParams({ session: of })}`)).terminals,
-  openTerminal: (of?: string) => call<Terminal>("POST", "/terminals", of === undefined ? {} : { session: of }),
-  closeTerminal: (id: string) => call<void>("DELETE", `/terminals/${part(id)}`),
-  changes: (id: string, turn?: string) => call<Changes>("GET", `${session(id)}/changes${turn === undefined ? "" : `?${new URLSearchParams({ turn })}`}`),
-  ownChanges: (id: string) => call<{ shared?: boolean; files?: string[] }>("GET", `${session(id)}/changes/own`),
-  uncommitted: (id: string) => call<Uncommitted>("GET", `${session(id)}/uncommitted`),
-  diff: async (id: string, path: string, turn?: string) =>
-    (await answer("GET", `${session(id)}/changes/diff?${new URLSearchParams({ path, ...(turn === undefined ? {} : { turn }) })}`)).text(),
-  covers: async (approval: string) => (await call<{ covers: Covered[] }>("GET", `/approvals/${part(approval)}/covers`)).covers,
-  grants: async () => (await call<{ grants: Grant[] }>("GET", "/grants")).grants,
-  revoke: (id: string) => call<void>("DELETE", `/grants/${part(id)}`),
-  jobs: async () => (await call<{ jobs: JobSummary[] }>("GET", "/jobs")).jobs,
-  job: (id: string) => call<JobSummary>("GET", `/jobs/${part(id)}`),
-  resumeJob: (id: string) => call<{ job: string }>("POST", `/jobs/${part(id)}/resume`),
-  retryJob: (id: string) => call<{ job: string }>("POST", `/jobs/${part(id)}/retry`),
+  change: (id: string, body: Routes["PATCH /sessions/{id}"]["body"]) => ask("PATCH /sessions/{id}", { id }, { body }),
+  remove: (id: string) => ask("DELETE /sessions/{id}", { id }),
+  send: (id: string, text: string, busy: "queue" | "steer") => ask("POST /sessions/{id}/messages", { id }, { body: { text, busy } }),
+  draft: (id: string, text: string, typed = false) => ask("PUT /sessions/{id}/draft", { id }, { body: { text, ...(typed ? { typed } : {}) } }),
+  cancel: (id: string) => ask("POST /sessions/{id}/cancel", { id }),
+  resume: (id: string) => ask("POST /sessions/{id}/resume", { id }),
+  fork: (id: string, turn?: string) => ask("POST /sessions/{id}/fork", { id }, { body: turn === undefined ? {} : { turn } }),
+  truncate: (id: string, turn?: string) => ask("POST /sessions/{id}/truncate", { id }, { body: turn === undefined ? {} : { turn } }),
+  close: (id: string) => ask("POST /sessions/{id}/close", { id }),
+  reopen: (id: string) => ask("POST /sessions/{id}/reopen", { id }),
+  editPending: (id: string, pending: string, text: string) => ask("PATCH /sessions/{id}/queue/{pending}", { id, pending }, { body: { text } }),
+  removePending: (id: string, pending: string) => ask("DELETE /sessions/{id}/queue/{pending}", { id, pending }),
+  steerPending: (id: string, pending: string) => ask("POST /sessions/{id}/queue/{pending}/steer", { id, pending }),
+  orderQueue: (id: string, order: string[]) => ask("POST /sessions/{id}/queue/order", { id }, { body: { order } }),
+  releaseQueue: (id: string) => ask("POST /sessions/{id}/queue/release", { id }),
+  approve: (id: string, body: Routes["POST /approvals/{id}"]["body"]) => ask("POST /approvals/{id}", { id }, { body }),
+  answer: (id: string, body: Routes["POST /questions/{id}"]["body"]) => ask("POST /questions/{id}", { id }, { body }),
+  terminals: async (of?: string) => (await ask("GET /terminals", {}, of === undefined ? {} : { query: { session: of } })).terminals,
+  openTerminal: (of?: string) => ask("POST /terminals", {}, { body: of === undefined ? {} : { session: of } }),
+  closeTerminal: (id: string) => ask("DELETE /terminals/{id}", { id }),
+  changes: (id: string, turn?: string) => ask("GET /sessions/{id}/changes", { id }, turn === undefined ? {} : { query: { turn } }),
+  ownChanges: (id: string) => ask("GET /sessions/{id}/changes/own", { id }),
+  uncommitted: (id: string) => ask("GET /sessions/{id}/uncommitted", { id }),
+  diff: async (id: string, path: string, turn?: string) => (await answer("GET", `${session(id)}/changes/diff?${new URLSearchParams({ path, ...(turn === undefined ? {} : { turn }) })}`)).text(),
+  covers: async (id: string) => (await ask("GET /approvals/{id}/covers", { id })).covers,
+  grants: async () => (await ask("GET /grants")).grants,
+  revoke: (id: string) => ask("DELETE /grants/{id}", { id }),
+  jobs: async () => (await ask("GET /jobs")).jobs,
+  job: (id: string, signal?: AbortSignal) => ask("GET /jobs/{id}", { id }, { signal }),
+  resumeJob: (id: string) => ask("POST /jobs/{id}/resume", { id }),
+  retryJob: (id: string) => ask("POST /jobs/{id}/retry", { id }),
 };
 
 export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") =>

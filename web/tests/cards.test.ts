@@ -1,5 +1,6 @@
 /** Cards: the steps of a question, what a remembered answer is about, marks over colours, decisions of a job. */
 
+import type { Event } from "../src/rest";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -233,7 +234,7 @@ test("marks go over colours", () => {
 });
 
 test("what the tasks of a job decided, without what says only that they began or ended well", () => {
-  const record = (pos: number, event: { type: string } & Record<string, unknown>) => ({ pos, time: pos, channel: "task/t", event });
+  const record = (pos: number, event: { type: string } & Record<string, unknown>) => ({ pos, time: pos, channel: "task/t", event: event as unknown as Event });
   const found = taskDecisions([
     record(1, { type: "task.decided", reason: "[SESSION STARTED] x" }),
     record(2, { type: "task.decided", reason: "[OPERATION] Criteria failed", passed: false }),

@@ -121,7 +121,7 @@ test("one line says what a terminal is", () => {
   expect(wordsOf(TERMINAL)).toBe("/srv/app · 80 × 24");
   expect(wordsOf({ ...TERMINAL, held: true })).toMatch(/an editor or an agent has it/);
   expect(wordsOf({ ...TERMINAL, exited: true, code: 3 })).toBe("The shell has ended with code 3.");
-  expect(wordsOf({ ...TERMINAL, exited: true, code: null })).toBe("The shell has ended.");
+  expect(wordsOf({ ...TERMINAL, exited: true, code: null as never })).toBe("The shell has ended.");
 });
 
 test("style elements become sheets, style attributes become properties", () => {

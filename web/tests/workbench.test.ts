@@ -1,5 +1,6 @@
 /** The pure parts of the workbench: what stands in the list, times, addresses, changes, comments, jobs, usage, entries. */
 
+import type { Event } from "../src/rest";
 import { describe, expect, test, vi } from "vitest";
 import { awayNotices } from "../src/app/awayNotices";
 import type { FileView } from "../src/app/changeSource";
@@ -325,8 +326,8 @@ describe("a job", () => {
       [2000, { type: "job.decided", path: "r", reason: "Again." }],
       [2000, { type: "work.started", path: "r.0", work: 0, task: "task-2", attempt: 2 }],
     ];
-    events.forEach(([time, event], index) => history.apply({ pos: index + 1, time, event: event as { type: string } }));
-    expect(history.apply({ pos: 1, time: 0, event: { type: "job.ended" } })).toBe(false);
+    events.forEach(([time, event], index) => history.apply({ pos: index + 1, time, event: event as unknown as Event }));
+    expect(history.apply({ pos: 1, time: 0, event: { type: "job.ended", outcome: "succeeded" } as Event })).toBe(false);
     expect(history.decisions).toEqual([{ time: 2000, text: "Again." }]);
     const { lanes } = lanesOf(stepsOf(treeOf(work, history.runs)), history, 5000);
     expect(lanes.map(({ step, bars }) => [step.name, bars.map(({ left, width }) => [left, width])])).toEqual([["collect", [[0, 25], [25, 75]]]]);

@@ -51,17 +51,18 @@ export class ChangeSource {
 
   private async captured(scope: string): Promise<Changes> {
     const found = await v1.changes(this.view.id, scope || undefined);
+    const files = found.files ?? [];
     if (!found.git) return this.told(scope);
     if (found.note) return { ...this.told(scope), note: `${found.note} Only what the agent itself told of is known.` };
-    if (found.files.length === 0) return { files: [], note: scope ? "This turn has changed no file." : NOTHING };
-    return { files: withDiffs(found.files, await text(`${path(this.view.id)}/changes/diff${scope ? `?${new URLSearchParams({ turn: scope })}` : ""}`)), note: "" };
+    if (files.length === 0) return { files: [], note: scope ? "This turn has changed no file." : NOTHING };
+    return { files: withDiffs(files, await text(`${path(this.view.id)}/changes/diff${scope ? `?${new URLSearchParams({ turn: scope })}` : ""}`)), note: "" };
   }
 
   private async uncommitted(): Promise<Changes> {
-    const found = await v1.uncommitted(this.view.id);
-    if (!found.git) return { ...this.told(""), state: found.state };
-    if (found.files.length === 0) return { files: [], note: "Everything is committed.", state: found.state };
-    return { files: withDiffs(found.files, await text(`${path(this.view.id)}/uncommitted/diff`)), note: "", state: found.state };
+    const { git, state = "", files = [] } = await v1.uncommitted(this.view.id);
+    if (!git) return { ...this.told(""), state };
+    if (files.length === 0) return { files: [], note: "Everything is committed.", state };
+    return { files: withDiffs(files, await text(`${path(this.view.id)}/uncommitted/diff`)), note: "", state };
   }
 
   /** A folder that git does not know: what the agent told of. */

@@ -20,8 +20,9 @@ interface Chosen {
 async function choose(view: OpenSession, shown: ReadonlySet<string>): Promise<Chosen> {
   const seen = await v1.uncommitted(view.id);
   const list = make("div", "tick-list");
-  const others = seen.files.filter(({ path: each }) => !shown.has(each));
-  const boxes = [...seen.files.filter(({ path: each }) => shown.has(each)), ...others].map((file) => {
+  const files = seen.files ?? [];
+  const others = files.filter(({ path: each }) => !shown.has(each));
+  const boxes = [...files.filter(({ path: each }) => shown.has(each)), ...others].map((file) => {
     if (file === others[0]) list.append(make("p", "soft", "Also not committed, but not among the changes that are shown:"));
     const box = make("input");
     box.type = "checkbox";
@@ -95,7 +96,7 @@ export async function discardDialog(view: OpenSession, shown: ReadonlySet<string
     const lost = make("p");
     const say = () => {
       const chosen = new Set(paths());
-      lost.textContent = lostWords(seen.files.filter((file) => chosen.has(file.path)));
+      lost.textContent = lostWords((seen.files ?? []).filter((file) => chosen.has(file.path)));
       go.disabled = chosen.size === 0;
     };
     list.addEventListener("change", say);

@@ -2,15 +2,14 @@
 
 import { keyed } from "../key";
 import { root } from "../root";
-import type { Job as EntryJob } from "../api";
 import { FlowChart } from "../chart/flowChart";
-import type { ChartGraph } from "../chart/graph";
 import { Zoom } from "../chart/zoom";
 import { plain } from "../conversation/pieces";
 import { who } from "../conversation/words";
 import { make } from "../page";
 import { explain, Refused } from "../failure";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
+import type { Routes } from "../rest";
 import { Scope } from "../scope";
 import { JOB } from "../texts/job";
 import { call, v1 } from "../v1";
@@ -25,7 +24,7 @@ import type { View, ViewContext } from "./view";
 import { StepView } from "./stepView";
 import { clock, cost, tokens, tookOf } from "./time";
 
-type Whole = JobRow & { entry: { jobs: Record<string, EntryJob>; models?: Record<string, string>; tasks?: Record<string, { model?: { category?: string; id?: string } }> }; chart: ChartGraph; origin?: string };
+type Whole = Routes["GET /jobs/{id}"]["answer"];
 type Tab = keyof typeof JOB.tabs;
 
 /** The tasks whose decisions are listed. */
@@ -87,7 +86,7 @@ export class JobView implements View {
   // -- loading ------------------------------------------------------------------------------------------------------
 
   private async load(signal: AbortSignal): Promise<Whole> {
-    const whole = await call<Whole>("GET", `/jobs/${encodeURIComponent(this.id)}`, undefined, signal);
+    const whole = await v1.job(this.id, signal);
     await this.loadDecisions(signal);
     return whole;
   }
@@ -245,7 +244,7 @@ export class JobView implements View {
   // -- what the job is ----------------------------------------------------------------------------------------------
 
   private get work(): WorkTree | undefined {
-    return this.whole?.entry.jobs[this.whole.name]?.work as WorkTree | undefined;
+    return this.whole?.entry.jobs?.[this.whole.name]?.work as WorkTree | undefined;
   }
 
   private waitingTask(): Waiting | undefined {

@@ -1,5 +1,7 @@
 /** What became of a job, from its events and the entry stored with it: runs, decisions, and the tree in plain words. */
 
+import type { Event } from "../rest";
+
 export type WorkTree =
   | { kind: "Ref"; workIdInJob: number; taskId: string; modelOverride?: { category?: string; id?: string } }
   | { kind: "Seq" | "Par"; works: WorkTree[]; concurrency?: number }
@@ -33,7 +35,7 @@ export interface Decision {
 export interface JobRecord {
   pos: number;
   time: number;
-  event: { type: string } & Record<string, unknown>;
+  event: Event;
 }
 
 export class JobHistory {
@@ -53,29 +55,29 @@ export class JobHistory {
     switch (event.type) {
       case "job.started":
         this.started = time;
-        this.input = String(event["input"] ?? "");
-        this.by = String(event["by"] ?? "");
+        this.input = event.input ?? "";
+        this.by = event.by;
         break;
       case "work.started":
-        this.runs.push({ path: String(event["path"]), work: Number(event["work"]), task: String(event["task"]), attempt: Number(event["attempt"] ?? 1), started: time });
+        this.runs.push({ path: event.path, work: event.work, task: event.task, attempt: event.attempt ?? 1, started: time });
         break;
       case "work.ended": {
-        const run = this.runs.findLast((each) => each.path === event["path"] && each.task === event["task"]);
-        if (run) Object.assign(run, { ended: time, outcome: event["outcome"], ...(event["error"] ? { error: String(event["error"]) } : {}) });
+        const run = this.runs.findLast((each) => each.path === event.path && each.task === event.task);
+        if (run) Object.assign(run, { ended: time, outcome: event.outcome, ...(event.error ? { error: event.error } : {}) });
         break;
       }
       case "job.decided":
-        say(String(event["reason"]));
+        say(event.reason);
         break;
       case "job.waiting":
-        say(String(event["reason"]));
+        say(event.reason);
         break;
       case "job.resumed":
         say("Taken up again.");
         break;
       case "job.ended":
         this.ended = time;
-        if (event["error"]) say(String(event["error"]));
+        if (event.error) say(event.error);
         break;
     }
     return true;
@@ -88,10 +90,10 @@ const TAGS = /^\[(SESSION|SESSION STARTED|TASK SUCCEEDED)\]/;
 export function taskDecisions(records: (JobRecord & { channel: string })[]): Decision[] {
   return records.flatMap(({ channel, time, event }) => {
     const task = channel.replace(/^task\//, "");
-    const text = event.type === "task.decided" ? String(event["reason"]) : event.type === "task.ended" ? String(event["error"] ?? "") : "";
-    if (!text || TAGS.test(text)) return [];
-    const ok = event.type === "task.ended" ? false : event["passed"];
-    return [{ time, text, task, ...(typeof ok === "boolean" ? { ok } : {}), ...(event["evidence"] ? { evidence: String(event["evidence"]) } : {}) }];
+    if (event.type === "task.ended") return event.error && !TAGS.test(event.error) ? [{ time, text: event.error, task, ok: false }] : [];
+    if (event.type !== "task.decided" || !event.reason || TAGS.test(event.reason)) return [];
+    const { reason: text, passed: ok, evidence } = event;
+    return [{ time, text, task, ...(typeof ok === "boolean" ? { ok } : {}), ...(evidence ? { evidence } : {}) }];
   });
 }
 

@@ -6,7 +6,7 @@ import { commandsOf, commandView } from "../commands";
 import { folder } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { Scope } from "../scope";
-import { type About, type Agent, type AgentModel, type Agents, call, type KnownAgent, type Start, v1 } from "../v1";
+import { type About, type Agent, type AgentModel, type Agents, call, type KnownAgent, type StartSessionBody, v1 } from "../v1";
 import { icon } from "../icons";
 import { MessageBox, post } from "./messageBox";
 import { remember, remembered } from "./preferences";
@@ -247,7 +247,7 @@ class StartBox extends MessageBox {
     this.trouble.hidden = true;
     try {
       const [cwd, model] = [this.folder.value.trim(), this.model.value];
-      const body: Start & { worktree?: boolean; config?: object } = { agent: this.chosen, ...(model ? { model } : {}), ...(cwd ? { cwd } : {}) };
+      const body: StartSessionBody = { agent: this.chosen, ...(model ? { model } : {}), ...(cwd ? { cwd } : {}) };
       if (this.copy.checked) body.worktree = true;
       Object.assign(body, this.where());
       if (this.mode.value !== "ask") body.config = { approvals: this.mode.value };

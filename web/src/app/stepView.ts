@@ -89,14 +89,14 @@ export class StepView {
 
   private take({ time, event }: JobRecord): void {
     if (event.type === "task.session.started") {
-      this.found.push({ id: String(event["session"]), model: String(event["model"]), driving: event["driving"] === true });
+      this.found.push({ id: event.session, model: event.model, driving: event.driving === true });
       this.showSessions();
     } else if (event.type === "task.decided") {
-      const [text, ok, exit] = [String(event["reason"]), event["passed"], event["exit_code"]];
-      if (!text.startsWith("[SESSION STARTED]")) this.decisions.push({ time, text, ok: typeof ok === "boolean" ? ok : undefined, ...(typeof exit === "number" ? { exit } : {}), ...(event["evidence"] ? { why: String(event["evidence"]) } : {}) });
+      const { reason: text, passed: ok, exit_code: exit, evidence } = event;
+      if (!text.startsWith("[SESSION STARTED]")) this.decisions.push({ time, text, ok: typeof ok === "boolean" ? ok : undefined, ...(typeof exit === "number" ? { exit } : {}), ...(evidence ? { why: evidence } : {}) });
       this.showChecks();
     } else if (event.type === "task.ended") {
-      if (event["error"]) this.decisions.push({ time, text: String(event["error"]), ok: false });
+      if (event.error) this.decisions.push({ time, text: event.error, ok: false });
       this.showChecks();
     }
   }

@@ -4,7 +4,7 @@ import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
 import { Scope } from "../scope";
 import { settle } from "../settle";
-import { type Grant, type Uncommitted, v1 } from "../v1";
+import { type Covered, type Grant, type Uncommitted, v1 } from "../v1";
 import { subjectOf } from "./calls";
 import { dangers, lostBy, outside } from "./danger";
 import { diffView } from "./diff";
@@ -48,7 +48,7 @@ export function approvalCard(approval: Approval, call: CallPart, acts: CardActs)
   reason.placeholder = "Note to the agent (optional)";
   reason.setAttribute("aria-label", reason.placeholder);
   reason.dir = "auto";
-  const answer = async (option: Option, breadth?: string, covers?: string[]) => {
+  const answer = async (option: Option, breadth?: Covered["breadth"], covers?: string[]) => {
     const changed = edit?.changed();
     const body = { option: option.id, ...(breadth ? { covers: breadth } : {}), ...(reason.value ? { reason: reason.value } : {}), ...(changed === undefined || !option.allow ? {} : { input: changed }) };
     const scope = covers && `${coverPhrase(covers, approval, call, acts.cwd())}${ENDS[option.grant ?? "once"]}`;
@@ -161,7 +161,7 @@ function showLeft(item: HTMLElement, expires: number): void {
 /** What would be lost for good, in words; empty where nothing is known to be. */
 async function lossOf({ command }: Approval, uncommitted: () => Promise<Uncommitted>): Promise<string> {
   try {
-    return lostBy(command ?? "", (await uncommitted()).files);
+    return lostBy(command ?? "", (await uncommitted()).files ?? []);
   } catch {
     return ""; // not known here: the reasons stand
   }
@@ -177,7 +177,7 @@ function fact(name: Icon, text: string, look = ""): HTMLElement {
 async function canBeUndone(approval: Approval, cwd: string, uncommitted: () => Promise<Uncommitted>): Promise<string> {
   if (approval.diff?.startsWith("--- /dev/null")) return "A new file";
   try {
-    const { git, files } = await uncommitted();
+    const { git, files = [] } = await uncommitted();
     if (!git) return "Not in git: the old text is not kept";
     const path = relative(approval.path ?? "", cwd);
     return files.some((file) => file.path === path) ? "Has changes that are not committed" : "Can be undone";

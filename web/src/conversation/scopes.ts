@@ -10,7 +10,7 @@ import type { Approval, CallPart, Option } from "./state";
 /** Pixels between the menu and the edge of the window. */
 const EDGE_PX = 8;
 
-export type Choose = (option: Option, breadth?: string, covers?: string[]) => unknown;
+export type Choose = (option: Option, breadth?: Covered["breadth"], covers?: string[]) => unknown;
 
 /** One menu for each card: while its answer is on the way, and while it is open, there is no second one. */
 export class Scopes {
