@@ -15,7 +15,7 @@ from portico import limits
 from portico.automation.decide import Cause
 from portico.automation.schedule import next_due
 from portico.automation.state import RunSummary
-from portico.errors import AlreadyExists, Conflict, Forbidden, HomeInUse
+from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, HomeInUse
 from portico.events import Schedule
 from portico.log.log import NotOwner
 from portico.testing.clock import FakeClock
@@ -23,6 +23,7 @@ from portico.testing.fixtures import HostOpener
 from portico.usage.prices import source
 from tests.automation.playing import ME, made, opened, pass_time, plan, settle, until, until_over
 from tests.doors.standing import standing
+from tests.jobs.playing import make, task
 from tests.jobs.test_full_disk import Disk
 
 
@@ -70,6 +71,47 @@ async def test_what_was_missed(
     events = [record.event for record in await automations.host.log.read(f"automation/{answer.automation}")]
     assert sum(each.count for each in events if isinstance(each, e.RunsMissed)) == lost
     assert sum(each.count for each in automations.store.get("often").missed) == lost
+
+
+async def test_catch_up_runs_wait_for_each_other_oldest_first(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock
+) -> None:
+    """With the default overlap all but the first were skipped, and so was the one that was due on time."""
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    await made(automations, "often", schedule={"every": "10m"}, missed="all")
+    await automations.close()
+    clock.advance(4 * 600)
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    await pass_time(clock, 0.01)
+    runs = await settle(automations, 4)
+    assert [(run.status, run.late) for run in runs] == [("succeeded", True)] * 3 + [("succeeded", False)]
+    assert [run.due for run in runs] == sorted(run.due for run in runs)
+    assert [run.started for run in runs] == sorted(run.started or 0 for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "input", "refused"),
+    [
+        ({"schedule": {"every": "10m"}}, "", True),
+        ({"hook": {}}, "", True),
+        ({"hook": {}}, "{{payload}}", False),
+        ({"schedule": {"every": "10m"}}, "the sea", False),
+        ({}, "", False),
+    ],
+)
+async def test_a_job_without_its_input_is_refused(
+    open_host: HostOpener, tmp_path: Path, trigger: dict[str, Any], input: str, refused: bool
+) -> None:
+    """It was accepted, and each of its runs failed. Who starts it by hand gives the input then."""
+    automations = await opened(await open_host(), tmp_path, jobs=True)
+    assert automations.jobs is not None
+    await automations.jobs.install(make({"it": task("[[say:ok]] $user-input")}))
+    action = {"job": "main", "cwd": str(tmp_path), **({"input": input} if input else {})}
+    if refused:
+        with pytest.raises(BadRequest, match="needs input from its user"):
+            await made(automations, "it", job=action, **trigger)
+    else:
+        await made(automations, "it", job=action, **trigger)
 
 
 def _resting(runs: list[RunSummary], overlap: str, count: int = 0) -> bool:

@@ -56,6 +56,11 @@ QUEUED = [run(number) for number in range(limits.QUEUED_RUNS)]
         pytest.param({}, [run(1, "pending")], "run-1 was not over (overlap = 'skip').", id="skip, one waits"),
         pytest.param({}, [run(1, "succeeded"), run(2, "skipped")], "", id="skip, those before are over"),
         pytest.param({}, [run(1, "failed"), run(2)], "run-2 was not over (overlap = 'skip').", id="names the open one"),
+        pytest.param({"hook": {}}, [run(1)], "", id="a hook queues"),
+        pytest.param({"after": {"job": "x"}}, [run(1)], "", id="what comes after another queues"),
+        pytest.param(
+            {"hook": {}, "overlap": "skip"}, [run(1)], "run-1 was not over (overlap = 'skip').", id="a hook that skips"
+        ),
         pytest.param({"overlap": "parallel"}, [run(1)], "", id="parallel, one of two"),
         pytest.param(
             {"overlap": "parallel"}, [run(1), run(2)], "2 runs were not over (parallel = 2).", id="parallel, two of two"

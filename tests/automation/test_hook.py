@@ -272,3 +272,41 @@ def test_pointers(pointer: str, found: object) -> None:
 )
 def test_equals_means_the_same_kind(match: Match, passes: bool) -> None:
     assert wanted(Hook(filter=[match]), {"n": 1, "s": "aaa", "long": "a" * 5000}) is passes
+
+
+async def test_a_form_is_refused_with_the_content_type_to_choose(here: Standing) -> None:
+    """GitHub sends forms unless it is told otherwise; curl calls JSON a form, which is taken."""
+    secret, form = await made(here, "on-push"), b"payload=%7B%7D"
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = await post(here, "on-push", form, github(secret, form) | headers)
+    problem(answer, 400, "bad_request", "body")
+    assert "Choose the content type application/json" in answer.json()["error"]
+    body = b'{"title": "x"}'
+    assert (await post(here, "on-push", body, github(secret, body) | headers)).status_code == 202
+
+
+async def test_deliveries_wait_for_each_other_or_say_why_they_are_skipped(here: Standing) -> None:
+    """The second delivery was skipped, and its answer did not say so."""
+    hanging = {"text": "[[hang]] {{/title}}", "agent": "scripted"}
+    bodies = [b'{"title": "1"}', b'{"title": "2"}']
+    for name, plan, reasons in (
+        ("waits", {"overlap": None}, ["", ""]),
+        ("skips", {"overlap": "skip"}, ["", "run-3 was not over (overlap = 'skip')."]),
+    ):
+        secret = await made(here, name, prompt=hanging, **plan)
+        answers = [(await post(here, name, body, github(secret, body))).json() for body in bodies]
+        assert [each.get("reason", "") for each in answers] == reasons
+
+
+@pytest.mark.parametrize(
+    ("plan", "field", "words"),
+    [
+        ({"overlap": "wait"}, "plan.overlap", "It is one of 'cancel', 'parallel', 'queue', 'skip'."),
+        ({"missed": "none"}, "plan.missed", "It is one of "),
+        ({"after": {"job": "x", "outcomes": ["done"]}, "hook": None}, "plan.after.outcomes[0]", "It is one of "),
+    ],
+)
+async def test_fixed_words_are_listed(here: Standing, plan: dict[str, Any], field: str, words: str) -> None:
+    answer = await here.http.post("/v1/automations", json={"name": "it", "plan": {"prompt": PROMPT, **plan}})
+    problem(answer, 400, "bad_request", field)
+    assert words in answer.json()["error"]

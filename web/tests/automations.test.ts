@@ -61,7 +61,7 @@ test.each<[Partial<Run>, string, string]>([
 test("names of people lose their kind", () => expect(named("Paused by person:ana@example.org.")).toBe("Paused by ana@example.org."));
 
 describe("the form", () => {
-  const rules = { missed: "last", missed_limit: 10, overlap: "skip", parallel: 2, stop_after_failures: 5, stop_after_runs: 0, keep_days: 30, keep_runs: 200 };
+  const rules = { missed: "last", missed_limit: 10, parallel: 2, stop_after_failures: 5, stop_after_runs: 0, keep_days: 30, keep_runs: 200 };
   test.each<Plan>([
     { schedule: { cron: "0 7 * * 1-5", zone: "Europe/Berlin" }, prompt: { text: "hi", agent: "demo", worktree: true, config: { approvals: "deny", effort: "high" }, base: "main" } as Plan["prompt"] & object },
     { schedule: { every: "2h" }, job: { job: "nightly", input: "x" }, title: "Nightly", missed: "all", overlap: "queue" },

@@ -53,7 +53,7 @@ _AT_ONCE = 50
 
 class Delivered(c.RunNamed, omit_defaults=True):
     reason: str = ""
-    """Why there is no run."""
+    """Why there is no run, or why it was skipped."""
 
 
 class Automations:
@@ -333,7 +333,7 @@ class Automations:
             raise RateLimited(f"The hook {name!r} takes {plan.per_minute} deliveries a minute.", retry_after=wait)
         if not state.enabled:
             raise Conflict(f"The automation {name!r} is paused{': ' + state.reason if state.reason else '.'}")
-        payload = hooks.parse(body)
+        payload = hooks.parse(body, headers.get("content-type", ""))
         if hooks.is_ping(headers):
             return Delivered("", "A ping: the hook works, and nothing was started.")
         if not hooks.wanted(plan, payload):
@@ -341,7 +341,8 @@ class Automations:
         text = hooks.fill(state.input, {"payload": payload}, f"the hook {name!r}")
         command = c.RunAutomation(automation=state.id, input=text, delivery=delivery)
         named: c.RunNamed = await self.host.do(command, c.Caller.inside(f"automation:{state.id}").asking(delivery))
-        return Delivered(named.run)
+        run = self.store.runs.get(named.run)
+        return Delivered(named.run, run.reason if run is not None and run.status == "skipped" else "")
 
     # -- old runs ----------------------------------------------------------------------------------------------
 

@@ -61,14 +61,20 @@ def refusal(state: AutomationState, runs: Sequence[RunSummary], cause: Cause) ->
     open_runs = [each for each in runs if each.open]
     if cause.depth > limits.AUTOMATION_DEPTH:
         return f"Automations start one another {limits.AUTOMATION_DEPTH} deep at most: this is a loop."
-    match state.plan.overlap:
-        case "skip" if open_runs:
+    match state.plan.on_overlap:
+        case "skip" if open_runs and not _catches_up(state, open_runs, cause):
             return f"{open_runs[0].id} was not over (overlap = 'skip')."
         case "parallel" if len(open_runs) >= state.plan.parallel:
             return f"{len(open_runs)} runs were not over (parallel = {state.plan.parallel})."
         case "queue" if len(open_runs) > limits.QUEUED_RUNS:
             return f"{limits.QUEUED_RUNS} runs were waiting already."
     return ""
+
+
+def _catches_up(state: AutomationState, open_runs: Sequence[RunSummary], cause: Cause) -> bool:
+    """Runs that make up for missed times wait for each other, and so does the one on time behind them."""
+    late = cause.late or any(each.late for each in open_runs)
+    return state.plan.missed == "all" and cause.kind == "schedule" and late and len(open_runs) <= limits.QUEUED_RUNS
 
 
 class Next(Struct):
@@ -86,7 +92,7 @@ def next_runs(state: AutomationState, runs: Sequence[RunSummary], starting: froz
         each.id for each in runs if each.status == "pending" and each.id not in starting and not _waits(state, each)
     ]
     running = [each.id for each in runs if each.status == "running" or (each.open and each.id in starting)]
-    match state.plan.overlap:
+    match state.plan.on_overlap:
         case "parallel":
             return Next(pending[: max(0, state.plan.parallel - len(running))])
         case "cancel" if pending:

@@ -94,7 +94,7 @@ class FileWatch:
         """With `overlap = "skip"`: the run that is not over. What changes now may be its own work, and a run for that
         would be followed by one for its own, for ever."""
         state = self._all.store.automations.get(automation)
-        if state is None or state.plan.overlap != "skip":
+        if state is None or state.plan.on_overlap != "skip":
             return ""
         since = self._all.host.now() - _ECHO_SECONDS * 1000
         runs = reversed(self._all.store.runs_of(automation))

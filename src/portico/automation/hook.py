@@ -32,7 +32,9 @@ _PREFIX = "whsec_"
 _GITHUB = "x-hub-signature-256"
 SIGNATURES = (_GITHUB, "webhook-signature")
 _EVENT = "x-github-event"
-HEADERS = ("webhook-id", "webhook-timestamp", _EVENT, *SIGNATURES)
+_TYPE = "content-type"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+HEADERS = ("webhook-id", "webhook-timestamp", _EVENT, _TYPE, *SIGNATURES)
 """What is read of a request's headers."""
 
 
@@ -107,10 +109,16 @@ def wrong_signature() -> Unauthenticated:
 # -- whether it is wanted --------------------------------------------------------------------------------------
 
 
-def parse(body: bytes) -> Any:
+def parse(body: bytes, kind: str = "") -> Any:
+    """`kind`: its content type, which `curl` gives a JSON body, too, if it is told nothing else."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if kind.partition(";")[0].strip().lower() in _FORMS:
+            words = (
+                f"The payload is a form ({kind}). Choose the content type application/json in the webhook's settings."
+            )
+            raise BadRequest(words, field="body") from None
         raise BadRequest(f"The payload is not JSON: {error}", field="body") from None
 
 

@@ -56,6 +56,7 @@ def check_plan(plan: AutomationPlan, host: "Host", jobs: Jobs | None, name: str)
     _check_after(plan, name)
     if plan.job is not None:
         _check_job(plan.job, jobs)
+        _check_input(plan, jobs)
     if plan.prompt is not None:
         _check_prompt(plan.prompt, host)
     _check_where(plan, host)
@@ -127,6 +128,15 @@ def _check_job(action: JobAction, jobs: Jobs | None) -> None:
             check_job(jobs.entry, action.job, jobs.entry_name)
     except (NotFound, NoEntry) as error:
         raise BadRequest(error.message, field="job.job") from None
+
+
+def _check_input(plan: AutomationPlan, jobs: Jobs | None) -> None:
+    """A run by hand brings its own; a trigger has only what the plan says."""
+    action = plan.job
+    assert action is not None
+    triggered = any(getattr(plan, name) is not None for name in _TRIGGERS)
+    if jobs is not None and triggered and not action.input and jobs.entry.jobs[action.job].require_user_input:
+        raise BadRequest(f"The job {action.job!r} needs input from its user.", field="job.input")
 
 
 def _check_prompt(action: PromptAction, host: "Host") -> None:

@@ -1,7 +1,8 @@
 """What comes in: bodies and JSON, bounded, with errors that name the field; and the error form that goes out."""
 
+import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +22,9 @@ from portico.errors import (
     kind,
 )
 from portico.surrogates import repair
+
+if TYPE_CHECKING:
+    from msgspec import inspect
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
@@ -123,12 +127,26 @@ def _choices(shape: type, field: str, message: str) -> str:
         return ""
     from msgspec import inspect  # late: only mistakes need it
 
-    whole = inspect.type_info(shape)
-    fields = whole.fields if isinstance(whole, inspect.StructType) else ()
-    kind = next((each.type for each in fields if each.encode_name == field), None)
-    kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    kinds: tuple[inspect.Type, ...] = (inspect.type_info(shape),)
+    for name in re.findall(r"[^.\[\]]+", field):
+        kinds = tuple(each for kind in kinds for each in _within(kind, name))
     words = [repr(each) for one in kinds if isinstance(one, inspect.LiteralType) for each in one.values]
     return f". It is one of {', '.join(words)}." if words else ""
+
+
+def _within(kind: "inspect.Type", name: str) -> "tuple[inspect.Type, ...]":
+    """What lies there under the name: a field, or `...` for an item of a list or a value of a mapping."""
+    from msgspec import inspect
+
+    found: inspect.Type | None = None
+    match kind:
+        case inspect.StructType():
+            found = next((each.type for each in kind.fields if each.encode_name == name), None)
+        case inspect.ListType():
+            found = kind.item_type
+        case inspect.DictType():
+            found = kind.value_type
+    return found.types if isinstance(found, inspect.UnionType) else () if found is None else (found,)
 
 
 def error_body(error: PorticoError) -> ErrorBody:

@@ -113,8 +113,8 @@ class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """What becomes of the times at which no host ran."""
     missed_limit: int = 10
     """With `all`: so many at most, the last ones."""
-    overlap: Overlap = "skip"
-    """What happens when the run before is not over."""
+    overlap: Overlap | None = None
+    """What happens when the run before is not over. Absent: `queue` for `hook` and `after`, else `skip`."""
     parallel: int = 2
     """With `parallel`: so many at once."""
     stop_after_failures: int = 5
@@ -129,6 +129,11 @@ class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """How long its runs stay in the history."""
     keep_runs: int = 200
     """How many at most."""
+
+    @property
+    def on_overlap(self) -> Overlap:
+        """A delivery or an end comes once; a time or a change of files comes again."""
+        return self.overlap or ("queue" if self.hook is not None or self.after is not None else "skip")
 
 
 class AutomationCreated(Event, frozen=True, tag="automation.created"):

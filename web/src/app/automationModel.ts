@@ -172,7 +172,7 @@ export function usedWords(run: Run): string {
 }
 
 export const MISSED: Record<string, string> = { last: "The latest missed run is made up for, once", skip: "Missed runs are skipped", all: "All missed runs are made up for" };
-export const OVERLAP: Record<string, string> = { skip: "The new run is skipped", queue: "The new run waits", cancel: "The old run is stopped", parallel: "Both run side by side" };
+export const OVERLAP: Record<string, string> = { "": "As usual: hooks and followers wait, others are skipped", skip: "The new run is skipped", queue: "The new run waits", cancel: "The old run is stopped", parallel: "Both run side by side" };
 
 // -- the form -----------------------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ export function valuesOf(plan: Plan, name = ""): Values {
     "job.place": job?.place ?? "",
     "job.label": job?.label ?? "",
     missed: String(plan["missed"] ?? "last"),
-    overlap: String(plan["overlap"] ?? "skip"),
+    overlap: String(plan["overlap"] ?? ""),
     stop_at: String(plan["stop_at"] ?? ""),
     "budget.dollars": String(plan.budget?.dollars ?? ""),
     "budget.tokens": String(plan.budget?.tokens ?? ""),

@@ -223,7 +223,7 @@ class AutomationView extends Watching<Whole> implements View {
     facts.push([names.starts, startsWords(automation.plan)]);
     const { place, label } = automation.plan.job ?? automation.plan.prompt ?? {};
     if (place || label) facts.push([names.where, [place, label && AUTOMATIONS.onlyLabel(label)].filter(Boolean).join(", ")]);
-    const { missed = "last", overlap = "skip" } = automation.plan as { missed?: string; overlap?: string };
+    const { missed = "last", hook, after, overlap = hook || after ? "queue" : "skip" } = automation.plan as { missed?: string; overlap?: string; hook?: object; after?: object };
     if (automation.trigger === "schedule") facts.push([names.missed, MISSED[missed] ?? missed]);
     facts.push([names.overlap, OVERLAP[overlap] ?? overlap], [names.by, automation.source === "file" ? AUTOMATIONS.fromFile : automation.by.replace(/^\w+:/, "")]);
     return facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`);
