@@ -21,6 +21,7 @@ WORDS = {
     "portico.markdown",
     "portico.redaction",
     "portico.surrogates",
+    "portico.tasks",
 }
 """What everybody may use. `portico` itself holds the version only."""
 

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 from portico.agents.pool import Pool, Tell
 from portico.agents.process_registry import ProcessRegistry
 from portico.errors import AgentDied, AgentUnavailable
+from portico.tasks import end_tasks
 from portico.workspace import adoption
 from portico.workspace.child import MARK, Child, Outlet, UnownedPipe, command_environment
 from portico.workspace.escapes import plain
@@ -411,9 +412,7 @@ class Supervisor(Generic[C]):
         while self._leaving:
             await asyncio.wait(set(self._tasks), return_when=asyncio.FIRST_COMPLETED)
         await asyncio.gather(*(self.end(process) for process in list(self._processes)))
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
         if self._pool is not None:
             self._pool.forget(self)
 

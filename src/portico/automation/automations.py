@@ -41,6 +41,7 @@ from portico.host.host import Host
 from portico.host.rate import Bucket
 from portico.jobs.jobs import Jobs
 from portico.log.log import NotOwner
+from portico.tasks import end_tasks
 
 SWEEP_SECONDS = 60.0
 """How often old runs leave the history. The runs that outlive their automation stay for so long after their end:
@@ -107,9 +108,7 @@ class Automations:
         """Before the jobs close. Open runs get no end: the next start takes them up."""
         self.closing = True
         tasks = [*self._tasks, *self.files.close(), *self.runs.tasks.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*tasks)
 
     # -- claims ------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from portico import events as e
 from portico.cli.output import plain
 from portico.client import Client
 from portico.errors import PorticoError
+from portico.tasks import end_tasks
 
 
 class Asker:
@@ -38,9 +39,7 @@ class Asker:
                 pass
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
 
     def _begin(self, ident: str, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(self._run(ident, work))

@@ -17,6 +17,7 @@ import typer
 from portico.cli.output import print_json, program
 from portico.errors import BadRequest
 from portico.home import Home
+from portico.tasks import end_tasks
 from portico.testing.postgres import PostgresServer
 from portico.testing.round_robin import RoundRobin
 from portico.testing.temporal import TemporalServer
@@ -125,9 +126,7 @@ async def _run(place: Path, about: _About, count: int, listening: socket.socket,
             await working  # says why it failed
             await stop.wait()
     finally:
-        for task in (working, stopping):
-            task.cancel()
-        await asyncio.gather(working, stopping, return_exceptions=True)
+        await end_tasks(working, stopping)
         await proxy.close()
         await asyncio.gather(*(host.stop() for host in hosts))
 

@@ -20,6 +20,7 @@ from portico.client.record import RemoteRecord
 from portico.host.state import TextPart
 from portico.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
 from portico.jobs.state import JobSummary, WorkSummary
+from portico.tasks import end_tasks
 
 _MARKS = {"running": "▶", "succeeded": "✔", "failed": "✘"}
 _COLOURS = {"running": "yellow", "succeeded": "green", "failed": "red"}
@@ -95,8 +96,7 @@ async def _beside(questions: JobQuestions) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+        await end_tasks(asking)
 
 
 async def _tree(client: Client, view: JobView) -> str:
@@ -123,8 +123,7 @@ async def _tree(client: Client, view: JobView) -> str:
                     if isinstance(record.event, e.JobEnded):
                         outcome = record.event.outcome
         finally:
-            ticking.cancel()
-            await asyncio.gather(ticking, return_exceptions=True)
+            await end_tasks(ticking)
         view.summary = (await view_of(client, view.summary.id)).summary
         live.update(_drawn(view, {}))
     if view.summary.error:

@@ -14,6 +14,7 @@ from portico.client import Client
 from portico.errors import AlreadyAnswered, PorticoError
 from portico.events import Json
 from portico.host.state import QuestionPart
+from portico.tasks import end_tasks
 
 LOOK_SECONDS = 1.0
 """Between two reads of the inbox: soon enough for a person, and cheap for the host."""
@@ -75,9 +76,7 @@ class JobQuestions:
             try:
                 await asyncio.wait({asking, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for each in (asking, elsewhere):
-                    each.cancel()
-                await asyncio.gather(asking, elsewhere, return_exceptions=True)
+                await end_tasks(asking, elsewhere)
 
     async def _answered(self, ident: str) -> None:
         """Returns when somebody else has answered, or the time is over."""

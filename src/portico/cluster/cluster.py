@@ -31,6 +31,7 @@ from portico.log.log import NotOwner
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.opening import OWNED
 from portico.settings import ClusterSettings
+from portico.tasks import end_tasks
 
 logger = logging.getLogger("portico.cluster")
 T = TypeVar("T")
@@ -112,14 +113,10 @@ class Cluster(Component, Members):
         self._host.own(self.log.renew_now(), "announce")
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
 
     async def close_link(self) -> None:
-        for task in self._asking:
-            task.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+        await end_tasks(*self._asking)
         await self.link.close()
 
     def _began(self, channel: Channel) -> None:

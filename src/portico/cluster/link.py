@@ -26,6 +26,7 @@ from portico import errors, limits
 from portico.cluster.tls import LinkTls
 from portico.errors import BadRequest, PorticoError, Unreachable
 from portico.host.members import Fetched
+from portico.tasks import settle
 
 logger = logging.getLogger("portico.cluster")
 
@@ -207,6 +208,6 @@ class HostLink:
 
     async def close(self) -> None:
         self._server.should_exit = True
-        await asyncio.gather(self._serving, return_exceptions=True)
+        await settle(self._serving)
         self._socket.close()
         await self._client.aclose()

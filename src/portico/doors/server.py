@@ -65,6 +65,7 @@ from portico.projects.projects import Projects
 from portico.queries.search import Search
 from portico.settings import SHARED
 from portico.settings_load import Loaded, load
+from portico.tasks import end_tasks
 from portico.workspace.jail import closed
 from portico.workspace.orphans import end_orphans
 
@@ -476,5 +477,4 @@ async def run(options: ServeOptions, ready: Callable[[Server], None]) -> None:
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await end_tasks(task)

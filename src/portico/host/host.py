@@ -163,7 +163,7 @@ class Host:
         while self._tasks:  # one that ends may begin another: a job whose log is away waits for its return
             for task in list(self._tasks):
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.wait(self._tasks)  # `_disown` reads how they ended
         with contextlib.suppress(LogUnavailable):  # a full disk, or another host has taken over
             await self.log.append(HOST, e.HostStopped(reason=reason))
 

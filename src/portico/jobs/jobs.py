@@ -37,6 +37,7 @@ from portico.jobs.task_record import TaskInfo, close_task, end_of_work, info_of
 from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition
 from portico.log.log import NOT_WRITTEN, NotOwner
+from portico.tasks import end_tasks
 
 LISTED_SECONDS = 3600.0
 """Finished jobs stay in the running list this long after their end."""
@@ -96,9 +97,7 @@ class Jobs:
             run.suspend()
         for task in self._lent.values():
             task.suspended = True
-        for main in mains:
-            main.cancel()
-        await asyncio.gather(*mains, return_exceptions=True)
+        await end_tasks(*mains)
         with contextlib.suppress(*NOT_WRITTEN):  # a full disk, or another owner: it then counts as a crash
             for job in jobs:
                 if not self.job(job).done:

@@ -35,6 +35,7 @@ from portico.jobs.temporal_workflow import JobWorkflow
 from portico.jobs.work import work_at
 from portico.log.log import NOT_WRITTEN
 from portico.settings import JobSettings
+from portico.tasks import end_tasks
 
 logging.getLogger("temporalio").setLevel(logging.WARNING)  # it tells each stop of a worker, with "7 days"
 
@@ -108,16 +109,12 @@ class TemporalJobs(Jobs):
         for run in self._runs.values():
             run.suspend()
         works = list(self.works.values())
-        for work in works:
-            work.cancel()
-        await asyncio.gather(*works, return_exceptions=True)
+        await end_tasks(*works)
         if running := [worker for worker in self._workers.values() if worker.is_running]:
             stopping = asyncio.gather(*(worker.shutdown() for worker in running))
             await asyncio.wait({stopping}, timeout=CLOSE_SECONDS)
             stopping.cancel()
-        for task in self._serving:
-            task.cancel()
-        await asyncio.gather(*self._serving, return_exceptions=True)
+        await end_tasks(*self._serving)
         self._runs.clear()
         await super().close()
 

@@ -94,10 +94,12 @@ async def _lanes(
     lanes = [asyncio.create_task(lane(path, child), name=path) for path, child in bodies]
     try:
         return all(await asyncio.gather(*lanes))
-    except (Exception, asyncio.CancelledError):  # whatever ends one lane ends them all
+    except (Exception, asyncio.CancelledError) as error:  # the end of one lane ends them all
         for each in lanes:
             each.cancel()
-        await asyncio.gather(*lanes, return_exceptions=True)
+        for other in await asyncio.gather(*lanes, return_exceptions=True):
+            if isinstance(other, Exception) and other is not error:
+                error.add_note(f"Another lane ended with {other!r}")
         raise
 
 

@@ -30,6 +30,7 @@ from portico.notices.send import Gone, PushSender, Sender, Target
 from portico.notices.subscriptions import Subscriptions
 from portico.notices.targets import targets_of
 from portico.settings import NoticeCommand, NoticeSettings
+from portico.tasks import end_tasks
 
 AT_ONCE = 600
 """Calls at once to targets that are not known to fail, a socket of a few KB each: when 500 of 1,000 begin to hang, the
@@ -208,9 +209,7 @@ class Notices(Feature):
     async def close(self) -> None:
         self._started = False
         tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*tasks)
         await self._sender.close()
 
     def _own(self, work: Coroutine[Any, Any, None], name: str) -> None:

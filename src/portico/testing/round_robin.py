@@ -6,6 +6,8 @@ import itertools
 import socket
 from collections.abc import Sequence
 
+from portico.tasks import settle
+
 _BYTES = 64 * 1024
 
 
@@ -29,7 +31,7 @@ class RoundRobin:
         await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)
         for end in (writer, there[1]):
             end.close()
-        await asyncio.gather(*pipes, return_exceptions=True)
+        await settle(*pipes, expected=(OSError,))
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         for _ in self._ports:

@@ -12,6 +12,7 @@ from portico.agents.mcp.client import Listener, McpClient, ServerError
 from portico.agents.supervisor import LINE_BYTES, Connected, Process
 from portico.errors import AgentDied
 from portico.events import Json
+from portico.tasks import end_tasks
 
 _DEATH_SECONDS = 1.0
 """After the end of its output a dying process is gone within this."""
@@ -44,9 +45,7 @@ class StdioWire:
         await self._process.write(msgspec.json.encode(message) + b"\n")
 
     async def close(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
 
     def _own(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)

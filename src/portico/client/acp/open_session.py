@@ -28,6 +28,7 @@ from portico.client.client import RemoteError
 from portico.errors import PorticoError
 from portico.events import Json, Outcome
 from portico.host.state import CallPart, QuestionPart, SessionState
+from portico.tasks import end_tasks
 
 logger = logging.getLogger("portico.acp")
 
@@ -72,9 +73,7 @@ class OpenSession:
     async def leave(self) -> None:
         """The editor goes; the session stays, and so does what runs in it."""
         tasks = [*self._asking.values(), *([self._follower] if self._follower else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*tasks)
 
     async def _follow(self, after: int) -> None:
         try:

@@ -10,22 +10,21 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from portico import events as e
 from portico import limits
 from portico.commands import ResizeTerminal, TypeInput
 from portico.doors.body import ErrorBody, decode_as
+from portico.doors.exchange import exchange
 from portico.doors.rest.events import wire
 from portico.doors.rest.shell import screen
 from portico.doors.route import caller
-from portico.errors import BadRequest, PorticoError, TooSlow
+from portico.errors import BadRequest, PorticoError
 from portico.host.host import Host
 from portico.people.view import View
 from portico.terminals.state import TerminalState
 
-TOO_SLOW = 1013
-"""The close code for a reader that fell behind: come back with your cursor."""
 CATCH_UP = 2_000
 """Events that are still replayed one by one; the screen says the same in less from about here."""
 
@@ -52,26 +51,7 @@ class Attachment:
 
     async def run(self, after: int | None) -> None:
         await self._socket.accept()
-        sending = asyncio.ensure_future(self._show(after))
-        taking = asyncio.ensure_future(self._take())
-        try:
-            await asyncio.wait({sending, taking}, return_when=asyncio.FIRST_COMPLETED)
-            if sending.done():
-                await self._end(sending)
-        finally:
-            for task in (sending, taking):
-                task.cancel()
-            await asyncio.gather(sending, taking, return_exceptions=True)
-
-    async def _end(self, sending: "asyncio.Future[None]") -> None:
-        try:
-            sending.result()
-        except TooSlow as error:
-            await self._socket.close(TOO_SLOW, error.code)
-        except (WebSocketDisconnect, TimeoutError):
-            return  # the client is gone or takes nothing: its cursor lets it come back
-        else:
-            await self._socket.close(1000, "closed")
+        await exchange(self._socket, self._show(after), self._take())
 
     # -- out ---------------------------------------------------------------------------------------------------
 

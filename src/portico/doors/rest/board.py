@@ -10,6 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from portico import limits
 from portico.doors.app import App
+from portico.doors.exchange import exchange
 from portico.doors.read_forward import at_owner
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Socket, Table
@@ -99,14 +100,7 @@ def table(app: App) -> Table:
     async def live(socket: WebSocket) -> None:
         first = page(socket)
         await socket.accept()
-        sending = asyncio.ensure_future(_send_board(socket, first, board, app.view(socket)))
-        taking = asyncio.ensure_future(_until_gone(socket))
-        try:
-            await asyncio.wait({sending, taking}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (sending, taking):
-                task.cancel()
-            await asyncio.gather(sending, taking, return_exceptions=True)
+        await exchange(socket, _send_board(socket, first, board, app.view(socket)), _until_gone(socket))
 
     return [*read.table, Socket("/v1/board/socket", live, "read", "The same, live.")]
 
