@@ -9,6 +9,11 @@ from portico.errors import PorticoError
 logger = logging.getLogger("portico.tasks")
 
 
+def failed(task: "asyncio.Future[Any]") -> bool:
+    """Whether it has ended without a result."""
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
 async def end_tasks(*tasks: "asyncio.Future[Any]", expected: tuple[type[Exception], ...] = ()) -> None:
     """Cancels them and returns when they have ended; see `settle`."""
     for task in tasks:

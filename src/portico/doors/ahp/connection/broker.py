@@ -40,6 +40,7 @@ from portico.host.agent import AgentInfo, client_of
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
 from portico.people.view import View
+from portico.tasks import failed
 from portico.terminals.state import TerminalState
 from portico.terminals.terminals import Terminals
 from portico.workspace.git import in_work_tree
@@ -114,8 +115,9 @@ class Broker:
         self.host.part(Terminals).paces.append(self._pace)
 
     async def open(self) -> None:
-        """Before the first client is served: what has to be read. A client must not hear of an empty catalogue."""
-        if self._opened is None:
+        """Before the first client is served: what has to be read. No client gets an empty catalogue. Concurrent clients
+        share one attempt; after a failed one, the next client tries again."""
+        if self._opened is None or failed(self._opened):
             self._opened = asyncio.ensure_future(self._open())
         await asyncio.shield(self._opened)
 

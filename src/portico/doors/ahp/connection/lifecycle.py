@@ -123,11 +123,6 @@ async def _remembered(connection: "Connection", client_id: str) -> ClientRecord 
 async def _welcome(connection: "Connection", client_id: str, version: str) -> None:
     from portico.doors.ahp.connection.connection import REPLACED
 
-    before = connection.broker.clients.get(client_id)
-    if before is not None and before is not connection:
-        before.end(REPLACED, "The same client has connected again.")
-        connection.joined |= before.joined
-    connection.start(client_id, version)
     known = ClientRecord(
         connection.caller.id,
         version,
@@ -136,8 +131,14 @@ async def _welcome(connection: "Connection", client_id: str, version: str) -> No
         connection.shows_apps,
         connection.expects_drafts,
     )
-    connection.broker.remember(client_id, known)
+    # First: of two tokens that take a new id at the same time, one is refused, and must not close the other's.
     await connection.host.do(c.IdentifyClient(client=client_id, value=msgspec.to_builtins(known)), connection.caller)
+    before = connection.broker.clients.get(client_id)
+    if before is not None and before is not connection:
+        before.end(REPLACED, "The same client has connected again.")
+        connection.joined |= before.joined
+    connection.start(client_id, version)
+    connection.broker.remember(client_id, known)
 
 
 # -- subscribe -------------------------------------------------------------------------------------------------
