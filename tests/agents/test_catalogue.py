@@ -243,7 +243,7 @@ def test_a_broken_edit_keeps_the_values_and_a_right_one_counts_at_once(tmp_path:
         ({"api_key": "k", "api_key_env": "E"}, "k"),
     ],
 )
-def test_where_a_key_comes_from(said: dict[str, str], key: str) -> None:
+def test_where_a_key_comes_from(said: dict[str, Any], key: str) -> None:
     assert EndpointSettings("http://x", **said).key({"E": "e"}) == key
 
 

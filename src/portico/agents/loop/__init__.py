@@ -1,7 +1,9 @@
-"""The built-in agent `loop`: works with any OpenAI-compatible chat model, also weak ones.
+"""The built-in agent `loop`: works with any model behind chat completions, Responses or Messages, also weak ones.
 
-extract and protocol are plain functions; endpoint, discovery and asking reach models; tools and roots act on files;
-conversation and run put them together. Imports the agents' interface, the workspace and the local models.
+protocol, arguments, written_calls, extract and thoughts read answers; wires has the codecs; endpoint, refusal,
+discovery, windows and model_call reach models; transcript, record and compaction hold the conversation; tools, roots
+and act do the work; conversation and run put them together. Imports the agents' interface, the workspace and the local
+models.
 """
 
 from portico.agents.loop.agent import LoopAgent, loop

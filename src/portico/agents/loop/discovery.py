@@ -27,6 +27,7 @@ FRESH_SECONDS = 10.0
 UNNAMED = "default"
 """What an endpoint is asked for that does not list its models, when nobody said: most of them serve just one."""
 OPENAI = "https://api.openai.com/v1"
+ANTHROPIC = "https://api.anthropic.com"
 OLLAMA = "127.0.0.1:11434"
 LLAMA_CPP = "http://127.0.0.1:8080/v1"
 ANSWER_TOKENS = 2048
@@ -95,16 +96,23 @@ class Directory:
         found: list[tuple[ModelEndpoint, bool]] = []
         if loop.base_url:
             key = loop.api_key or environ.get(loop.api_key_env, "")
-            found.append((ModelEndpoint("the model endpoint", loop.base_url, key, timeout=timeout), False))
+            found.append(
+                (ModelEndpoint("the model endpoint", loop.base_url, key, timeout=timeout, wire=loop.wire), False)
+            )
         for name, each in loop.endpoints.items():
-            found.append((ModelEndpoint(name, each.base_url, each.key(environ), timeout=timeout), False))
+            found.append(
+                (ModelEndpoint(name, each.base_url, each.key(environ), timeout=timeout, wire=each.wire), False)
+            )
         if not loop.discover:
             return found
         url, key = environ.get("OPENAI_BASE_URL", ""), environ.get("OPENAI_API_KEY", "")
         if url or key:
-            found.append(
-                (ModelEndpoint("OpenAI" if not url else "OPENAI_BASE_URL", url or OPENAI, key, timeout=timeout), False)
-            )
+            name = "OPENAI_BASE_URL" if url else "OpenAI"
+            found.append((ModelEndpoint(name, url or OPENAI, key, timeout=timeout, wire=loop.wire), False))
+        if key := environ.get("ANTHROPIC_API_KEY", ""):
+            url = environ.get("ANTHROPIC_BASE_URL", "").rstrip("/") or ANTHROPIC
+            address = url if url.endswith("/v1") else f"{url}/v1"
+            found.append((ModelEndpoint("Anthropic", address, key, timeout=timeout, wire="messages"), False))
         ollama = environ.get("OLLAMA_HOST", OLLAMA).removeprefix("http://").removesuffix("/")
         found.append((ModelEndpoint("Ollama", f"http://{ollama}/v1", timeout=timeout), True))
         found.append((ModelEndpoint("llama.cpp", LLAMA_CPP, timeout=timeout, schema_first=True), True))

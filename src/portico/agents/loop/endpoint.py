@@ -22,8 +22,7 @@ from portico.agents.facts import Problem
 from portico.agents.loop.refusal import BODY_BYTES, refusal
 from portico.agents.loop.reply import ANSWER_MAX, ModelError, NoList, Reply, Report
 from portico.agents.loop.windows import listed, of_llama_cpp, of_ollama
-from portico.agents.loop.wires import chat
-from portico.agents.loop.wires.chat_stream import StreamedAnswer
+from portico.agents.loop.wires.registry import CODECS, AnswerStream, WireSetting, wire_of
 from portico.agents.loop.wires.request import CompletionRequest
 from portico.events import Json
 
@@ -58,6 +57,7 @@ class ModelEndpoint:
         context_chars: int | None = None,
         max_tokens: int | None = None,
         bound: int | None = None,
+        wire: WireSetting = "auto",
         using: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.name = name
@@ -77,7 +77,9 @@ class ModelEndpoint:
         """Entered around each request: a model of our own is not unloaded in the middle of one."""
         self.cache_keys = urlsplit(self.url).hostname == "api.openai.com"
         """Takes `prompt_cache_key`; others reject fields that they do not know."""
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self.wire = wire_of(self.url, wire)
+        self.codec = CODECS[self.wire]
+        headers = self.codec.headers(key)
         local = urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1")
         self._http = httpx.AsyncClient(
             headers=headers,
@@ -141,16 +143,14 @@ class ModelEndpoint:
         """Streams one answer; returns when it is complete. `drained` waits while the disk is slower; `retract` is
         called when everything reported so far turns out to be reasoning."""
         with self._using():
-            return await self._ask(ask, StreamedAnswer(self.name, report, retract), drained)
+            return await self._ask(ask, self.codec.stream(self.name, report, retract), drained)
 
-    async def _ask(
-        self, ask: CompletionRequest, answer: StreamedAnswer, drained: Callable[[], Awaitable[None]]
-    ) -> Reply:
+    async def _ask(self, ask: CompletionRequest, answer: AnswerStream, drained: Callable[[], Awaitable[None]]) -> Reply:
         try:
             request = self._http.build_request(
                 "POST",
-                f"{self.url}/{chat.PATH}",
-                content=msgspec.json.encode(chat.body(ask)),
+                f"{self.url}/{self.codec.path}",
+                content=msgspec.json.encode(self.codec.body(ask)),
                 headers={"Content-Type": "application/json", "Accept": "text/event-stream"},
             )
             response = await self._http.send(request, stream=True)

@@ -191,6 +191,8 @@ class ModelCaller:
         order: tuple[Mode, ...] = ("schema", "text") if endpoint.schema_first else ("tools", "schema", "text")
         if wanted != "auto":
             order = (wanted, "text")
+        if not endpoint.codec.schemas:
+            order = tuple(mode for mode in order if mode != "schema")
         return next(mode for mode in order if mode == "text" or not known.lacks(mode))
 
 

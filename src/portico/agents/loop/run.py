@@ -27,13 +27,13 @@ from portico.agents.loop.protocol import (
 )
 from portico.agents.loop.record import STEP, Compaction, StepRecord, compacted, is_plain, result_text
 from portico.agents.loop.repeats import INFORM, STOP, Repeats, advice
-from portico.agents.loop.reply import ModelError, Reply, Said
+from portico.agents.loop.reply import ModelError, Reply, Said, WireName
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import CHANGES, READS, TOOLS, LoopToolbox, plain
 from portico.agents.loop.transcript import Entry, Exchange, UserText, compacts, cut, fitting, size_of
 from portico.agents.loop.visible_text import VisibleText
-from portico.agents.loop.wires import chat
+from portico.agents.loop.wires.registry import CODECS
 from portico.agents.loop.wires.request import CompletionRequest
 from portico.errors import AgentError, BadRequest
 from portico.events import Json, ToolSpec
@@ -74,6 +74,7 @@ class LoopRun:
         self._size = 0
         self._spent = 0
         self._native = False
+        self._wire: WireName = "chat"
         self._compacted = False
         self._guidance = ""
         """The project's rules and skills."""
@@ -184,7 +185,7 @@ class LoopRun:
             raise AgentError(f"{self._asker.model} gave {wrong} answers in a row that are no step. {diagnosis}")
         shown = cut(reply.text, WRONG_CHARS)
         if shown != reply.text:
-            reply = msgspec.structs.replace(reply, message={"role": "assistant", "content": shown})
+            reply = msgspec.structs.replace(reply, message=CODECS[self._wire].plain(shown))
         await self._record(reply, ModelStep(commentary=shown))
         self._add(UserText("user", correction(problem, tools, self._native)))
 
@@ -211,6 +212,7 @@ class LoopRun:
         def build(way: Way) -> CompletionRequest:
             nonlocal asked
             self._native = way.mode == "tools" and bool(tools)
+            self._wire = way.endpoint.wire
             if asked != way.model:
                 asked = way.model
                 self._turn.step(self._number, way.model)
@@ -242,7 +244,8 @@ class LoopRun:
         self._size = len(told) + sum(map(size_of, entries)) + self._tool_chars
         return CompletionRequest(
             way.model,
-            chat.messages(told, entries, native=native, model=way.model, pictures=way.pictures),
+            endpoint.codec.render(told, entries, native=native, model=way.model, pictures=way.pictures),
+            system=told,
             tools=[*tools, FINISH_TOOL] if native else (),
             schema=step_schema(tools, endpoint.bound) if way.mode == "schema" and tools else None,
             usage=way.usage,
@@ -258,7 +261,7 @@ class LoopRun:
 
     async def _record(self, reply: Reply, step: ModelStep) -> Said:
         """Stores the step before anything of it runs."""
-        said = Said("chat", self._asker.model, reply.message, self._native)
+        said = Said(self._wire, self._asker.model, reply.message, self._native)
         record = StepRecord(self._added, said, step, self._compactions)
         if not step.actions:
             self._entries.append(UserText("assistant", step.summary or step.commentary, said=said))
@@ -286,8 +289,9 @@ class LoopRun:
     async def _summarise(self, older: Sequence[Entry], limit: int) -> str:
         def build(way: Way) -> CompletionRequest:
             entries = fitting([*older, UserText("user", REQUEST)], limit - len(SYSTEM))
-            messages = chat.messages(SYSTEM, entries, native=False, pictures=False)
-            return CompletionRequest(way.model, messages, usage=way.usage, max_tokens=way.endpoint.max_tokens)
+            sent = way.endpoint.codec.render(SYSTEM, entries, native=False, pictures=False)
+            most = way.endpoint.max_tokens
+            return CompletionRequest(way.model, sent, usage=way.usage, max_tokens=most, system=SYSTEM)
 
         try:
             reply = await self._asker.ask(build, lambda text, reasoning: None, self._turn.drained)

@@ -21,11 +21,16 @@ MINUTES_MAX = 10_000
 Protocol = Literal["auto", "tools", "schema", "text"]
 
 
+Wire = Literal["auto", "chat", "responses", "messages"]
+
+
 class EndpointSettings(Struct, forbid_unknown_fields=True):
     base_url: str
     api_key: str = ""
     api_key_env: str = ""
     """The environment variable that holds the key, so that it need not stand in the file."""
+    wire: Wire = "auto"
+    """Chat completions, OpenAI Responses or Anthropic Messages; auto: by the address."""
 
     def key(self, environ: Mapping[str, str]) -> str:
         return self.api_key or (environ.get(self.api_key_env, "") if self.api_key_env else "")
@@ -37,6 +42,8 @@ class LoopSettings(Struct, forbid_unknown_fields=True):
     base_url: str = ""
     api_key: str = ""
     api_key_env: str = ""
+    wire: Wire = "auto"
+    """The wire format of `base_url`, and of the endpoint of the environment; auto: by the address."""
     endpoints: dict[str, EndpointSettings] = {}
     """Further endpoints by name, tried for models in this order."""
     discover: bool = True

@@ -11,6 +11,17 @@ from portico.agents.loop.wires.request import CompletionRequest
 from portico.events import Json, ToolSpec
 
 PATH = "chat/completions"
+
+
+def headers(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def plain(text: str) -> Json:
+    """The opaque message that a text alone is."""
+    return {"role": "assistant", "content": text}
+
+
 EMPTY = "(empty)"
 """In place of an answer without content: many endpoints reject an empty message."""
 

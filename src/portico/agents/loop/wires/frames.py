@@ -1,0 +1,94 @@
+"""A stream of events with a type each, as Responses and Messages have it."""
+
+from typing import Any
+
+import msgspec
+
+from portico import surrogates
+from portico.agents.loop.reply import Growth, ModelError, NativeCall, Reply, Report, TokensSpent
+from portico.events import Json
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class EventStream:
+    """Reads the frames of one answer; a wire format says what each event means and what the whole message is."""
+
+    def __init__(self, name: str, report: Report) -> None:
+        self._name = name
+        self._report = report
+        self._growth = Growth(name)
+        self._texts: list[str] = []
+        self._new_texts: list[str] = []
+        self._new_thoughts: list[str] = []
+        self._finish = ""
+        self._usage: TokensSpent | None = None
+        self._ended = False
+
+    def take(self, lines: list[bytes]) -> bool:
+        """One network chunk's lines; True when the answer is complete."""
+        try:
+            for line in lines:
+                data = line[5:].strip() if line.startswith(b"data:") else b""
+                if data == b"[DONE]":
+                    self._ended = True
+                elif data:
+                    self._event(self._read(data))
+                if self._ended:
+                    break
+        finally:
+            self._flush()
+        return self._ended
+
+    def _read(self, data: bytes) -> Json:
+        try:
+            return surrogates.decode(data, _decode)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ModelError(f"{self._name} sent a frame that is not JSON.", again=True) from error
+
+    def take_whole(self, body: bytes) -> Reply:
+        """From a server that does not stream."""
+        try:
+            whole = surrogates.decode(body, _decode)
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"{self._name} sent an answer that is not JSON.", again=True) from error
+        self._whole(whole)
+        self._flush()
+        return self.reply()
+
+    def _flush(self) -> None:
+        if self._new_texts or self._new_thoughts:
+            text, thought = "".join(self._new_texts), "".join(self._new_thoughts)
+            self._texts.append(text)
+            self._new_texts, self._new_thoughts = [], []
+            self._report(text, thought)
+
+    def _text(self, text: Any) -> None:
+        if isinstance(text, str) and text:
+            self._growth.add(len(text))
+            self._new_texts.append(text)
+
+    def _thought(self, text: Any) -> None:
+        if isinstance(text, str) and text:
+            self._growth.add(len(text))
+            self._new_thoughts.append(text)
+
+    def reply(self) -> Reply:
+        if not self._ended and not self._finish:
+            raise ModelError(f"The stream of {self._name} ended before the answer did.", again=True)
+        message, calls = self._message()
+        self._growth.check_calls(len(calls))
+        return Reply("".join(self._texts), calls, self._finish, self._usage, message)
+
+    def _event(self, event: Json) -> None:
+        raise NotImplementedError
+
+    def _whole(self, whole: Json) -> None:
+        raise NotImplementedError
+
+    def _message(self) -> tuple[Any, list[NativeCall]]:
+        raise NotImplementedError
+
+
+def number(value: Any) -> int:
+    return value if isinstance(value, int) else 0
