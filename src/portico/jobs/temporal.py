@@ -11,13 +11,15 @@ import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus
-from temporalio.common import WorkflowIDReusePolicy
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from portico import __version__
 from portico import events as e
 from portico.errors import LogUnavailable, Unreachable
 from portico.host.host import Host
@@ -68,11 +70,14 @@ class TemporalJobs(Jobs):
         self.works: dict[tuple[str, str], asyncio.Task[None]] = {}
         """What runs here, by job and path."""
         self.closing = False
+        self.version, self.package = VERSION, __version__
         self._client: Client | None = None
         self._workers: dict[str, Worker] = {}
         """By label; the one of the place is under the empty one."""
         self._pending: dict[str, None] = {}
         """Jobs of whose workflow Temporal has to be told: to start it, or to cancel it."""
+        self._other: dict[str, None] = {}
+        """Jobs of this host whose workflow is of another version, which hosts of that version still run."""
         self._lost: list[tuple[str, str]] = []
         """Activities whose host is gone, by job and id."""
         self._told = asyncio.Event()
@@ -97,8 +102,9 @@ class TemporalJobs(Jobs):
 
     @property
     def queue(self) -> str:
-        """Hosts of one place and log take from it. The log's epoch is in it, since a namespace may serve several."""
-        return f"portico-{self.host.members.place or 'here'}-{self.host.log.epoch}-v{VERSION}"
+        """Hosts of one place, log and version of the workflow take from it. The log's epoch is in it, since a namespace
+        may serve several."""
+        return f"portico-{self.host.members.place or 'here'}-{self.host.log.epoch}-v{self.version}"
 
     def workflow_id(self, job: str) -> str:
         return f"portico-{self.host.log.epoch}-{job}"
@@ -169,7 +175,7 @@ class TemporalJobs(Jobs):
                 continue
             try:
                 await self._client.service_client.check_health(timeout=timedelta(seconds=3))
-                for job in tuple(self._pending):
+                for job in (*self._pending, *self._other):
                     await self._ensure(self._client, job)
                     self._pending.pop(job, None)
                 while self._lost:
@@ -192,20 +198,13 @@ class TemporalJobs(Jobs):
         self._told.set()
 
     async def _ensure(self, client: Client, job: str) -> None:
-        """Its workflow runs; or it is cancelled, if somebody stops the job."""
+        """Its workflow runs; or it is cancelled, if the job was stopped."""
+        self._other.pop(job, None)
         if self.job(job).done:
             return
         ident = self.workflow_id(job)
         try:
-            await client.start_workflow(
-                JOB,
-                job,
-                id=ident,
-                task_queue=self.queue,
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                task_timeout=timedelta(seconds=_TASK_SECONDS),
-                static_summary=self.job(job).name,
-            )
+            await self._start(client, job, id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE)
         except WorkflowAlreadyStartedError:
             await self._check_runs(client, job)
         state = await self.journal.load(job)
@@ -214,9 +213,12 @@ class TemporalJobs(Jobs):
                 await client.get_workflow_handle(ident).cancel()
 
     async def _check_runs(self, client: Client, job: str) -> None:
-        """Somebody may have ended the workflow in Temporal: then the job has its end, too."""
+        """A workflow that was ended in Temporal ends its job, too. One of another version, which no host runs any more,
+        is started again as one of ours: the log knows what is done."""
         described = await client.get_workflow_handle(self.workflow_id(job)).describe()
         if described.status in (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW):
+            if described.task_queue != self.queue and self.host.members.owns(f"job/{job}"):
+                await self._start_again(client, job)
             return
         run = await self.run_of(job)
         if not run.state.summary.done:
@@ -224,6 +226,30 @@ class TemporalJobs(Jobs):
             if stops := run.state.stops:
                 await self.journal.put(job, *stops)
             await run.end("failed", by="temporal", error=detailed("Error", f"Its workflow was {name} in Temporal."))
+
+    async def _start(self, client: Client, job: str, **policy: Any) -> None:
+        await client.start_workflow(
+            JOB,
+            job,
+            id=self.workflow_id(job),
+            task_queue=self.queue,
+            task_timeout=timedelta(seconds=_TASK_SECONDS),
+            static_summary=self.job(job).name,
+            **policy,
+        )
+
+    async def _start_again(self, client: Client, job: str) -> None:
+        members = self.host.members
+        here = [
+            each for each in await members.all() if each.state in ("up", "draining") and each.place == members.place
+        ]
+        if {each.version for each in here} - {self.package}:
+            self._other[job] = None  # they run it; asked again at the next look
+            return
+        self.host.logger.warning("the job %s continues with another version of its workflow", job)
+        conflict = WorkflowIDConflictPolicy.TERMINATE_EXISTING
+        reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE
+        await self._start(client, job, id_reuse_policy=reuse, id_conflict_policy=conflict)
 
     async def _report_lost(self, client: Client, job: str, ident: str) -> None:
         """Else the workflow would wait for the heartbeat's timeout."""

@@ -12,8 +12,9 @@ from portico.events import JobOutcome, WorkOutcome
 from portico.jobs.entry import Work
 
 VERSION = 1
-"""Part of the queue's name. A change after which a running workflow could not be replayed raises it, so that a host of
-an older or newer version never gets a tree that it does not understand."""
+"""Part of the queue's name. A change after which a running workflow could not be replayed raises it: hosts of both
+versions then take from queues of their own, and a running job stays with hosts of its version. When the last of them is
+gone, its owner starts it again from the log (`TemporalJobs._start_again`)."""
 JOB = "portico-job"
 WORK, SETTLE, LOAD, ITEMS, DECIDE, FINISH = "work", "settle", "load", "items", "decide", "finish"
 HEARTBEAT_SECONDS = 10.0
