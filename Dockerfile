@@ -4,6 +4,10 @@
 ARG BASE=python:3.13-slim-bookworm
 FROM ${BASE}
 
+# Changes of files are shown with git. A base without apt brings its own.
+RUN if command -v git >/dev/null || ! command -v apt-get >/dev/null; then exit 0; fi; \
+    apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*
+
 # 1: all wheels lie in dist/, and no index is asked.
 ARG PIP_NO_INDEX=
 COPY dist/*.whl /tmp/dist/

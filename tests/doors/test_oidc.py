@@ -15,11 +15,15 @@ from joserfc import jwt
 from starlette.responses import JSONResponse, Response
 
 from portico.agents.certificates import certificates
+from portico.cli.doctor import _login
+from portico.cli.serve import say_hello
 from portico.doors.oidc import OidcProvider, check_address, check_claims
 from portico.errors import BadRequest, Unreachable
+from portico.home import Home
 from portico.people.identity import read_tokens
 from portico.people.people import add_person, read_people
 from portico.settings import OidcSettings
+from portico.settings_edit import add_table
 from tests.doors import openid
 from tests.doors.openid import CLIENT, KEY, OTHER_KEY, SECRET, Provider
 from tests.doors.standing import Standing, standing
@@ -89,7 +93,7 @@ async def test_a_person_logs_in(login: Login) -> None:
 
 
 async def test_the_login_page_names_the_provider(login: Login) -> None:
-    assert (await login.here.stranger.get("/login/ways")).json() == {"oidc": "127.0.0.1"}
+    assert (await login.here.stranger.get("/login/ways")).json() == {"oidc": "127.0.0.1", "problem": ""}
 
 
 # -- a hostile provider ----------------------------------------------------------------------------------------
@@ -368,3 +372,27 @@ async def test_a_provider_with_a_private_certificate_authority_is_trusted_by_ssl
         certificates.cache_clear()
         server.close()
         await server.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("issuer", "installed", "problem"),
+    [("", False, False), ("https://id.example.org", True, False), ("https://id.example.org", False, True)],
+)
+async def test_a_missing_package_is_reported_at_start_by_doctor_and_on_the_login_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, issuer: str, installed: bool, problem: bool
+) -> None:
+    """Only the first person who tried to log in read that the host lacks a package."""
+    monkeypatch.setattr("portico.doors.oidc.find_spec", lambda name: object() if installed else None)
+    names = {"issuer": issuer, "client_id": "x", "client_secret": "y", "domains": ["*"]}
+    flags = {f"login.oidc.{name}": value for name, value in names.items()} if issuer else {}
+    async with standing(tmp_path, flags=flags) as here:
+        ways = (await here.stranger.get("/login/ways")).json()
+        assert ("portico[oidc]" in ways["problem"]) is problem
+        said: list[str] = []
+        say_hello(here.server, False, said.append)
+        assert any("portico[oidc]" in line for line in said) is problem
+    home = Home(tmp_path / "other")
+    home.make()
+    if issuer:
+        add_table(home.settings_path, ("login", "oidc"), names)
+    assert any(not each.ok for each in _login(home)) is problem

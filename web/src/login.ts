@@ -12,8 +12,13 @@ if (/^\/(?![/\\])/.test(next)) byId("login-next", HTMLInputElement).value = next
 /** A host with an OpenID provider offers it first; the form stays, for tokens. */
 async function offerProvider(): Promise<void> {
   const response = await fetch("./login/ways");
-  const { oidc } = (await response.json()) as { oidc: string | null };
+  const { oidc, problem } = (await response.json()) as { oidc: string | null; problem?: string };
   if (!oidc) return;
+  if (problem) {
+    byId("login-provider").textContent = problem;
+    byId("login-provider").hidden = false;
+    return;
+  }
   const link = byId("login-oidc", HTMLAnchorElement);
   link.textContent = `Sign in with ${oidc}`;
   const wanted = byId("login-next", HTMLInputElement).value;

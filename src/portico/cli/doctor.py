@@ -23,6 +23,7 @@ from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.cli.trial import probe_asking
 from portico.client import Client
 from portico.doors.app import DoorInfo
+from portico.doors.oidc import missing_package
 from portico.doors.registry import load_doors
 from portico.doors.web import NO_PAGES, pages_folder, pages_missing
 from portico.errors import BadRequest, LogUnavailable, PorticoError
@@ -106,7 +107,7 @@ async def _look(home: Home) -> list[Finding]:
         agents = discover(AgentContext(home.path, load(home.settings_path).settings.agents))
     except PorticoError as error:
         return [*findings, Finding("settings", False, error.message)]
-    findings += [*_doors(home), settings_finding(home), await _log(home), await _host(home), *_mcp(home)]
+    findings += [*_doors(home), settings_finding(home), *_login(home), await _log(home), await _host(home), *_mcp(home)]
     findings += await _temporal(home)
     return findings + await _agents(home, agents)
 
@@ -116,6 +117,14 @@ def settings_finding(home: Home) -> Finding:
     absent = nowhere(settings.agent.allowed_roots, [Path(each).expanduser() for each in settings.workspaces])
     there = "" if home.settings_path.exists() else " (none yet: every value is the default)"
     return Finding("settings", not absent, absent or f"{home.settings_path}{there}")
+
+
+def _login(home: Home) -> list[Finding]:
+    settings = load(home.settings_path).settings.login.oidc
+    if not settings.issuer:
+        return []
+    missing = missing_package(settings)
+    return [Finding("login", not missing, missing or f"OIDC with {settings.issuer}")]
 
 
 def _doors(home: Home) -> list[Finding]:

@@ -153,6 +153,7 @@ def _import_uvicorn() -> None:
 
 def say_hello(server: Any, without_token: bool, say: Say) -> None:
     from portico.agents.loop.roots import nowhere
+    from portico.doors.oidc import missing_package
     from portico.doors.web import NO_PAGES, pages_missing
 
     where = server.public_url if server.port else f"unix:{server.socket_path}"
@@ -164,6 +165,8 @@ def say_hello(server: Any, without_token: bool, say: Say) -> None:
     say(f"Stop with Ctrl-C, or: {server.public_url}/api/stop")
     if pages_missing():
         say(f"WARNING: {NO_PAGES}")
+    if missing := missing_package(server.loaded.settings.login.oidc):
+        say(f"WARNING: {missing}")
     if absent := nowhere(server.loaded.settings.agent.allowed_roots, server.host.workspaces):
         say(f"WARNING: {absent}")
     if without_token:

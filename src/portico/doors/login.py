@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import hmac
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,7 +23,7 @@ from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.login_redirect import UNKEPT, landing, log_in, root
-from portico.doors.oidc import Begun, OidcProvider, new_secret
+from portico.doors.oidc import Begun, OidcProvider, missing_package, new_secret
 from portico.doors.route import Caller, Route, Table
 from portico.errors import BadRequest, NotFound, PorticoError, Unreachable
 from portico.people.identity import by_proxy, new_login
@@ -56,6 +55,8 @@ class Ways(Struct):
 
     oidc: str | None
     """The name of the provider; None: there is none."""
+    problem: str = ""
+    """Why its login does not work on this host."""
 
 
 def login_routes(app: App) -> Table:
@@ -103,15 +104,16 @@ class Logins:
         settings = self._app.settings.login.oidc
         if not settings.issuer:
             raise NotFound("page", "/login/oidc", "This host has no OpenID provider (login.oidc.issuer).")
-        if find_spec("joserfc") is None:
-            raise Unreachable("This host lacks a package for this login: pip install 'portico[oidc]'.")
+        if missing := missing_package(settings):
+            raise Unreachable(missing)
         if self._provider is None or self._provider.settings != settings:
             self._provider = OidcProvider(settings, secret_of(settings.client_secret, settings.client_secret_file))
         return self._provider
 
     async def ways(self, request: Request) -> Response:
         settings = self._app.settings.login.oidc
-        return JsonResponse(Ways(provider_name(settings) if settings.issuer else None))
+        name = provider_name(settings) if settings.issuer else None
+        return JsonResponse(Ways(name, missing_package(settings)))
 
     async def begin(self, request: Request) -> Response:
         browser, wanted = new_secret(), request.query_params.get("next", "")

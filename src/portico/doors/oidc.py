@@ -12,13 +12,13 @@ import hashlib
 import hmac
 import secrets
 import time
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 from msgspec import Struct
 
-from portico.agents.certificates import certificates
 from portico.doors.origin import is_loopback
 from portico.errors import BadRequest, Forbidden, Unreachable
 from portico.people.people import Account
@@ -66,6 +66,13 @@ class Begun(Struct, frozen=True):
 class _TokenAnswer(Struct):
     id_token: str = ""
     access_token: str = ""
+
+
+def missing_package(settings: OidcSettings) -> str:
+    """What to do when there is a provider and the package that checks its signatures is not installed; else empty."""
+    if not settings.issuer or find_spec("joserfc") is not None:
+        return ""
+    return "The login with OIDC (login.oidc.issuer) needs a package: pip install 'portico[oidc]', then restart."
 
 
 class OidcProvider:
@@ -182,7 +189,9 @@ class OidcProvider:
 
     async def _call(self, method: str, address: str, headers: dict[str, str], form: Any = None) -> bytes:
         """Bounded in time and bytes, whatever the other end does; no redirects, no proxies of the environment."""
-        import httpx  # not before somebody logs in
+        import httpx  # not before the first login
+
+        from portico.agents.certificates import certificates
 
         check_address(address, self.settings.issuer)
         # With a private certificate authority, where SSL_CERT_FILE names one.

@@ -12,7 +12,6 @@ from portico.doors.route import Table
 from portico.doors.routes import Routes
 from portico.errors import BadRequest
 from portico.host.agent import AgentInfo, Check
-from portico.settings_edit import add_table
 from portico.settings_load import load
 
 LOOP = "loop"
@@ -64,6 +63,8 @@ def table(app: App) -> Table:
 
     @read("/v1/agents/loop/model", "admin", summary, methods=("POST",), body=ModelBody, errors=["conflict"])
     async def model(request: Request) -> Check:
+        from portico.settings_edit import add_table  # its parser is not needed at start
+
         body = await read_as(request, ModelBody)
         address = urlsplit(body.base_url)
         if address.scheme not in ("http", "https") or not address.hostname:
