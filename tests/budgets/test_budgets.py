@@ -80,10 +80,12 @@ def cost() -> float:
 @pytest.fixture
 async def desk(open_host: HostOpener, tmp_path: Path, cost: float) -> AsyncIterator[Desk]:
     """A model whose every call is one more tool call, and costs 100 tokens."""
-    (tmp_path / "a.txt").write_text("x")
-    call = {"name": "readFiles", "args": {"files": ["a.txt"]}}
+    names = [f"{number}.txt" for number in range(10)]
+    for name in names:  # the same result again and again is a question of its own
+        (tmp_path / name).write_text(name)
     used = {"usage": {"input": 90, "output": 10, "cost": cost}}
-    steps = [*[{"calls": [call], **used}] * 10, {"say": "Done.", **used}]
+    calls = [{"calls": [{"name": "readFiles", "args": {"files": [name]}}], **used} for name in names]
+    steps = [*calls, {"say": "Done.", **used}]
     script = {"rules": [{"steps": steps}], "models": ["gpt-4o", "mystery"]}
     async with ModelServer(msgspec.convert(script, Script)) as server:
         yield Desk(open_host, server, tmp_path)
