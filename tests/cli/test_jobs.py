@@ -25,7 +25,7 @@ def test_run_without_a_host(tmp_path: Path) -> None:
         "r.0 ok succeeded",
         "r.1 no started as task-2",
         "r.1 no failed",
-        "job-1 failed",
+        "job-1 failed no: toolExecuted check failed: missing tools: job_prepare_document",
     ], done.stderr
     assert done.returncode == 1
 

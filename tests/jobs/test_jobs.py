@@ -89,7 +89,7 @@ async def test_a_stop_ends_every_work_once_and_the_job_as_canceled(host: Host, t
     assert sorted(words[:-1]) == ["+0", "+1", "-0 no", "-1 no"]
     assert words[-1] == "jobCanceled"
     assert (jobs.job(job).status, host.running) == ("canceled", 0)
-    assert [work.status for work in jobs.job(job).works] == ["failed", "failed"]
+    assert [work.status for work in jobs.job(job).works] == ["stopped", "stopped"]
 
 
 async def test_a_stop_after_the_end_changes_nothing(host: Host, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """What a task reads out of a turn, out of the answer of a person, and out of a failed job."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from portico import events as e
 from portico.events import Json, Message
+from portico.host.host import Host
 from portico.host.question import Answer
 from portico.host.state import CallPart, Part, TextPart, TurnState
 from portico.jobs.entry import JOB_TOOLS
@@ -17,6 +19,7 @@ from portico.jobs.state import JobSummary, WorkSummary
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.tools import Report, argument_of, in_words, report_of, says_prerequisite_failed
 from portico.log.log import Log
+from tests.jobs.playing import crashing, failing, make, opened, play, until_ended
 from tests.jobs.samples import entry_data
 
 
@@ -251,7 +254,7 @@ async def test_why_a_job_failed(log: Log, events: list[e.Event], expected: str) 
     if events:
         await log.append("task/task-1", *events)
     done = WorkSummary(0, "read", "task-0", "succeeded", 0, 1)
-    assert await failure(log, summary(done, WorkSummary(1, "write", "task-1", "failed", 0, 1))) == expected
+    assert await failure(log, summary(done, WorkSummary(1, "write", "task-1", "failed", 0, 1)), "") == expected
 
 
 @pytest.mark.parametrize(
@@ -265,4 +268,33 @@ async def test_why_a_job_failed(log: Log, events: list[e.Event], expected: str) 
     ],
 )
 async def test_a_job_that_failed_without_a_failed_work(log: Log, job: JobSummary, expected: str) -> None:
-    assert await failure(log, job) == expected
+    assert await failure(log, job, job.error) == expected
+
+
+async def test_a_crash_names_its_step(log: Log) -> None:
+    crashed = summary(WorkSummary(1, "write", "task-1", "failed", 0, 1))
+    assert await failure(log, crashed, detailed("Error", "no model")) == "write: no model"
+
+
+async def test_a_long_reason_keeps_the_last_lines(log: Log) -> None:
+    """It was cut after 500 characters, and the line that tells what is wrong was not among them."""
+    output = "\n".join(f"line {number}" for number in range(1000))
+    await log.append("task/task-1", decided(f"[CRITERIA] Command failed with exit code 1: make test\n{output}"))
+    found = await failure(log, summary(WorkSummary(1, "write", "task-1", "failed", 0, 1)), "")
+    assert found.startswith("write: Command failed with exit code 1: make test … ")
+    assert found.endswith(" line 998 line 999")
+    assert len(found) <= 500
+
+
+async def test_the_same_reason_everywhere(host: Host, tmp_path: Path) -> None:
+    """The error of a crash was JSON, and a job whose task missed its criteria had none."""
+    jobs = await opened(host, make({"no": failing()}))
+    job, _ = await play(jobs, tmp_path)
+    ended = (await until_ended(host.log, f"job/{job}"))[-1]
+    assert isinstance(ended, e.JobEnded)
+    reason = "no: toolExecuted check failed: missing tools: job_prepare_document"
+    assert (ended.reason, ended.error, jobs.job(job).error) == (reason, "", reason)
+    await jobs.install(make({"gone": crashing()}))
+    job, _ = await play(jobs, tmp_path)
+    assert jobs.job(job).error.startswith("gone: ")
+    assert "{" not in jobs.job(job).error

@@ -432,7 +432,7 @@ WORKS: dict[str, tuple[list[e.Event], list[WorkSummary]]] = {
         [started(), ended("succeeded")],
         [WorkSummary(0, "write", "task-1", "succeeded", 101, 102)],
     ),
-    "one was stopped": ([started(), ended("stopped")], [WorkSummary(0, "write", "task-1", "failed", 101, 102)]),
+    "one was stopped": ([started(), ended("stopped")], [WorkSummary(0, "write", "task-1", "stopped", 101, 102)]),
     "one is tried again": (
         [started(), ended("failed"), started("task-2", attempt=2)],
         [WorkSummary(0, "write", "task-2", "running", 103, runs=2)],

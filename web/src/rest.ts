@@ -978,6 +978,7 @@ export interface JobEnded {
   outcome: "canceled" | "failed" | "succeeded";
   by: string;
   error?: string;
+  reason?: string;
 }
 
 export interface JobHistory {
@@ -2495,7 +2496,7 @@ export interface WorkSummary {
   work: number;
   name: string;
   task: string;
-  status: "failed" | "running" | "succeeded";
+  status: "failed" | "running" | "stopped" | "succeeded";
   started: number;
   ended?: number;
   runs?: number;

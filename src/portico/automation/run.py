@@ -14,7 +14,6 @@ from portico.automation.state import AutomationState, RunSummary
 from portico.errors import LogUnavailable, NotFound, PorticoError
 from portico.host.session import Session
 from portico.host.state import Summary
-from portico.jobs.failure import failure
 from portico.log.log import NotOwner
 from portico.usage.lineage import Lineage, Lineages
 from portico.usage.shapes import UsageRow
@@ -119,7 +118,7 @@ class Runs:
             await self._jobs.setdefault(job, asyncio.get_running_loop().create_future())
         summary = jobs.job(job)
         outcome: e.EndOutcome = summary.status if summary.status in ("succeeded", "canceled") else "failed"
-        return outcome, await failure(self._host.log, summary) if outcome == "failed" else summary.error
+        return outcome, summary.error
 
     def job_ended(self, job: str) -> None:
         waiting = self._jobs.pop(job, None)

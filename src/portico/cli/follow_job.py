@@ -22,8 +22,8 @@ from portico.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, 
 from portico.jobs.state import JobSummary, WorkSummary
 from portico.tasks import end_tasks
 
-_MARKS = {"running": "▶", "succeeded": "✔", "failed": "✘"}
-_COLOURS = {"running": "yellow", "succeeded": "green", "failed": "red"}
+_MARKS = {"running": "▶", "succeeded": "✔", "failed": "✘", "stopped": "■"}
+_COLOURS = {"running": "yellow", "succeeded": "green", "failed": "red", "stopped": "dim"}
 EXIT = {"succeeded": 0, "failed": 1, "canceled": 130}
 
 
@@ -86,7 +86,7 @@ def _line(event: e.Event, names: dict[int, str]) -> str:
         case e.JobDecided() | e.JobWaiting():
             return event.reason
         case e.JobEnded():
-            return f"{event.job} {event.outcome} {event.error}".rstrip()
+            return f"{event.job} {event.outcome} {event.reason or event.error}".rstrip()
     return ""
 
 

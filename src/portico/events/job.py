@@ -148,3 +148,5 @@ class JobEnded(Event, frozen=True, tag="job.ended"):
     outcome: JobOutcome
     by: str
     error: str = ""
+    reason: str = ""
+    """Of a failed one: the step that failed and why, as text."""

@@ -1,42 +1,38 @@
-"""Why a job failed, in one sentence: the job itself says only that it did when a task has missed its criteria."""
+"""Why a job failed, as text: the step that failed and why. It is written into the job's end, so all clients show the
+same."""
 
 import re
 
-import msgspec
-
 from portico import events as e
 from portico import limits
-from portico.jobs.state import JobSummary
+from portico.jobs.state import JobSummary, message_of
 from portico.log.log import Log
 
 _CHARS = 500
-"""A sentence and the end of a command's output; the whole of it is in the task's channel."""
+"""A sentence and the last lines of a command's output; the whole of it is in the task's channel."""
 _TAG = re.compile(r"^\[[A-Z ]+\] (?:Decision: |Task error: )?")
 _CAUSES = re.compile(r"^\[(?:CRITERIA|AVAILABILITY|SESSION CRASHED)\] (?!Criteria failed on retry)")
 
 
-async def failure(log: Log, job: JobSummary) -> str:
-    if job.error:
-        return _message(job.error)[:_CHARS]
+async def failure(log: Log, job: JobSummary, error: str) -> str:
+    """`error`: what ended the job, if a task did not simply miss its criteria."""
     work = next((each for each in reversed(job.works) if each.status == "failed"), None)
     if work is None:
-        return job.reason
+        return _short(message_of(error) if error else job.reason)
+    if error:
+        return _short(f"{work.name}: {message_of(error)}")
     records = await log.read(f"task/{work.task}", 0, limits.READ_EVENTS)
-    said = [
-        each.event.reason for each in records if isinstance(each.event, e.TaskDecided) and each.event.passed is False
-    ]
-    causes = [each for each in said if _CAUSES.match(each)] or said
-    why = " ".join(_message(_TAG.sub("", causes[-1])).split()) if causes else "it failed"
-    return f"{work.name}: {why}"[:_CHARS]
+    decided = [record.event for record in records if isinstance(record.event, e.TaskDecided)]
+    failed = [each.reason for each in decided if each.passed is False]
+    causes = [each for each in failed if _CAUSES.match(each)] or failed
+    why = message_of(_TAG.sub("", causes[-1])) if causes else "it failed"
+    return _short(f"{work.name}: {why}")
 
 
-def _message(detail: str) -> str:
-    """Without the JSON that the portal's protocol has around an error."""
-    try:
-        return msgspec.json.decode(detail, type=_Detail).message
-    except msgspec.DecodeError:
-        return detail
-
-
-class _Detail(msgspec.Struct):
-    message: str
+def _short(text: str) -> str:
+    """The first line, which names the step, and the end: the last lines of an output tell what is wrong."""
+    words = " ".join(text.split())
+    if len(words) <= _CHARS or "\n" not in text:
+        return words[:_CHARS]
+    first = " ".join(text.partition("\n")[0].split())[: _CHARS // 2]
+    return f"{first} … {words[len(first) - _CHARS + 3 :]}"

@@ -13,6 +13,7 @@ from portico.events import JobOutcome, WorkOutcome
 from portico.host.host import Host
 from portico.jobs.engine import Engine
 from portico.jobs.entry import ANSWER, ITEM, RETRY_SECONDS, Ask, Each, Leaf, Ref, Task, Wait, name_of
+from portico.jobs.failure import failure
 from portico.jobs.items import items_of
 from portico.jobs.models import fallback_of, model_id
 from portico.jobs.pause import UNTIL, AskRun, HookRun, WaitRun, end_of, task_of
@@ -74,7 +75,8 @@ class JobRun:
         if stops := self.state.stops:
             await self._engine.put(self._job, *stops)
         faults.reach("job-before-end")
-        await self._engine.finish(e.JobEnded(job=self._job, outcome=outcome, by=by, error=error))
+        reason = await failure(self._host.log, self.state.summary, error) if outcome == "failed" else ""
+        await self._engine.finish(e.JobEnded(job=self._job, outcome=outcome, by=by, error=error, reason=reason))
         self.ended.set()
         faults.reach("job-after-end")
 

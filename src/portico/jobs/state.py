@@ -12,7 +12,14 @@ from portico.jobs.entry import ANSWER, ITEM, Ask, Entry, Job, Leaf, Ref, leaves_
 from portico.jobs.work import steps_of
 
 JobStatus = Literal["running", "waiting", "succeeded", "failed", "canceled"]
-WorkStatus = Literal["running", "succeeded", "failed"]
+WorkStatus = Literal["running", "succeeded", "failed", "stopped"]
+_STATUSES: dict[WorkOutcome, WorkStatus] = {
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "crashed": "failed",
+    "stopped": "stopped",
+    "interrupted": "stopped",
+}
 
 
 HOOKS = "^"
@@ -44,6 +51,7 @@ class JobSummary(Struct, omit_defaults=True):
     by: str
     ended: int | None = None
     error: str = ""
+    """Of a failed one: the step that failed and why, as text."""
     reason: str = ""
     """Why it waits, or the last decision."""
     waits_for: WaitsFor = "person"
@@ -182,7 +190,8 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
         case e.JobStopping():
             state.stopping = event.by
         case e.JobEnded():
-            summary.status, summary.ended, summary.error = event.outcome, time, event.error
+            summary.status, summary.ended = event.outcome, time
+            summary.error = event.reason or message_of(event.error)
         case _:
             pass  # of a newer Portico
 
@@ -199,7 +208,19 @@ def _started(summary: JobSummary, event: e.WorkStarted, name: str, time: int) ->
 def _ended(summary: JobSummary, event: e.WorkEnded, time: int) -> None:
     for work in summary.works:
         if work.work == event.work and work.task == event.task:
-            work.status, work.ended = ("succeeded" if event.outcome == "succeeded" else "failed"), time
+            work.status, work.ended = _STATUSES[event.outcome], time
+
+
+class _Detail(Struct):
+    message: str
+
+
+def message_of(error: str) -> str:
+    """Without the JSON that the portal's protocol has around an error."""
+    try:
+        return msgspec.json.decode(error, type=_Detail).message
+    except msgspec.DecodeError:
+        return error
 
 
 def replay(records: list[Record]) -> JobState | None:

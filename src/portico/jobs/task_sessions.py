@@ -349,6 +349,8 @@ class TaskSessions:
 
     async def _ask(self, title: str, asking: Asking, seconds: float | None, stays: bool) -> QuestionPlace:
         agent, model = await self._asker()
+        if self._plan.job is not None:
+            title = f"{next(iter(self._plan.entry.jobs))}: {title}"  # an inbox and a notice show the job's name
         session = await self._host.start(
             by=self._by, agent=agent, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
         )

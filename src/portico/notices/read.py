@@ -89,7 +89,7 @@ async def _of_job(host: Host, record: Record, base: str) -> Notice | None:
         return None  # an automation's run tells of its job
     if event.outcome == "succeeded":
         return Notice("job_done", f"The job {started.name!r} is done.", record.time, **known)
-    text = f"The job {started.name!r} failed. {event.error}"
+    text = f"The job {started.name!r} failed. {event.reason or event.error}"
     return Notice("job_failed", _short(text), record.time, **known)
 
 

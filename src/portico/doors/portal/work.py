@@ -51,7 +51,12 @@ _STATUSES: dict[str, Status] = {
     "failed": "Failed",
     "canceled": "Canceled",
 }
-_TASK_STATUSES: dict[str, TaskStatus] = {"running": "Running", "succeeded": "Succeeded", "failed": "Failed"}
+_TASK_STATUSES: dict[str, TaskStatus] = {
+    "running": "Running",
+    "succeeded": "Succeeded",
+    "failed": "Failed",
+    "stopped": "Failed",
+}
 
 
 class Work(Endpoints):
