@@ -352,3 +352,5 @@ class Settings(Struct, forbid_unknown_fields=True):
     """Models of the built-in agent, in the order they are tried."""
     agents: dict[str, Any] = {}
     """Tables of single agents, for example [agents.acp.opencode]; each agent checks its own. Read at start."""
+    features: dict[str, Any] = {}
+    """Tables of features of other packages, for example [features.bookmarks]; each feature has its own shape."""

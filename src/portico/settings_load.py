@@ -44,7 +44,7 @@ _MOST_SECONDS = _MOST_HOURS * 3600
 
 _OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
 """Variables of ours that are no settings."""
-TABLES = ("agents", "notices.webhooks", "notices.commands")
+TABLES = ("agents", "features", "notices.webhooks", "notices.commands")
 """They have no place in one variable."""
 SECTIONS = (
     "server",

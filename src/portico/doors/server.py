@@ -30,7 +30,7 @@ from portico.approvals.policy import WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
 from portico.changes.component import FolderChanges
-from portico.compose import build_host, configure
+from portico.compose import build_host, configure, installed_features
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.notify import Notify
@@ -154,7 +154,9 @@ class Server:
         settings, options, stack = self.loaded.settings, self.options, self._stack
         self._agents = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         rooms = [self._cluster(log)] if settings.log.url else []
-        self.host = await build_host(log, discover(self._agents, options.agents), before=rooms)
+        self.host = await build_host(
+            log, discover(self._agents, options.agents), before=rooms, after=installed_features()
+        )
         self.host.members.labels = settings.cluster.labels
         stack.push_async_callback(self.host.members.close_link)  # after the doors: they still forward commands
         stack.push_async_callback(self.host.close)

@@ -28,6 +28,17 @@ else:
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_registered: dict[type[Event], None] = {}
+
+
+def register_events(*kinds: type[Event]) -> None:
+    """Add the events of a feature. Without it, its records are `unknown`, and are kept as they are."""
+    global _decoder
+    _registered.update(dict.fromkeys(kinds))
+    known: Any = AnyEvent
+    for kind in _registered:
+        known = known | kind
+    _decoder = msgspec.json.Decoder(known)
 
 
 def encode(event: Event) -> bytes:

@@ -35,6 +35,7 @@ class Feature(Component):
     name: ClassVar[str]
     commands: ClassVar[tuple[type[Command], ...]] = ()
     """Each has a method that is marked with `handle`."""
+    events: ClassVar[tuple[type[Event], ...]] = ()
     settings: ClassVar[type[Any] | None] = None
     """The shape of its table in the settings file; `configure` receives it."""
 

@@ -1,0 +1,147 @@
+"""Another package brings a feature through the entry point, as docs/guide/writing-a-feature.md describes."""
+
+import logging
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico import commands as c
+from portico import events as e
+from portico.commands import table
+from portico.compose import GROUP, ROOMS, installed_features
+from portico.events import record
+from portico.home import Home
+from portico.host.feature import Feature
+from tests.doors.standing import standing
+
+ROOT = Path(__file__).parents[1]
+POINT = "portico_bookmarks:Bookmarks"
+GUIDE = ROOT / "docs" / "guide" / "writing-a-feature.md"
+
+
+@pytest.fixture(autouse=True)
+def tables() -> Iterator[None]:
+    """Other tests see the tables as they were."""
+    commands, events = dict(c.COMMANDS), dict(record._registered)
+    yield
+    c.COMMANDS.clear()
+    c.COMMANDS.update(commands)
+    table._decoder.cache_clear()
+    table.answer_types.cache_clear()
+    record._registered.clear()
+    e.register_events(*events)
+
+
+def install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, point: str = "portico_bookmarks:Bookmarks"
+) -> None:
+    """What an installer leaves: the module on the path, and the metadata that names its entry points."""
+    info = folder / "portico_bookmarks-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: portico-bookmarks\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\nbookmarks = {point}\n")
+    (folder / "portico_bookmarks.py").write_text(code)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "portico_bookmarks", raising=False)
+
+
+def block(language: str) -> str:
+    return GUIDE.read_text().partition(f"```{language}\n")[2].partition("```")[0]
+
+
+def kept(host: Any) -> dict[str, str]:
+    (feature,) = [each for each in host.parts if getattr(each, "name", "") == "bookmarks"]
+    notes: dict[str, str] = feature.notes
+    return notes
+
+
+async def test_the_feature_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = tomllib.loads(block("toml"))["project"]["entry-points"][GROUP]
+    install(tmp_path / "site", monkeypatch, block("python"), points["bookmarks"])
+    home = Home(tmp_path / "home")
+    home.make()
+    home.settings_path.write_text("[features.bookmarks]\nmost = 1\n")
+    async with standing(tmp_path) as here:
+        first, second = await here.start(), await here.start()
+        added = await here.http.post(f"/v1/sessions/{first}/bookmark", json={"note": "look here"})
+        assert (added.status_code, kept(here.server.host)) == (201, {first: "look here"})
+        assert (await here.http.post(f"/v1/sessions/{second}/bookmark", json={"note": "x"})).status_code == 409
+        wrong = await here.http.post(f"/v1/sessions/{first}/bookmark", json={"text": "x"})
+        assert (wrong.status_code, wrong.json()["field"]) == (400, "text")
+        stranger = await here.stranger.post(f"/v1/sessions/{first}/bookmark", json={"note": "x"})
+        assert stranger.status_code == 401
+        assert "/v1/sessions/{id}/bookmark" in (await here.http.get("/openapi.json")).json()["paths"]
+    async with standing(tmp_path) as here:  # after a restart
+        assert kept(here.server.host) == {first: "look here"}
+        assert (await here.http.delete(f"/v1/sessions/{first}/bookmark")).status_code == 204
+        assert (await here.http.delete(f"/v1/sessions/{first}/bookmark")).status_code == 404
+        assert kept(here.server.host) == {}
+
+
+async def test_without_the_package_its_events_are_kept_as_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as installed:
+        install(tmp_path / "site", installed, block("python"))
+        async with standing(tmp_path) as here:
+            session = await here.start()
+            added = await here.http.post(f"/v1/sessions/{session}/bookmark", json={"note": "n"})
+            assert added.status_code == 201
+            await here.server.host.log.append("bookmarks/all", _event(session))
+    record._registered.clear()
+    e.register_events()
+    async with standing(tmp_path) as here:
+        found = [each.event for each in await here.server.host.log.read("bookmarks/all")]
+        assert [each.raw for each in found if isinstance(each, e.Unknown)] == [
+            {"type": "bookmark.set", "session": session, "by": "token:owner", "note": "n"},
+            {"type": "bookmark.set", "session": session, "by": "t", "note": "x"},
+        ]
+
+
+def _event(session: str) -> e.Event:
+    kind: Any = sys.modules["portico_bookmarks"].BookmarkSet
+    event: e.Event = kind(session=session, by="t", note="x")
+    return event
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import no_such_module", "ModuleNotFoundError"),
+        ("Bookmarks = 7", "is no Feature"),
+        ("from portico.host.feature import Feature\nclass Bookmarks(Feature):\n    name = 'other'", "is no Feature"),
+        (
+            "from portico.commands import Command\nfrom portico.host.feature import Feature\n"
+            "class Bare(Command, frozen=True, tag='bare'):\n    '''No lock.'''\n    scope = 'read'\n"
+            "class Bookmarks(Feature):\n    name = 'bookmarks'\n    commands = (Bare,)",
+            "Bare needs a lock",
+        ),
+    ],
+)
+def test_a_feature_that_cannot_be_loaded_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str, words: str
+) -> None:
+    install(tmp_path / "site", monkeypatch, code)
+    with caplog.at_level(logging.ERROR, "portico.features"):
+        assert installed_features() == []
+    assert "bookmarks is left out" in caplog.text
+    assert words in caplog.text
+
+
+async def test_a_feature_that_cannot_be_built_does_not_stop_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "from portico.host.feature import Feature\nclass Bookmarks(Feature):\n    name = 'bookmarks'\n"
+    install(tmp_path / "site", monkeypatch, code + "    def __init__(self, host): raise RuntimeError('no')\n")
+    async with standing(tmp_path) as here:
+        assert (await here.http.get("/healthz")).json() == {"ok": True}
+
+
+def test_our_features_are_in_the_group() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    ours = [kind for kind in ROOMS if isinstance(kind, type) and issubclass(kind, Feature)]
+    assert project["entry-points"][GROUP] == {each.name: f"{each.__module__}:{each.__qualname__}" for each in ours}
