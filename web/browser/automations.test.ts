@@ -37,16 +37,16 @@ test("from the empty page to a run with its history: errors at their fields, run
   await page.waitForSelector('.auto-preview:has-text("At 07:00 on Monday through Friday (Europe/Berlin)")');
   await page.fill(field("name"), "Morning!");
   await page.selectOption(field("prompt.agent"), "demo");
-  await page.click("text=Make the automation");
+  await page.click("text=Create automation");
   await page.waitForSelector('[id="wrong-name"]:has-text("is no name")');
   expect(await page.evaluate(() => document.activeElement?.id)).toBe("auto-field-name");
   await page.fill(field("name"), "morning");
-  await page.click("text=Make the automation");
+  await page.click("text=Create automation");
   await page.waitForSelector('[id="wrong-prompt.text"]:has-text("A prompt says something")');
   await page.fill(field("prompt.text"), "hello there");
   expect(await person.barriers()).toEqual([]);
   await fits(person);
-  await page.click("text=Make the automation");
+  await page.click("text=Create automation");
 
   await page.waitForSelector('.facts-list:has-text("demo: hello there")');
   await page.waitForSelector("text=It has not run yet.");
@@ -95,7 +95,7 @@ test("a hook's secret is shown once; a signed call is in the history; one that s
   await page.selectOption(field("prompt.agent"), "demo");
   await page.tap("summary >> text=Missed runs");
   await page.fill(field("stop_after_failures"), "1");
-  await page.tap("text=Make the automation");
+  await page.tap("text=Create automation");
   const secret = (await page.textContent(".token-once code"))!;
   expect(secret).toMatch(/^whsec_/);
   expect(await page.getAttribute(".token-once button", "aria-label")).toContain("Copy");

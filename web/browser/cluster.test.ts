@@ -114,7 +114,7 @@ test("a job runs at the place that the form names, and so does an automation, wh
   await page.selectOption(field("prompt.place"), "cellar");
   await page.selectOption(field("prompt.label"), "gpu");
   expect(await person.barriers()).toEqual([]);
-  await page.click("text=Make the automation");
+  await page.click("text=Create automation");
   await page.waitForSelector('.facts-list dd:text-is("cellar, only at a host with the label gpu")');
   await page.click("text=Run now");
   await page.waitForSelector('.runs .job-state:has-text("Done")');

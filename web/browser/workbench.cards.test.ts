@@ -154,7 +154,7 @@ describe("without a click", () => {
     await page.waitForSelector("#status.idle", { state: "attached" });
     await page.locator(".message-map i").first().click();
     await page.waitForFunction(() => document.querySelector(".row.message")!.getBoundingClientRect().top > 0);
-    await page.waitForSelector('#to-end:text-is("To the end ↓")');
+    await page.waitForSelector('#to-end:text-is("Jump to latest ↓")');
     await host.ask(`/v1/sessions/${id}/messages`, { text: "talk 5" });
     await page.waitForSelector('#to-end:text-is("New below ↓")');
     await page.click("#to-end");

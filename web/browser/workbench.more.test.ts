@@ -262,8 +262,8 @@ describe("usage and settings", () => {
     await page.goto(`${host.url}/app/settings/tokens`);
     await page.fill("form input:not([type=checkbox])", "phone");
     await page.check('input[value="approve"]');
-    await page.selectOption('label:has-text("Lasts") select', "30");
-    await page.click("text=Make a token");
+    await page.selectOption('label:has-text("Expires in") select', "30");
+    await page.click("text=Create token");
     const token = (await page.textContent(".token-once code"))!;
     expect((await fetch(`${host.url}/v1`, { headers: { Authorization: `Bearer ${token}` } })).status).toBe(200);
     expect(await person.barriers()).toEqual([]);

@@ -114,7 +114,7 @@ test("sessions that share a folder say whose change is whose", async () => {
   await page.reload();
   await page.waitForSelector('.review .file:has-text("theirs.txt"):has-text("not this session")');
   expect(await page.textContent('.review .file:has-text("mine.txt")')).not.toContain("not this session");
-  await page.waitForSelector('.shared-note:has-text("Another session works in this folder too.")');
+  await page.waitForSelector('.shared-note:has-text("Another session is using this folder")');
   expect(await person.barriers()).toEqual([]);
   expect(person.trouble).toEqual([]);
 });

@@ -126,7 +126,7 @@ describe("one session", () => {
     expect(await queue()).toEqual(["first", "three"]);
     await page.dragAndDrop("#queue li:nth-child(2)", "#queue li:nth-child(1)");
     await page.waitForFunction(() => document.querySelector(".queue-text")!.textContent === "three");
-    await page.click('[aria-label="Tell it now: first"]');
+    await page.click('[aria-label="Send now: first"]');
     await page.waitForSelector('#trouble:has-text("stays in the queue")');
     expect(await queue()).toHaveLength(2);
     expect(await person.barriers()).toEqual([]);

@@ -6,6 +6,7 @@ import { price } from "./conversation/words";
 import { byId, make } from "./page";
 import { shortcuts } from "./shortcuts";
 import { type Agent, v1 } from "./v1";
+import { plural } from "./texts/plural";
 
 const CAPABILITIES: Record<string, string> = {
   tools: "takes the session's tools",
@@ -39,7 +40,7 @@ function card(agent: Agent): HTMLElement {
 function modelList(models: NonNullable<Agent["models"]>): HTMLElement {
   const details = make("details");
   details.open = models.length <= 4;
-  details.append(make("summary", "", `${models.length} ${models.length === 1 ? "model" : "models"}`));
+  details.append(make("summary", "", plural(models.length, "model")));
   const list = make("ul", "models");
   for (const { id, name, multiplier } of models) {
     const row = make("li");

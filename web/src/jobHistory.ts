@@ -1,7 +1,8 @@
 /** Every job there ever was; the newest first. */
 
 import { api, explain, Refused } from "./api";
-import { ago, duration, folder } from "./conversation/words";
+import { ago, folder } from "./conversation/words";
+import { tookOf } from "./time";
 import { byId, make, trackingAddress } from "./page";
 import { shortcuts } from "./shortcuts";
 import { type JobSummary, v1 } from "./v1";
@@ -31,7 +32,7 @@ function item(job: JobSummary): HTMLElement {
   const anchor = make("a", "session");
   anchor.href = trackingAddress(job.name, job.id);
   const [look, text] = STATUS[job.status] ?? ["idle", job.status];
-  const facts = [folder(job.cwd ?? ""), job.ended ? `took ${duration(job.ended - job.started) || "a moment"}` : "", job.error || job.reason || ""].filter(Boolean);
+  const facts = [folder(job.cwd ?? ""), job.ended ? `took ${tookOf(job.ended - job.started)}` : "", job.error || job.reason || ""].filter(Boolean);
   const detail = make("span", "facts soft");
   detail.append(...facts.map((fact) => make("span", "", fact)));
   const when = make("time", "soft", ago(job.started));

@@ -24,7 +24,7 @@ test.each<[Partial<Automation>, string]>([
   [{ trigger: "hook", when: "POST /hooks/morning" }, "When another system calls /hooks/morning"],
   [{ trigger: "files", when: "*.csv in /data change" }, "When *.csv in /data change"],
   [{ trigger: "after", when: "after the job x (failed)" }, "After the job x (failed)"],
-  [{ trigger: "none", when: "by hand" }, "Only when somebody runs it"],
+  [{ trigger: "none", when: "by hand" }, "Manually"],
 ])("the trigger of %j: %s", (given, words) => expect(triggerWords(automation(given))).toBe(words));
 
 test.each<[number, RegExp]>([

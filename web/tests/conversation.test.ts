@@ -7,7 +7,8 @@ import { type Acts, exact, pretty, relative } from "../src/conversation/pieces";
 import { markdownReady, pieceEnd, QuestionRow, TextRow } from "../src/conversation/rows";
 import type { CallPart, QuestionPart, SessionState } from "../src/conversation/state";
 import { type Row, Transcript } from "../src/conversation/transcript";
-import { ago, count, duration, folder, learn, who, words } from "../src/conversation/words";
+import { ago, duration, folder, learn, who, words } from "../src/conversation/words";
+import { count } from "../src/time";
 
 describe("a diff", () => {
   test("a removed line that begins with dashes is no file name", () => {
@@ -337,7 +338,7 @@ test("numbers and names as people read them", () => {
   expect([who("client:c#1#7.chat/turnStarted"), who("client:other#1.chat/turnStarted")]).toEqual(["VS Code", "An editor"]);
   expect([who("token:owner"), who("token:ann"), who("job:job-1"), who("timeout")]).toEqual(["You", "ann", "The job job-1", "timeout"]);
   expect([count(999), count(12_345), count(2_500_000)]).toEqual(["999", "12 k", "2.5 M"]);
-  expect([duration(1234), duration(65_000), duration(600_000), duration(8 * 3_600_000)]).toEqual(["1.2 s", "65 s", "10 min", "8 h"]);
+  expect([duration(1234), duration(65_000), duration(600_000), duration(8 * 3_600_000)]).toEqual(["1.2 s", "1 min", "10 min", "8 h"]);
   expect([words({}), words({ input: 3, output: 2, cost: 0.5 })]).toEqual(["", "3 tokens in, 2 out, $0.50"]);
   expect([ago(0, 30_000), ago(0, 120_000), ago(0, 7_200_000)]).toEqual(["just now", "2 min ago", "2 h ago"]);
   expect([folder("/a"), folder("/a/b/c/d"), folder("C:\\x\\y\\z")]).toEqual(["/a", "…/c/d", "…/y/z"]);

@@ -11,5 +11,5 @@ test("a job that took next to no time says so", async () => {
   document.body.innerHTML = '<ul id="list"></ul><div id="empty"></div><p id="trouble"></p><a id="new-job"></a>';
   await import("../src/jobHistory");
   const facts = () => [...document.querySelectorAll(".facts")].map((each) => [...each.children].map((fact) => fact.textContent));
-  await vi.waitFor(() => expect(facts()).toEqual([["/w", "took a moment"], ["/w", "took 2.0 s"]]));
+  await vi.waitFor(() => expect(facts()).toEqual([["/w", "took under 1 s"], ["/w", "took 2.0 s"]]));
 });

@@ -16,7 +16,7 @@ import { markWords } from "../src/app/list";
 import { pathOf, type Place, placeOf } from "../src/app/router";
 import { nowOf } from "../src/app/sessionView";
 import { wordAt } from "../src/app/word";
-import { cost, elapsed, span, tokens, when } from "../src/app/time";
+import { cost, elapsed, span, tokens, when } from "../src/time";
 import { costWords, sourceWords, sums } from "../src/app/usage";
 import { CallRow } from "../src/conversation/callRows";
 import { joined } from "../src/app/composer";

@@ -23,7 +23,7 @@ interface FieldSpec {
   at?: string[];
 }
 
-const WHEN: Options = [["cron", "At set times (cron)"], ["every", "Every so often"], ["at", "Once, at a time"], ["hook", "When another system calls (hook)"], ["files", "When files change"], ["after", "After another automation or a job"], ["none", "Only when somebody runs it"]];
+const WHEN: Options = [["cron", "At set times (cron)"], ["every", "At an interval"], ["at", "Once"], ["hook", "When another system calls (hook)"], ["files", "When files change"], ["after", "After another automation or a job"], ["none", "Manually"]];
 const ENDS = ["succeeded", "failed", "canceled", "interrupted"];
 
 const FIRST: FieldSpec[] = [
@@ -104,7 +104,7 @@ export class AutomationForm implements View {
     private readonly context: ViewContext,
   ) {
     this.title = id ? "Edit the automation" : "New automation";
-    frame(this.element, headOf(this.title, "A trigger, what to start, and what to do when something is in the way."), [], this.form, true);
+    frame(this.element, headOf(this.title, "Choose a trigger, what to run, and what to do about missed or overlapping runs."), [], this.form, true);
     this.build();
     this.load();
   }
@@ -115,7 +115,7 @@ export class AutomationForm implements View {
 
   private build(): void {
     this.form.noValidate = true;
-    this.save.textContent = this.id ? "Save" : "Make the automation";
+    this.save.textContent = this.id ? "Save" : "Create automation";
     this.trouble.setAttribute("role", "alert");
     this.preview.setAttribute("role", "status");
     for (const spec of ALL) this.fields.set(spec.path, field(spec));

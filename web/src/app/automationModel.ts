@@ -1,6 +1,6 @@
 /** What an automation is, in words, and how its form's fields become a plan. Pure. */
 
-import { clock, cost, span, tokens } from "./time";
+import { clock, cost, span, tokens } from "../time";
 import type { Icon } from "../icons";
 
 export type Trigger = "schedule" | "hook" | "files" | "after" | "none";
@@ -81,7 +81,7 @@ export function named(text: string): string {
 }
 
 export function triggerWords({ trigger, when = "" }: Automation): string {
-  if (trigger === "none") return "Only when somebody runs it";
+  if (trigger === "none") return "Manually";
   if (trigger === "hook") return `When another system calls ${when.replace(/^POST /, "")}`;
   if (trigger === "files") return `When ${when}`;
   return when.charAt(0).toUpperCase() + when.slice(1);

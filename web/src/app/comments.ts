@@ -1,6 +1,7 @@
 /** Comments on lines of a change: drafts until they are sent, one message with file, line and text. */
 
 import type { DiffLine } from "../conversation/diffLines";
+import { plural } from "../texts/plural";
 
 export interface Comment {
   id: string;
@@ -49,7 +50,7 @@ export const linesWord = ({ from, line }: Pick<Comment, "from" | "line">) => (fr
 /** What the agent reads. */
 export function messageOf(comments: Comment[]): string {
   const ordered = [...comments].sort((one, other) => one.path.localeCompare(other.path) || one.line - other.line);
-  const lead = comments.length === 1 ? "A comment on your changes:" : `${comments.length} comments on your changes:`;
+  const lead = comments.length === 1 ? "A comment on your changes:" : `${plural(comments.length, "comment")} on your changes:`;
   return [
     lead,
     ...ordered.map((comment) => {

@@ -6,6 +6,7 @@ import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { call, type ChangedFile, type Uncommitted, v1 } from "../v1";
 import type { OpenSession } from "./view";
+import { plural } from "../texts/plural";
 
 const UNDO_MS = 10_000;
 const path = (view: OpenSession) => `/sessions/${encodeURIComponent(view.id)}`;
@@ -101,7 +102,7 @@ export async function discardDialog(view: OpenSession, shown: ReadonlySet<string
     };
     list.addEventListener("change", say);
     say();
-    box.append(make("p", "", "The ticked files go back to the last commit. You can undo this for ten seconds."), list, lost, trouble, row);
+    box.append(make("p", "", "The selected files are restored to the last commit. You can undo this for ten seconds."), list, lost, trouble, row);
     box.showModal();
   });
 }
@@ -110,7 +111,7 @@ export async function discardDialog(view: OpenSession, shown: ReadonlySet<string
 export function lostWords(files: readonly ChangedFile[]): string {
   const fresh = files.filter(({ status }) => status === "added");
   const changed = files.filter(({ status }) => status !== "added");
-  const count = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  const count = (number: number, word: string) => plural(number, word);
   const lines = changed.reduce((sum, { added, removed }) => sum + added + removed, 0);
   const words = [changed.length ? `${count(lines, "changed line")} in ${count(changed.length, "file")}` : "", fresh.length ? `${count(fresh.length, "new file")}, deleted` : ""].filter(Boolean);
   return words.length ? `Lost: ${words.join("; ")}.` : "";
@@ -121,7 +122,7 @@ function offerUndo(view: OpenSession, paths: string[], undo: string, done: () =>
   strip.setAttribute("role", "status");
   const count = paths.length;
   strip.append(
-    `${count} ${count === 1 ? "file" : "files"} discarded. `,
+    `${plural(count, "file")} discarded. `,
     makeButton("", "Undo", () => {
       strip.remove();
       void view.attempt(async () => {

@@ -15,10 +15,10 @@ type Attempt = (work: () => Promise<unknown>) => Promise<boolean>;
 const DRAFT_MS = 800;
 
 export class Composer extends MessageBox {
-  private readonly steer = makeButton("", "Tell it now", () => void this.send("steer"));
+  private readonly steer = makeButton("", "Send now", () => void this.send("steer"));
   /** What is written while a card is open is an answer to it. */
-  private readonly denying = makeButton("btn small", "Deny and say this", () => void this.answer(false));
-  private readonly allowing = makeButton("btn small", "Allow and add this", () => void this.answer(true));
+  private readonly denying = makeButton("btn small", "Deny with this note", () => void this.answer(false));
+  private readonly allowing = makeButton("btn small", "Allow with this note", () => void this.answer(true));
   private readonly copy = make("span", "own-copy");
   private readonly runs = make("p", "runs");
   /** A turn runs. */
@@ -65,7 +65,7 @@ export class Composer extends MessageBox {
     this.mode.addEventListener("change", () => void this.attempt(() => call("PATCH", `/sessions/${encodeURIComponent(this.id)}`, { config: { approvals: this.mode.value } })));
     this.denying.id = "deny-and-say";
     this.allowing.id = "allow-and-add";
-    this.copy.append(icon("branch"), make("span", "", "own copy"));
+    this.copy.append(icon("branch"), make("span", "", "Separate copy"));
     this.tools.append(this.copy, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
   }
 

@@ -7,7 +7,7 @@ import { duration, who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { type Grant, v1 } from "../v1";
 import type { OpenSession } from "./view";
-import { cost, tokens } from "./time";
+import { cost, tokens } from "../time";
 import { type Host, hostOf } from "./where";
 
 /** Of a message: what fits into two lines. */

@@ -4,7 +4,8 @@ import type { Summary } from "../conversation/state";
 import { plain } from "../conversation/pieces";
 import { stoppedWords } from "../conversation/words";
 import { said } from "./reasons";
-import { clock, type Day, dayOf } from "./time";
+import { clock, type Day, dayOf } from "../time";
+import { plural } from "../texts/plural";
 
 export interface Waiting {
   id: string;
@@ -152,7 +153,7 @@ function endLine(state: State, { turns = 0, moved, error, stopped = "" }: Row["s
   if (state === "stopped") return stoppedWords(stopped);
   if (state === "failed") return error ? `Failed: ${plain(error)}` : "Failed";
   if (turns === 0) return "Nothing said yet";
-  return files ? `${files} ${files === 1 ? "file" : "files"}` : uncounted ? "Answered" : "Answered, no files changed";
+  return files ? plural(files, "file") : uncounted ? "Answered" : "Answered, no files changed";
 }
 
 /** Days in which an interrupted session is in the inbox, as the host counts (`INTERRUPTED_DAYS`). */

@@ -7,7 +7,7 @@ import { isTemporary, Refused } from "../failure";
 import { Backoff, page as pageScope } from "../scope";
 import { call, v1 } from "../v1";
 import { type Entry, entryOfJob, entryOfSession, type JobRow, needsResume, ofTask, type Row } from "./entries";
-import { type Day, dayOf, startOfDay } from "./time";
+import { type Day, dayOf, startOfDay } from "../time";
 
 interface Page {
   version: number;

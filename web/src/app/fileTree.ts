@@ -3,6 +3,7 @@
 import { counted, exact } from "../conversation/pieces";
 import { make } from "../page";
 import type { FileView } from "./changeSource";
+import { plural } from "../texts/plural";
 
 export function fileTree(files: FileView[], row: (file: FileView) => HTMLElement): HTMLElement[] {
   const folders = new Map<string, FileView[]>();
@@ -14,7 +15,7 @@ export function fileTree(files: FileView[], row: (file: FileView) => HTMLElement
     const view = make("details", "folder");
     const summary = make("summary");
     const sum = (name: "added" | "removed") => own.reduce((all, file) => all + file[name], 0);
-    summary.append(make("bdi", "", exact(folder)), make("span", "soft", ` ${own.length} ${own.length === 1 ? "file" : "files"} `), counted(sum("added"), sum("removed")));
+    summary.append(make("bdi", "", exact(folder)), make("span", "soft", ` ${plural(own.length, "file")} `), counted(sum("added"), sum("removed")));
     view.append(summary);
     view.addEventListener("toggle", () => view.childElementCount === 1 && view.append(...own.map(row)));
     return view;

@@ -8,7 +8,7 @@ import { make, makeButton } from "../page";
 import type { Scope } from "../scope";
 import type { Feed } from "./feed";
 import { icon } from "../icons";
-import { elapsed } from "./time";
+import { elapsed } from "../time";
 import { sessionAddress } from "../v1";
 
 const lower = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);

@@ -21,7 +21,7 @@ import { lastName, needsResume } from "./entries";
 import { type Icon, icon } from "../icons";
 import { pathOf } from "./router";
 import type { View, ViewContext } from "./view";
-import { clock, span } from "./time";
+import { clock, span } from "../time";
 
 interface Asked {
   id: string;

@@ -22,7 +22,7 @@ import type { Place } from "./router";
 import { askStop } from "./rowMenu";
 import type { View, ViewContext } from "./view";
 import { StepView } from "./stepView";
-import { clock, cost, tokens, tookOf } from "./time";
+import { clock, cost, tokens, tookOf } from "../time";
 
 type Whole = Routes["GET /jobs/{id}"]["answer"];
 type Tab = keyof typeof JOB.tabs;

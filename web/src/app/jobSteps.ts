@@ -5,7 +5,7 @@ import type { Icon } from "../icons";
 import { html, iconOf, nothing, type TemplateResult } from "../render";
 import { JOB } from "../texts/job";
 import { type Bar, type JobHistory, lanesOf, lastRun, type Run, type StepNode, type StepState, stateOf, type TreeNode } from "./jobModel";
-import { clock, elapsed, tookOf } from "./time";
+import { clock, elapsed, tookOf } from "../time";
 
 const MARKS: Record<StepState, [Icon, look: string]> = {
   todo: ["todo", ""],

@@ -6,7 +6,7 @@ import { make } from "../page";
 import { lastName } from "./entries";
 import { mark } from "./row";
 import type { View, ViewContext } from "./view";
-import { when } from "./time";
+import { when } from "../time";
 import { entryOfJob } from "./entries";
 
 const MOST = 300;

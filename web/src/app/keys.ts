@@ -43,7 +43,7 @@ const step = (by: 1 | -1) => (shell: Workbench) => {
 };
 
 export const KEYS: Key[] = [
-  { keys: "Ctrl+K", text: "Search or do" },
+  { keys: "Ctrl+K", text: "Search or run a command" },
   { keys: "j", text: "Next session, or next in the inbox", run: step(1) },
   { keys: "k", text: "Previous", run: step(-1) },
   { keys: "z", text: "Next that needs you", run: (shell) => shell.nextNeeded() },
@@ -53,7 +53,7 @@ export const KEYS: Key[] = [
   { keys: "f", text: "Filter the list", run: (shell) => shell.list.search.focus() },
   { keys: "y", text: "Allow once what waits", run: (shell) => shell.answering?.press?.("y") ?? false },
   { keys: "n", text: "Deny what waits", run: (shell) => (shell.panel.hasFocus() ? shell.panel.step(1) : (shell.answering?.press?.("n") ?? false)) },
-  { keys: "a", text: "Allow more: the wider answers of the card", run: allowMore },
+  { keys: "a", text: "Allow more…", run: allowMore },
   { keys: "o", text: "Open or fold the block", run: (shell) => shell.session?.conversation.toggle() ?? false },
   { keys: ".", text: "More of the session (in the list: of the row)", run: () => openMore() },
   { keys: "1…9", text: "Choose an answer of the question that waits" },
@@ -70,9 +70,9 @@ export const KEYS: Key[] = [
   { keys: "e", text: "Archive", run: (shell) => (shell.session ? void shell.archive() : false) },
   { keys: "End", text: "To the newest, and follow", run: (shell) => (shell.session ? shell.session.conversation.toEnd() : false) },
   { keys: "Alt+Up", text: "Previous message of yours (Alt+Down: next)" },
-  { keys: "Enter", text: "Send (Shift+Enter: a line; while it works: goes next)" },
-  { keys: "Ctrl+Enter", text: "Tell the working agent now; in the changes: send the comments" },
-  { keys: "Esc", text: "Close, leave a field" },
+  { keys: "Enter", text: "Send (Shift+Enter: a line; while it works: sent when it is done)" },
+  { keys: "Ctrl+Enter", text: "Send to the working agent now; in the changes: send the comments" },
+  { keys: "Esc", text: "Close or leave the field" },
   { keys: "Shift+Esc", text: "Leave the terminal" },
   { keys: "Esc Esc", text: "Stop the turn" },
   { keys: "?", text: "This list", run: () => void import("./keyList").then(({ showKeys }) => showKeys(KEYS)) },

@@ -12,7 +12,7 @@ import { GroupView, place } from "./groupView";
 import { icon } from "../icons";
 import { remember, remembered } from "./preferences";
 import { RowView } from "./row";
-import type { Day } from "./time";
+import type { Day } from "../time";
 
 /** Folders of the host that an empty list offers. */
 const FOLDERS = 3;
@@ -240,7 +240,7 @@ export class ListView {
   }
 
   private teach(text: string): HTMLElement {
-    if (text) this.empty.replaceChildren(make("p", "", "Nothing fits. Titles, folders, agents and what was said were searched."));
+    if (text) this.empty.replaceChildren(make("p", "", "No matches in titles, folders, agents or messages."));
     else if (!this.feed.live) this.empty.replaceChildren(...Array.from({ length: 8 }, () => make("div", "ghost")));
     else if (this.kind === "job") this.empty.replaceChildren(make("p", "", "No jobs yet."), link(`${root}/app/new/job`, "Start a job"));
     else this.empty.replaceChildren(make("p", "", "No sessions yet."), link(`${root}/app/new`, "New session"), ...this.folders());

@@ -18,9 +18,9 @@ export type Attachment = { type: "resource"; label: string; contentType: string;
 const ATTACHED_MAX = 4 * 1024 * 1024;
 
 export const MODES: [value: string, name: string][] = [
-  ["ask", "Asks before changes"],
-  ["allow", "Allows by itself"],
-  ["deny", "Reads only"],
+  ["ask", "Ask before changes"],
+  ["allow", "Allow everything"],
+  ["deny", "Read only"],
 ];
 
 export abstract class MessageBox {

@@ -1,4 +1,4 @@
-/** Search or do: what needs you, sessions, things to do, files; `>` only things to do, `@` files, `#` what was said. */
+/** Search or run a command: what needs you, sessions, things to do, files; `>` only things to do, `@` files, `#` what was said. */
 
 import { plain } from "../conversation/pieces";
 import { make } from "../page";
@@ -23,11 +23,11 @@ const MOST = 8;
 export function openPalette(shell: Workbench, keys: Key[], text = ""): void {
   if (document.querySelector("dialog.palette")) return;
   const box = make("dialog", "palette");
-  box.setAttribute("aria-label", "Search or do");
+  box.setAttribute("aria-label", "Search or run a command");
   const input = make("input");
   input.value = text;
   input.placeholder = "Search, or > commands, @ files, # what was said";
-  input.setAttribute("aria-label", "Search or do");
+  input.setAttribute("aria-label", "Search or run a command");
   input.setAttribute("role", "combobox");
   input.setAttribute("aria-expanded", "true");
   input.setAttribute("aria-controls", "palette-list");

@@ -81,7 +81,7 @@ function newToken(me: Me): HTMLElement {
 }
 
 function everybody(people: Person[], again: () => void): HTMLElement[] {
-  const table = tableOf(["Person", "May", "Logs in at", "Uses", ""]);
+  const table = tableOf(["Person", "Permissions", "Signs in with", "Uses", ""]);
   for (const person of people) {
     const end = makeButton("danger", "Remove…", () => confirm(`Remove ${person.name}?`, "Their tokens and logins end, their sessions stay.", "Remove", () => void call("DELETE", `/people/${encodeURIComponent(person.name)}`).then(again)));
     end.setAttribute("aria-label", `Remove ${person.name}: their tokens and logins end, their sessions stay`);
@@ -95,7 +95,7 @@ function everybody(people: Person[], again: () => void): HTMLElement[] {
     event.preventDefault();
     call("POST", "/people", { name: name.input.value }).then(again, (error: unknown) => (said.textContent = explain(error)));
   });
-  return [make("h2", "", "People"), people.length ? wrap(table) : make("p", "", "Nobody but you: sessions have no owners."), form];
+  return [make("h2", "", "People"), people.length ? wrap(table) : make("p", "", "Only you so far; sessions have no owner."), form];
 }
 
 function field(text: string, example: string): { line: HTMLElement; input: HTMLInputElement } {

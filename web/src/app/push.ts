@@ -7,8 +7,8 @@ import { call } from "../v1";
 const ID = "portico.push";
 const KINDS: [value: string, text: string, kinds: string[]][] = [
   ["needed", "When I am needed", ["approval", "question", "budget"]],
-  ["failed", "And when something failed", ["approval", "question", "budget", "job_failed", "automation_failed", "turn_failed"]],
-  ["all", "And when something is done", []],
+  ["failed", "Also failures", ["approval", "question", "budget", "job_failed", "automation_failed", "turn_failed"]],
+  ["all", "Also when something is done", []],
 ];
 
 interface Known {
@@ -70,14 +70,14 @@ export async function pushRow(): Promise<HTMLElement> {
     return box;
   }
   const own = known.subscriptions.find(({ push }) => push === localStorage.getItem(ID));
-  const label = make("label", "", "Tell me");
+  const label = make("label", "", "Push to this browser");
   const field = make("select");
   field.id = "push-kinds";
   label.htmlFor = field.id;
   field.append(...KINDS.map(([value, text]) => new Option(text, value)));
   field.value = KINDS.find(([, , kinds]) => kinds.join() === (own?.kinds ?? []).join())?.[0] ?? "needed";
   if (!own) field.value = "needed";
-  const said = make("p", "soft", own ? "This browser is told, also when no page is open." : "");
+  const said = make("p", "soft", own ? "This browser gets notices, even when no page is open." : "");
   said.setAttribute("role", "status");
   const act = async (work: () => Promise<void>) => {
     button.disabled = field.disabled = true;

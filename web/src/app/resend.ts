@@ -6,6 +6,7 @@ import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { v1 } from "../v1";
 import type { OpenSession, SessionContext } from "./view";
+import { plural } from "../texts/plural";
 
 export function resend(view: OpenSession, frame: SessionContext, turn: Turn): void {
   const turns = view.state?.turns ?? [];
@@ -14,7 +15,7 @@ export function resend(view: OpenSession, frame: SessionContext, turn: Turn): vo
   const box = dialog("Edit and resend");
   box.addEventListener("close", () => box.remove());
   const later = turns.length - at;
-  const text = make("p", "", `What came from this message on (${later} ${later === 1 ? "turn" : "turns"}) is forgotten here; files stay as they are. Or continue in a copy, and this session stays as it is.`);
+  const text = make("p", "", `This removes everything after this message (${plural(later, "turn")}) from the session. Files are not touched. To keep it, continue in a copy.`);
   const row = make("div", "answers");
   const copy = makeButton("primary", "Continue in a copy", () => {
     box.close();

@@ -16,9 +16,10 @@ import { fileTree } from "./fileTree";
 import { icon } from "../icons";
 import { prefer, remember, remembered, setPreference } from "./preferences";
 import type { OpenSession } from "./view";
+import { plural } from "../texts/plural";
 
 const OTHERS = "not this session";
-const SHARED = "Another session works in this folder too. What it changed while this one worked cannot be told apart.";
+const SHARED = "Another session is using this folder; some of these changes may be its own.";
 /** So often at most an agent's changes are looked at while it works. */
 const AHEAD_MS = 1_000;
 /** Files whose changes are longer are folded. */
@@ -151,7 +152,7 @@ export class Review {
     const files = await this.changes(scope, true).then(({ files: written }) => [...this.source.asked(scope), ...written], () => undefined);
     if (!files || mine !== this.loading || !this.element.isConnected) return; // out of reach, or something newer is shown
     const count = newer(this.files, files);
-    this.news.textContent = `${count} newer ${count === 1 ? "change" : "changes"}, show`;
+    this.news.textContent = `${plural(count, "newer change")}, show`;
     this.news.hidden = count === 0;
     this.showNames(files);
   }
@@ -294,7 +295,7 @@ export class Review {
 
   private showFoot(): void {
     const count = this.comments.length;
-    const send = makeButton("primary", count === 1 ? "Send 1 comment" : `Send ${count} comments`, () => this.send());
+    const send = makeButton("primary", `Send ${plural(count, "comment")}`, () => this.send());
     send.hidden = count === 0;
     send.id = "send-comments";
     const git = this.files.some(({ asked }) => !asked) && this.note.textContent === "";

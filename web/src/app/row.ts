@@ -6,7 +6,7 @@ import { make, makeButton } from "../page";
 import { v1 } from "../v1";
 import { type Entry, moves, type State } from "./entries";
 import { icon, type Icon } from "../icons";
-import { elapsed, when } from "./time";
+import { elapsed, when } from "../time";
 
 export const MARKS: Record<State, [icon: Icon, look: string, word: string]> = {
   need: ["need", "need", "Needs you"],

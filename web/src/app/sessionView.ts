@@ -19,7 +19,7 @@ import { icon } from "../icons";
 import type { MessageMap } from "./messageMap";
 import { pathOf } from "./router";
 import { sessionMenu } from "./sessionMenu";
-import { cost, elapsed, tokens } from "./time";
+import { cost, elapsed, tokens } from "../time";
 import type { OpenSession, SessionContext } from "./view";
 
 const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);

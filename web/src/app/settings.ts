@@ -18,7 +18,7 @@ import { pathOf, type Place } from "./router";
 import type { Row } from "./entries";
 import type { Listed, View, ViewContext } from "./view";
 import { row, tableOf, wrap } from "./table";
-import { when } from "./time";
+import { when } from "../time";
 import type { Host } from "./where";
 
 const SECTIONS: [id: string, name: string][] = [
@@ -156,14 +156,14 @@ export class SettingsView implements View {
     void pushRow().then((row) => push.append(row), (error) => push.append(make("p", "trouble", explain(error))));
     return [
       make("h2", "", "How it looks"),
-      choice("theme", "Colours", [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]], (value) => value as Preferences["theme"]),
-      choice("contrast", "Contrast", [["system", "As the system"], ["more", "High"]], (value) => value as Preferences["contrast"]),
-      choice("sideBySide", "Changes", [["auto", "As the width allows"], ["false", "Unified"], ["true", "Side by side"]], (value) => (value === "auto" ? "auto" : value === "true")),
+      choice("theme", "Colors", [["system", "System"], ["light", "Light"], ["dark", "Dark"]], (value) => value as Preferences["theme"]),
+      choice("contrast", "Contrast", [["system", "System"], ["more", "High"]], (value) => value as Preferences["contrast"]),
+      choice("sideBySide", "Changes", [["auto", "Automatic"], ["false", "Unified"], ["true", "Side by side"]], (value) => (value === "auto" ? "auto" : value === "true")),
       make("h2", "", "Writing and keys"),
-      choice("enterSends", "Enter", [["true", "sends; Shift+Enter is a line"], ["false", "is a line; Ctrl+Enter sends"]], (value) => value === "true"),
-      choice("letters", "Keys of one letter", [["true", "On"], ["false", "Off"]], (value) => value === "true"),
+      choice("enterSends", "Enter", [["true", "Send (Shift+Enter: new line)"], ["false", "New line (Ctrl+Enter: send)"]], (value) => value === "true"),
+      choice("letters", "Single-letter shortcuts", [["true", "On"], ["false", "Off"]], (value) => value === "true"),
       make("h2", "", "Notices"),
-      make("p", "soft", "While a page is open and nobody looks at it:"),
+      make("p", "soft", "Notify me while Portico is in the background:"),
       notices,
       make("p", "soft", "On this device, also when no page is open:"),
       push,
@@ -207,13 +207,13 @@ export class SettingsView implements View {
 
   private async tokens(): Promise<Node[]> {
     const { tokens } = await this.get<{ tokens: { name: string; scopes: string[]; created: number; expires?: number }[] }>("/tokens");
-    const table = tableOf(["Name", "May", "Made", "Ends", ""]);
+    const table = tableOf(["Name", "Permissions", "Created", "Expires", ""]);
     for (const token of tokens) {
       const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void this.revoke(token.name)));
       end.setAttribute("aria-label", `Revoke ${token.name}`);
       row(table, token.name, token.scopes.join(", "), date(token.created), endOf(token.expires), end);
     }
-    return [make("h2", "", "Tokens"), make("p", "soft", "Your own token, which the host printed, is not in this list. A token for a phone or a script needs only what it does."), tokens.length ? wrap(table) : make("p", "", "No other tokens."), this.newToken(), ...this.made.splice(0)];
+    return [make("h2", "", "Tokens"), make("p", "soft", "Your own token, which the host printed, is not in this list. Give a phone or a script only the permissions it needs."), tokens.length ? wrap(table) : make("p", "", "No other tokens."), this.newToken(), ...this.made.splice(0)];
   }
 
   private newToken(): HTMLElement {
@@ -236,13 +236,13 @@ export class SettingsView implements View {
     const lasts = make("select");
     lasts.append(new Option("Until it is revoked", ""), new Option("1 day", "1"), new Option("7 days", "7"), new Option("30 days", "30"), new Option("90 days", "90"), new Option("1 year", "365"));
     lasts.value = "90";
-    const lasting = make("label", "", "Lasts");
+    const lasting = make("label", "", "Expires in");
     lasting.append(lasts);
     const said = make("div");
-    const button = make("button", "primary", "Make a token");
+    const button = make("button", "primary", "Create token");
     const foot = make("div", "answers");
     foot.append(button);
-    form.append(make("h2", "", "A new token"), label, lasting, ...boxes.map(([, line]) => line), foot, said);
+    form.append(make("h2", "", "New token"), label, lasting, ...boxes.map(([, line]) => line), foot, said);
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       try {
@@ -280,7 +280,7 @@ export class SettingsView implements View {
       const name = whose(session);
       all.set(name, [...(all.get(name) ?? []), session]);
     }
-    const table = tableOf(["Who", "Sessions", "Working", "Needs somebody", "Last active"]);
+    const table = tableOf(["Who", "Sessions", "Working", "Needs attention", "Last active"]);
     for (const [name, own] of [...all].sort(([one], [other]) => one.localeCompare(other))) {
       const link = make("a", "", name);
       link.href = name === JOBS ? pathOf({ at: "jobs" }) : `${root}/app?filter=${encodeURIComponent(`by:${name}`)}`;
@@ -290,7 +290,7 @@ export class SettingsView implements View {
     }
     const people = make("div");
     await showPeople(people);
-    return [people, make("h2", "", "Sessions of people"), make("p", "soft", "A name leads to the list with that person's sessions (by: in the filter)."), wrap(table)];
+    return [people, make("h2", "", "Sessions of people"), make("p", "soft", "Select a name to list that person's sessions."), wrap(table)];
   }
 
   // -- hosts --------------------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ export class SettingsView implements View {
     }
     return [
       make("h2", "", `${window.location.host} · version ${about.version}`),
-      make("p", "soft", `Settings file: ${found.path}. A running host takes changes over within a second.`),
+      make("p", "soft", `Settings file: ${found.path}. Changes apply within a second.`),
       wrap(table),
       this.stopServer(),
     ];
@@ -353,7 +353,7 @@ export class SettingsView implements View {
         const form = make("form", "stack");
         const field = make("input");
         field.autocomplete = "off";
-        const label = make("label", "", `Write the host's name, ${name}, to stop it`);
+        const label = make("label", "", `Type ${name} to confirm`);
         label.append(field);
         const go = make("button", "danger", "Stop the host");
         go.disabled = true;

@@ -17,7 +17,7 @@ import { type Place, pathOf, Router } from "./router";
 import { SessionView } from "./sessionView";
 import { statusOf } from "../conversation/state";
 import { style } from "./style";
-import { clock } from "./time";
+import { clock } from "../time";
 import type { Aim, Listed, OpenSession, Tab, View } from "./view";
 
 /** The least that the conversation needs beside the other columns. */
@@ -93,7 +93,7 @@ export class Shell {
     find.id = "find";
     const letter = make("kbd", "", "Ctrl K");
     letter.setAttribute("aria-hidden", "true");
-    find.append(icon("search"), make("span", "", "Search or do…"), letter);
+    find.append(icon("search"), make("span", "", "Search or run a command…"), letter);
     find.setAttribute("aria-keyshortcuts", "Control+K");
     const navs = make("div", "navs");
     navs.append(...linked("side").map((listed) => this.link(listed, "navitem")));
@@ -122,7 +122,7 @@ export class Shell {
     const foot = make("div", "foot");
     const theme = makeButton("icon", "", () => setPreference("theme", document.documentElement.dataset["theme"] === "dark" ? "light" : "dark"));
     theme.append(icon("theme"));
-    theme.setAttribute("aria-label", "Light or dark");
+    theme.setAttribute("aria-label", "Switch theme");
     const settings = make("a", "icon");
     settings.href = `${root}/app/settings`;
     settings.append(icon("settings"));

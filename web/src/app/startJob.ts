@@ -43,7 +43,7 @@ export class StartJob implements View {
     back.append(icon("back"));
     back.setAttribute("aria-label", "Back to the list");
     const text = make("div", "head-text");
-    text.append(make("h1", "", "Start a job"), make("p", "", "A job runs the tasks of an entry, with checks, in one folder."));
+    text.append(make("h1", "", "Start a job"), make("p", "", "A job runs a saved plan of tasks, with checks."));
     head.append(back, text);
     const scroll = make("div", "scroll");
     scroll.append(this.form);
@@ -69,7 +69,7 @@ export class StartJob implements View {
     this.trouble.hidden = true;
     this.trouble.setAttribute("role", "alert");
     const check = make("label", "check");
-    check.append(this.own, "Edit the entry here (JSON; Ctrl+Space completes)");
+    check.append(this.own, "Edit the plan (JSON, Ctrl+Space completes)");
     this.form.append(this.from, labelled("Job", this.jobs), labelled("Input for the job", this.input), labelled("Folder", this.folder), check, this.place, this.trouble, this.button);
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();

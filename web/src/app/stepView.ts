@@ -10,7 +10,7 @@ import { Scope } from "../scope";
 import { sessionAddress, v1 } from "../v1";
 import type { JobRecord, Run, StepNode } from "./jobModel";
 import { facts, type StepDecision } from "./reasons";
-import { clock } from "./time";
+import { clock } from "../time";
 
 interface TaskSession {
   id: string;

@@ -2,14 +2,13 @@
 
 import { guard } from "lit-html/directives/guard.js";
 import { root } from "../root";
-import { count } from "../conversation/words";
 import { make } from "../page";
 import { type Content, html, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
 import { USAGE } from "../texts/usage";
 import { call } from "../v1";
 import type { View, ViewContext } from "./view";
-import { cost, tokens } from "./time";
+import { cost, count, tokens } from "../time";
 
 export interface UsageRow {
   day: string;

@@ -14,6 +14,7 @@ import { coverPhrase } from "./grants";
 import type { Scopes } from "./scopes";
 import type { Approval, CallPart, Option } from "./state";
 import { duration, folder, who } from "./words";
+import { plural } from "../texts/plural";
 
 /** The reason of most questions is none that anybody needs to read. */
 const EVERYDAY = "No rule lets it pass.";
@@ -89,7 +90,7 @@ export function question(approval: Approval, call: CallPart, cwd: string): (stri
 function lead(approval: Approval, cwd: string): string {
   if (!approval.diff) return approval.command ? `wants to run it in ${folder(cwd)}. Nothing runs until you allow it.` : "asks. Nothing happens until you answer.";
   const { added, removed } = countOf(linesOf(approval.diff));
-  const lines = (count: number) => `${count} ${count === 1 ? "line" : "lines"}`;
+  const lines = (count: number) => plural(count, "line");
   const what = removed === 0 ? `write ${lines(added)}` : added === 0 ? `remove ${lines(removed)}` : `write ${lines(added)} and remove ${removed}`;
   return `wants to ${what}. Nothing is written until you allow it.`;
 }

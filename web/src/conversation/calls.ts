@@ -4,6 +4,7 @@ import { changesOf } from "./changes";
 import { countOf, linesOf } from "./diffLines";
 import { plain } from "./pieces";
 import { type CallPart, waitingApproval } from "./state";
+import { plural } from "../texts/plural";
 
 export type CallKind = "command" | "change" | "look" | "plan" | "tool";
 
@@ -79,7 +80,7 @@ export function lookWords(calls: CallPart[]): string {
   const reads = calls.filter((call) => call.kind === "read" || (call.kind !== "search" && READING.test(call.tool))).length;
   const searches = calls.length - reads;
   const times = searches === 1 ? "once" : searches === 2 ? "twice" : `${searches} times`;
-  return [reads ? `read ${reads} ${reads === 1 ? "file" : "files"}` : "", searches ? `searched ${times}` : ""].filter(Boolean).join(", ");
+  return [reads ? `read ${plural(reads, "file")}` : "", searches ? `searched ${times}` : ""].filter(Boolean).join(", ");
 }
 
 /** What the helper is called that a call started; empty where it started none. */

@@ -218,7 +218,7 @@ export class Conversation {
   private showEnd(): void {
     this.end.hidden = this.view.scrollHeight - this.view.scrollTop - this.view.clientHeight < 200;
     if (this.end.hidden) this.fresh = false;
-    const text = this.fresh ? "New below ↓" : "To the end ↓";
+    const text = this.fresh ? "New below ↓" : "Jump to latest ↓";
     if (this.end.textContent !== text) this.end.textContent = text;
   }
 

@@ -2,6 +2,7 @@
 
 import type { ChangedFile } from "../v1";
 import type { Approval } from "./state";
+import { plural } from "../texts/plural";
 
 const COMMANDS: [pattern: RegExp, reason: string][] = [
   [/(^|[\s;&|(`])(rm|rmdir|unlink|shred|truncate)\s/, "Deletes files"],
@@ -43,7 +44,7 @@ export function lostBy(command: string, files: readonly ChangedFile[]): string {
   const lost = files.filter(({ path, status }) => status !== "deleted" && (THROWS_AWAY.test(command) || under(path)));
   const fresh = lost.filter(({ status }) => status === "added").length;
   const changed = lost.length - fresh;
-  const count = (number: number) => `${number} ${number === 1 ? "file" : "files"}`;
+  const count = (number: number) => plural(number, "file");
   const words = [fresh ? `${count(fresh)} not in git` : "", changed ? `${count(changed)} with changes that are not committed` : ""].filter(Boolean);
   return words.length > 0 ? `Lost for good: ${words.join(", ")}.` : "";
 }

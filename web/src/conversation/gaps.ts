@@ -1,6 +1,7 @@
 /** The unchanged lines that a diff leaves out: how many there are, and what is shown of them once somebody opened them. */
 
 import type { DiffLine } from "./diffLines";
+import { plural } from "../texts/plural";
 
 export interface Gap {
   kind: "gap";
@@ -75,7 +76,7 @@ export interface Opening {
 export function openings({ new: from, count }: Gap, atTop: boolean): Opening[] {
   if (count === undefined) return [{ text: "The rest of the file", said: "Show the rest of the file", range: [from, from + MOST_OPENED - 1] }];
   const to = from + count - 1;
-  const many = count > MOST_OPENED ? `${MOST_OPENED} of ${count} lines` : count === 1 ? "1 line" : `${count} lines`;
+  const many = count > MOST_OPENED ? `${MOST_OPENED} of ${count} lines` : plural(count, "line");
   const all: Opening = { text: many, said: `Show ${many} that did not change, from line ${from}`, range: [from, Math.min(to, from + MOST_OPENED - 1)] };
   if (count <= STEP) return [all];
   const down: Opening = { text: `${STEP} ↓`, said: `Show ${STEP} lines from line ${from}`, range: [from, from + STEP - 1] };

@@ -3,6 +3,7 @@
 import { EscapeFilter } from "../escapes";
 import { make, makeButton } from "../page";
 import type { Turn } from "./state";
+import { plural } from "../texts/plural";
 
 /** What cards may ask of the session. */
 export interface CardActs {
@@ -106,7 +107,7 @@ export function withCaption(picture: HTMLElement, name: string, data: string): H
 export const sizeWords = (data: string) => size(Math.floor((data.length * 3) / 4) - (/=*$/.exec(data)?.[0].length ?? 0));
 
 export function size(bytes: number): string {
-  if (bytes < 1024) return `${bytes} ${bytes === 1 ? "byte" : "bytes"}`;
+  if (bytes < 1024) return plural(bytes, "byte");
   return bytes < 1024 * 1024 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 }
 

@@ -52,7 +52,7 @@ export class QueueView {
       button.title = name;
       buttons.append(button);
     };
-    if (active(state)) add("Tell it now", "Tell it now", () => attempt(() => steer(state.id, pending.id)));
+    if (active(state)) add("Send now", "Send now", () => attempt(() => steer(state.id, pending.id)));
     if (index > 0) add("↑", "Move up", () => move(-1));
     if (index < queue.length - 1) add("↓", "Move down", () => move(1));
     add("Edit", "Edit", () => {

@@ -1,6 +1,9 @@
 /** Numbers and names as people read them. */
 
+import { count, dollars } from "../time";
 import type { Status, Usage } from "./state";
+
+export { span as duration } from "../time";
 
 export const STATUS: Record<Status, string> = { idle: "Ready", running: "Working", waiting: "Needs you", failed: "Failed" };
 
@@ -27,26 +30,10 @@ export function stoppedWords(by = ""): string {
   return !by || by === "agent" || by === "host" ? "Stopped" : `Stopped by ${name === "You" ? "you" : name}`;
 }
 
-export function count(number: number): string {
-  if (number < 10_000) return String(number);
-  return number < 999_500 ? `${Math.round(number / 1e3)} k` : `${(number / 1e6).toFixed(1)} M`;
-}
-
 export function words(usage: Usage | null | undefined): string {
   if (!usage || (!usage.input && !usage.output && !usage.cost)) return "";
   const tokens = `${count(usage.input ?? 0)} tokens in${usage.cached ? ` (${count(usage.cached)} cached)` : ""}, ${count(usage.output ?? 0)} out`;
   return usage.cost ? `${tokens}, ${dollars(usage.cost)}` : tokens;
-}
-
-export const dollars = (cost: number) => (cost < 0.01 ? "under $0.01" : `$${cost.toFixed(2)}`);
-
-export function duration(milliseconds: number): string {
-  const seconds = milliseconds / 1000;
-  if (seconds < 0.05) return "";
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 90 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
 }
 
 /** The end of a long path: what tells folders apart. */

@@ -1,4 +1,6 @@
-/** Times and numbers as the workbench says them: 38 s, 4 min, 9:58, Sun, 3 Nov; never "0.0 s". */
+/** Times, durations, tokens and cost, in one form on every page: 38 s, 4 min, 9:58, Sun, 3 Nov; never "0.0 s". */
+
+import { plural } from "./texts/plural";
 
 const pad = (number: number) => String(number).padStart(2, "0");
 
@@ -9,7 +11,7 @@ export function elapsed(milliseconds: number): string {
   return hours ? `${hours}:${pad(minutes)}:${pad(seconds % 60)}` : `${minutes}:${pad(seconds % 60)}`;
 }
 
-/** How long something waits or took, in words. */
+/** How long something waits or took. Empty below 0.05 s. */
 export function span(milliseconds: number): string {
   const seconds = milliseconds / 1000;
   if (seconds < 0.05) return "";
@@ -48,12 +50,20 @@ export function when(time: number, now: number): string {
 }
 
 export function tokens(count: number): string {
-  if (count < 1000) return `${count} ${count === 1 ? "token" : "tokens"}`;
+  if (count < 1000) return plural(count, "token");
   return count < 999_500 ? `${Math.round(count / 1000)} k tokens` : `${(count / 1e6).toFixed(1)} M tokens`;
 }
 
-/** Agents that report no price cost something all the same. */
-export function cost(dollars: number | undefined, used = true): string {
-  if (!dollars) return used ? "cost unknown" : "";
-  return dollars < 0.01 ? "under $0.01" : `$${dollars.toFixed(2)}`;
+/** A plain number of tokens, as tables show it. */
+export function count(number: number): string {
+  if (number < 10_000) return String(number);
+  return number < 999_500 ? `${Math.round(number / 1e3)} k` : `${(number / 1e6).toFixed(1)} M`;
+}
+
+export const dollars = (amount: number): string => (amount < 0.01 ? "under $0.01" : `$${amount.toFixed(2)}`);
+
+/** An agent that reports no price is not free. */
+export function cost(amount: number | undefined, used = true): string {
+  if (!amount) return used ? "cost unknown" : "";
+  return dollars(amount);
 }
