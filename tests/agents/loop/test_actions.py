@@ -148,6 +148,7 @@ async def test_allowed_roots_bound_every_tool(desk: Desk) -> None:
     assert "keys" not in found[1].output
     assert found[2].output == "src/a.txt"
     assert [call.ok for call in found[3:]] == [False, True, True, False]
+    assert found[3].output == "'keys/a.txt' is outside of what agent.allowed_roots allows: 'src', 'docs'."
 
 
 async def test_a_file_must_be_read_and_unchanged_to_be_edited(desk: Desk) -> None:

@@ -38,7 +38,7 @@ async def test_a_run_looks_creates_edits_runs_and_ends(desk: Desk) -> None:
         ("runCommand", True),
     ]
     assert "Looking." in texts(turn)
-    assert texts(turn).endswith("All done.\n")
+    assert texts(turn).endswith("All done.")
     assert (desk.project / "docs/a.md").read_text() == "two\n"
     assert "two" in calls(turn)[3].output
     diffs = [call.approvals[0].diff for call in calls(turn) if call.approvals]
@@ -71,7 +71,7 @@ async def test_native_tool_calls(desk: Desk) -> None:
     turn = await desk.run()
     assert turn.outcome == "completed", turn.error
     assert [call.tool for call in calls(turn)] == ["readFiles", "listFiles"]
-    assert texts(turn) == "I look.Seen.\n"
+    assert texts(turn) == "I look.Seen."
     second = desk.server.requests[1].body["messages"]
     assert [message["role"] for message in second[-3:]] == ["assistant", "tool", "tool"]
 
@@ -87,7 +87,7 @@ async def test_parallel_calls_all_run_and_a_finish_among_them_is_not_final(desk:
     assert turn.outcome == "completed", turn.error
     assert [(call.tool, call.ok) for call in calls(turn)] == [("createFile", True), ("createFile", True)]
     assert [(desk.project / name).read_text() for name in ("a", "b")] == ["a", "b"]
-    assert texts(turn) == "Now it is.\n"
+    assert texts(turn) == "Now it is."
     *_, asked = [each for each in desk.server.requests[1].body["messages"] if each["role"] == "assistant"]
     results = [each for each in desk.server.requests[1].body["messages"] if each["role"] == "tool"]
     assert [each["tool_call_id"] for each in results] == [each["id"] for each in asked["tool_calls"]]
@@ -209,7 +209,7 @@ async def test_broken_native_arguments_are_corrected(desk: Desk) -> None:
     broken = Step(calls=[ScriptedCall(name="readFiles", args='{"files": [')])
     desk.says(broken, Step(calls=[ScriptedCall(name="finish", args={"finalSummary": "Well."})]))
     turn = await desk.run()
-    assert (turn.outcome, texts(turn)) == ("completed", "Well.\n")
+    assert (turn.outcome, texts(turn)) == ("completed", "Well.")
     assert "not JSON" in desk.server.requests[1].body["messages"][-1]["content"]
 
 
@@ -242,6 +242,6 @@ async def test_a_finished_run_goes_on_when_it_was_steered_meanwhile(desk: Desk) 
     turn = await desk.session.send(Message("agent: go"), by="test")
     await desk.server.received(1)
     assert await desk.session.queue.steer(Message("And then?"), by="test")
-    assert texts(await desk.session.wait(turn)) == "Done.\nDone.\n"
+    assert texts(await desk.session.wait(turn)) == "Done.Done."
     messages = desk.server.requests[1].body["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]

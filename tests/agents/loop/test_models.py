@@ -61,7 +61,7 @@ async def test_what_a_person_writes_at_the_limit_steers_the_run(desk: Desk) -> N
     working = ModelRule(steps=[acts({"tool": "listFiles"})])
     desk.server.script = Script(rules=[ModelRule(steps=[ends("Docs.")], match="Only list docs"), working])
     turn = await desk.run(meta={"maxSteps": 1}, answer="Only list docs.")
-    assert (turn.outcome, texts(turn)) == ("completed", "Docs.\n")
+    assert (turn.outcome, texts(turn)) == ("completed", "Docs.")
 
 
 async def test_the_token_budget_ends_a_run(desk: Desk) -> None:
@@ -79,7 +79,7 @@ async def test_errors_that_pass_are_retried(desk: Desk, status: int) -> None:
     failing = Step(error=Error(status=status, retry_after=0.01))
     desk.says(Step(say=ends("Made it.").say, first=First(key="k", times=2, step=failing)))
     turn = await desk.run()
-    assert (turn.outcome, texts(turn)) == ("completed", "Made it.\n")
+    assert (turn.outcome, texts(turn)) == ("completed", "Made it.")
     assert texts(turn, "notice").count(f" answered {status}: scripted error. Trying again.") == 2
 
 
@@ -98,7 +98,7 @@ async def test_half_streams_and_hangs_are_retried(desk: Desk, broken: Step) -> N
     desk.says(Step(say=ends("Made it.").say, first=First(key="k", times=1, step=broken)))
     turn = await desk.run()
     assert turn.outcome == "completed", turn.error
-    assert texts(turn).endswith("Made it.\n")
+    assert texts(turn).endswith("Made it.")
 
 
 async def test_the_next_model_goes_on_with_the_same_run(desk: Desk) -> None:
@@ -111,10 +111,11 @@ async def test_the_next_model_goes_on_with_the_same_run(desk: Desk) -> None:
         models=["alpha", "beta"],
     )
     turn = await desk.run()
-    assert (turn.outcome, texts(turn)) == ("completed", "By beta.\n")
+    assert (turn.outcome, texts(turn)) == ("completed", "By beta.")
     assert "Going on with beta" in texts(turn, "notice")
     assert turn.usage is not None
     assert turn.usage.model == "beta"
+    assert [(each.step, each.model) for each in turn.steps] == [(1, "alpha"), (2, "beta")]
     roles = [message["role"] for message in desk.server.requests[-1].body["messages"]]
     assert roles == ["system", "user", "assistant", "user"]
 
@@ -229,7 +230,7 @@ async def test_a_llama_cpp_server_is_found_and_asked_with_a_schema(desk: Desk, m
     await desk.open()
     desk.says(ends("By schema."))
     turn = await desk.run()
-    assert (turn.outcome, texts(turn)) == ("completed", "By schema.\n")
+    assert (turn.outcome, texts(turn)) == ("completed", "By schema.")
     assert "response_format" in desk.server.requests[-1].body
 
 
@@ -282,7 +283,7 @@ async def test_a_server_without_list_or_stream_is_good_enough(desk: Desk) -> Non
         desk.session = await desk.host.start(by="test", agent="loop", cwd=str(desk.project))
         turn = await desk.run()
         await desk.opener.close()
-    assert (turn.outcome, texts(turn)) == ("completed", "Plain.\n")
+    assert (turn.outcome, texts(turn)) == ("completed", "Plain.")
     assert turn.usage is not None
     assert turn.usage.input == 3
 
@@ -293,7 +294,7 @@ async def test_a_broken_answer_does_not_spoil_the_next_one(desk: Desk) -> None:
     desk.says(Step(say=['{"finalSummary": "Wh', 'ole.", "done": true}'], first=First(key="k", times=1, step=half)))
     turn = await desk.run()
     assert turn.outcome == "completed"
-    assert texts(turn).endswith("Whole.\n")
+    assert texts(turn).endswith("Whole.")
     assert texts(turn).count("Whole") == 1
 
 

@@ -222,7 +222,7 @@ def test_what_another_model_did_in_the_neutral_form(wire: Any, native: bool) -> 
     ],
 )
 def test_a_server_that_does_not_stream(wire: Any, body: Json, reply: Reply) -> None:
-    answer = CODECS[wire].stream("x", lambda text, thought: None, lambda: None)
+    answer = CODECS[wire].stream("x", lambda text, thought: None, lambda: None, lambda *_: None)
     found = answer.take_whole(json.dumps(body).encode())
     assert (found.text, found.calls, found.finish, found.usage) == (reply.text, reply.calls, reply.finish, reply.usage)
 
@@ -233,5 +233,5 @@ def test_a_whole_answer_that_is_none(wire: Any, body: bytes) -> None:
     if (wire, body) == ("responses", b"{}"):
         pytest.skip("an empty response is an empty answer, which is asked for again")
     with pytest.raises(ModelError) as broken:
-        CODECS[wire].stream("x", lambda text, thought: None, lambda: None).take_whole(body)
+        CODECS[wire].stream("x", lambda text, thought: None, lambda: None, lambda *_: None).take_whole(body)
     assert broken.value.again

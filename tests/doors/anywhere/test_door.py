@@ -299,6 +299,15 @@ async def test_the_settings_change_the_model_of_a_conversation(here: Bridge) -> 
         assert await answered_by() == "scripted"
 
 
+async def test_actions_have_the_number_of_their_step(here: Bridge) -> None:
+    here.says(acts({"tool": "listFiles"}), acts({"tool": "search", "pattern": "x"}), ends("Done."))
+    async with here.events() as stream:
+        await here.send("agent: look")
+        events = await stream.until("done")
+    steps = [(data["tool"], data["step"]) for name, data in events if name == "action"]
+    assert steps == [("listFiles", 1), ("listFiles", 1), ("search", 2), ("search", 2)]
+
+
 async def test_at_max_steps_a_person_is_asked(here: Bridge) -> None:
     here.says(*[acts({"tool": "listFiles"})] * 9)
     async with here.events() as stream:

@@ -33,11 +33,12 @@ def kind_of(tool: str) -> str:
     return _KINDS.get(tool, "other")
 
 
-def begin(turn: Turn, action: ModelAction, step: int = 0, origin: Json | None = None) -> Call:
+def begin(turn: Turn, action: ModelAction, step: int = 0, origin: Json | None = None, title: str = "") -> Call:
     """The call appears in the log with the number of its step."""
     origin = origin or {}
     meta = {**origin.pop("meta", {}), **({STEP: step} if step else {})}
-    return turn.tool(action.tool, id=action.id, kind=kind_of(action.tool), title=action.tool, meta=meta, **origin)
+    shown = title or action.tool
+    return turn.tool(action.tool, id=action.id, kind=kind_of(action.tool), title=shown, meta=meta, **origin)
 
 
 async def perform_own(turn: Turn, action: ModelAction, toolbox: LoopToolbox, current: Current) -> str:

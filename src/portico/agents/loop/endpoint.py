@@ -139,11 +139,12 @@ class ModelEndpoint:
         report: Report,
         drained: Callable[[], Awaitable[None]],
         retract: Callable[[], None] = lambda: None,
+        grow: Callable[[str, str, str], None] = lambda ident, name, piece: None,
     ) -> Reply:
         """Streams one answer; returns when it is complete. `drained` waits while the disk is slower; `retract` is
-        called when everything reported so far turns out to be reasoning."""
+        called when everything reported so far turns out to be reasoning, `grow` with arguments of calls."""
         with self._using():
-            return await self._ask(ask, self.codec.stream(self.name, report, retract), drained)
+            return await self._ask(ask, self.codec.stream(self.name, report, retract, grow), drained)
 
     async def _ask(self, ask: CompletionRequest, answer: AnswerStream, drained: Callable[[], Awaitable[None]]) -> Reply:
         try:

@@ -121,12 +121,13 @@ class ModelCaller:
         report: Report,
         drained: Callable[[], Awaitable[None]],
         void: Callable[[], None] = lambda: None,
+        grow: Callable[[str, str, str], None] = lambda ident, name, piece: None,
     ) -> Reply:
         """The answer of the first model that gives one. `build` makes the request for a way; `void` is told of an
         attempt that broke off and is made again."""
         while True:
             try:
-                return await self._ask_one(build, report, drained, void)
+                return await self._ask_one(build, report, drained, void, grow)
             except ModelError as error:
                 if error.too_long:
                     raise
@@ -144,6 +145,7 @@ class ModelCaller:
         report: Report,
         drained: Callable[[], Awaitable[None]],
         void: Callable[[], None],
+        grow: Callable[[str, str, str], None],
     ) -> Reply:
         endpoint = await self._directory.find(self.model, self._current)
         known = self._lacking.setdefault((endpoint.url, self.model), Known())
@@ -153,7 +155,7 @@ class ModelCaller:
             way = Way(self.model, endpoint, mode, not known.lacks("usage"), not known.lacks("pictures"))
             ask = build(way)
             try:
-                reply = await endpoint.ask(ask, report, drained, void)
+                reply = await endpoint.ask(ask, report, drained, void, grow)
                 known.works |= {feature for feature in FEATURES if _asked_for(ask, feature)}
                 return reply
             except ModelError as error:

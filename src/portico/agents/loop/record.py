@@ -21,6 +21,8 @@ from portico.host.state import CallPart, Part, StepState, TextPart, TurnState
 
 MODEL_CHARS = 160_000
 """Of one tool result that a model reads: 40,000 tokens. Our own tools give less."""
+VOID = "attempt_void"
+"""The code of a call whose answer broke off: it is not part of the step."""
 STEP = "step"
 """Under this name the meta data of a call has the number of its step."""
 Load = Callable[[str], Awaitable[bytes]]
@@ -131,8 +133,12 @@ def _plain(turn: TurnState, step: StepState, parts: Sequence[Part]) -> list[Entr
     return [*asked, *([UserText("assistant", text)] if text else [])]
 
 
+def _belongs(part: CallPart, number: int) -> bool:
+    return part.meta.get(STEP) == number and not (part.error is not None and part.error.code == VOID)
+
+
 async def _results(step: ModelStep, turn: TurnState, number: int, load: Load) -> list[tuple[str, str]]:
-    calls = iter([part for part in turn.parts if isinstance(part, CallPart) and part.meta.get(STEP) == number])
+    calls = iter([part for part in turn.parts if isinstance(part, CallPart) and _belongs(part, number)])
     results: list[tuple[str, str]] = []
     for action in step.actions:
         if action.tool == FINISH and not action.problem:

@@ -58,6 +58,14 @@ class Roots:
             raise Forbidden(f"agent.allowed_roots allows {names}, and none of it is a folder of this project.")
         return folders
 
+    def within(self, path: str) -> str:
+        """As `at`; a path of the project outside the allowed folders is refused with that reason."""
+        whole = Path(os.path.normpath(self.at(path)))
+        if whole.is_relative_to(self.project) and not any(whole.is_relative_to(root) for root in self.jail.roots):
+            allowed = ", ".join(repr(self.name(root)) for root in self.jail.roots)
+            raise Forbidden(f"{self.name(whole)!r} is outside of what agent.allowed_roots allows: {allowed}.")
+        return self.at(path)
+
     def at(self, path: str) -> str:
         """The path as the jail takes it: a relative one starts at the project, not at the first root."""
         return path if path.startswith("/") else f"{self.project}/{path}"
@@ -73,7 +81,7 @@ class Roots:
 
     def check(self, path: str) -> str:
         """The canonical short name of a path that may be touched; raises Forbidden for any other."""
-        return self.name(self.jail.resolve(self.at(path)))
+        return self.name(self.jail.resolve(self.within(path)))
 
     def parts(self) -> list[tuple[str, Jail]]:
         """Each allowed folder with a jail of its own, and the prefix that its names get."""

@@ -32,6 +32,7 @@ from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import CHANGES, READS, TOOLS, LoopToolbox, plain
 from portico.agents.loop.transcript import Entry, Exchange, UserText, compacts, cut, fitting, size_of
+from portico.agents.loop.visible_calls import VisibleCalls
 from portico.agents.loop.visible_text import VisibleText
 from portico.agents.loop.wires.registry import CODECS
 from portico.agents.loop.wires.request import CompletionRequest
@@ -78,6 +79,7 @@ class LoopRun:
         self._compacted = False
         self._guidance = ""
         """The project's rules and skills."""
+        self._own: set[str] = set()
         self._tool_chars = 0
         """What the declarations of the tools take."""
         self.steered: list[str] = []
@@ -112,8 +114,8 @@ class LoopRun:
         """Steps until the model is done, the budget is spent, or its answers stay invalid."""
         self._guidance = await guidance(toolbox.roots)
         self._toolbox = toolbox
-        self._own = {tool.name for tool in TOOLS} | {FINISH}
-        tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in self._own)]
+        self._own = {tool.name for tool in TOOLS}
+        tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in {*self._own, FINISH})]
         tools += await servers.offer(self._turn, [tool.name for tool in tools])
         self._tool_chars = len(msgspec.json.encode(tools))
         self._servers = servers
@@ -169,9 +171,9 @@ class LoopRun:
         elif self._native and step.actions:
             prose.replace(step.commentary)
         else:
-            prose.finish(step.summary or step.commentary)
+            prose.finish(step.summary or step.commentary, "" if step.done else "\n")
         if step.done and reply.calls and step.summary != reply.text:
-            self._turn.text(step.summary + "\n", f"end{self._number}")
+            self._turn.text(step.summary, f"end{self._number}")
 
     def _take_steering(self) -> None:
         for text in self.steered:
@@ -207,7 +209,12 @@ class LoopRun:
         await self._turn.admit()
         await self._compact(system or self._instructions(tools, True))
         self._number += 1
+        self._shown = shown = VisibleCalls(self._turn, self._number, tuple(self._own))
         asked = ""
+
+        def void() -> None:
+            prose.void()
+            shown.void()
 
         def build(way: Way) -> CompletionRequest:
             nonlocal asked
@@ -221,7 +228,7 @@ class LoopRun:
 
         for _ in range(SHORTENED_MAX):
             try:
-                reply = await self._asker.ask(build, prose.report, self._turn.drained, prose.void)
+                reply = await self._asker.ask(build, prose.report, self._turn.drained, void, shown.grow)
                 break
             except ModelError as error:  # only one that is too long for the model comes here
                 self._asker.learn(error, self._size)
@@ -229,6 +236,7 @@ class LoopRun:
                 await self._compact(system or self._instructions(tools, True))
         else:
             raise AgentError(f"The conversation is too long for {self._asker.model}.")
+        await shown.end_void()
         self._asker.count(reply, self._size)
         self._count(reply)
         if reply.finish in ENDINGS:
@@ -344,6 +352,8 @@ class LoopRun:
     def _begin(self, action: ModelAction) -> Call | None:
         if action.tool == FINISH and not action.problem:
             return None
+        if (shown := self._shown.take(action)) is not None:
+            return shown
         if action.problem or action.tool in self._own or self._is_unknown(action):
             return begin(self._turn, action, self._number)
         if action.tool in self._servers:

@@ -178,7 +178,7 @@ class LoopToolbox:
         return "\n".join(pieces)
 
     async def _read_one(self, path: str, lines: list[int] | UnsetType, room: int) -> tuple[str, int]:
-        at = self.roots.at(path)
+        at = self.roots.within(path)
         first, last = (1, None) if isinstance(lines, UnsetType) else (lines[0], lines[1])
         status = await self.roots.files.stat(at)
         if isinstance(lines, UnsetType) and status.kind == "file" and status.size > HUGE_BYTES:
@@ -290,7 +290,7 @@ class LoopToolbox:
             raise BadRequest(
                 f"runCommand needs a command, and 0 < timeout <= {COMMAND_SECONDS_MAX:g}.", field="command"
             )
-        folder = await asyncio.to_thread(self.roots.jail.resolve, self.roots.at(wanted.cwd))
+        folder = await asyncio.to_thread(self.roots.jail.resolve, self.roots.within(wanted.cwd))
         action = command(wanted.command, cwd=str(folder))
 
         async def act(report: Callable[[str], None]) -> str:

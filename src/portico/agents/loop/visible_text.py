@@ -53,12 +53,13 @@ class VisibleText:
             return len(text) if self._begun or not text.lstrip().startswith(("{", "[", "<", "`")) else 0
         return min((index for sign in "{`[" if (index := text.find(sign)) >= 0), default=len(text))
 
-    def finish(self, words: str) -> None:
-        """The whole of what was to be said: what has not been said yet is said now."""
+    def finish(self, words: str, end: str = "\n") -> None:
+        """The whole of what was to be said: what has not been said yet is said now. `end` parts a comment from what
+        follows; the last answer has none."""
         spoken = "".join(self._spoken)
         rest = words.removeprefix(spoken) if words.startswith(spoken) else f"\n{words}"
-        if words:
-            self._turn.text(rest + "\n", self._key)
+        if words and rest + end:
+            self._turn.text(rest + end, self._key)
 
     def replace(self, words: str) -> None:
         """What was shown contains calls: only the words beside them stay."""

@@ -34,6 +34,8 @@ class Watched(Struct):
     model: str
     kinds: dict[str, str] = field(default_factory=dict)
     tools: dict[str, str] = field(default_factory=dict)
+    steps: dict[str, int] = field(default_factory=dict)
+    """The step that a call belongs to, where its agent counts steps."""
     announced: set[str] = field(default_factory=set)
     """Calls whose start was shown."""
     fresh: set[str] = field(default_factory=set)
@@ -42,13 +44,19 @@ class Watched(Struct):
     @classmethod
     def of(cls, project: str, ident: str, model: str, turn: TurnState) -> "Watched":
         watched = cls(project, turn.id, ident, turn.message.model or model)
+        watched.model = turn.steps[-1].model or watched.model if turn.steps else watched.model
         for part in turn.parts:
             if isinstance(part, TextPart):
                 watched.kinds[part.id] = part.kind
             elif isinstance(part, CallPart):
                 watched.tools[part.id] = part.tool
+                watched.note_step(part.id, part.meta)
                 watched.announced.add(part.id)
         return watched
+
+    def note_step(self, call: str, meta: Json) -> None:
+        if isinstance(step := meta.get("step"), int):
+            self.steps[call] = step
 
 
 def frames(record: Record, watched: Watched) -> list[bytes]:
@@ -61,6 +69,7 @@ def frames(record: Record, watched: Watched) -> list[bytes]:
         watched.fresh.add(event.part)
     elif isinstance(event, e.ToolStarted):
         watched.tools[event.call] = event.tool
+        watched.note_step(event.call, event.meta)
         if not event.title or event.title == event.tool:
             return []  # what it is about is known when its input is
         watched.announced.add(event.call)
@@ -68,8 +77,8 @@ def frames(record: Record, watched: Watched) -> list[bytes]:
         if event.call in watched.announced:
             return []
         watched.announced.add(event.call)
-    elif isinstance(event, e.UsageReported) and event.model:
-        watched.model = event.model
+    elif isinstance(event, e.UsageReported | e.TurnStep) and event.model:
+        watched.model = event.model  # after a fallback, the one that answers
     elif isinstance(event, e.PartEnded):
         if event.part in watched.fresh:
             watched.fresh.discard(event.part)
@@ -136,17 +145,22 @@ def _begun(event: e.TurnStarted, watched: Watched) -> tuple[str, Json]:
 
 
 def _tool_started(event: e.ToolStarted, watched: Watched) -> tuple[str, Json]:
-    return "action", {"id": watched.id, "tool": event.tool, "summary": event.title}
+    return "action", {"id": watched.id, "tool": event.tool, "summary": event.title, **_step(event.call, watched)}
 
 
 def _tool_ready(event: e.ToolReady, watched: Watched) -> tuple[str, Json]:
     tool = watched.tools.get(event.call, "tool")
-    return "action", {"id": watched.id, "tool": tool, "summary": event.title or tool}
+    return "action", {"id": watched.id, "tool": tool, "summary": event.title or tool, **_step(event.call, watched)}
 
 
 def _tool_ended(event: e.ToolEnded, watched: Watched) -> tuple[str, Json]:
     tool = watched.tools.get(event.call, "tool")
-    return "action", {"id": watched.id, "tool": tool, "ok": event.ok, "detail": detail(event)}
+    told = {"id": watched.id, "tool": tool, "ok": event.ok, "detail": detail(event)}
+    return "action", {**told, **_step(event.call, watched)}
+
+
+def _step(call: str, watched: Watched) -> Json:
+    return {"step": watched.steps[call]} if call in watched.steps else {}
 
 
 def detail(ended: e.ToolEnded | CallPart) -> str:

@@ -56,8 +56,17 @@ class _Call:
 class StreamedAnswer:
     """Grows with the stream."""
 
-    def __init__(self, name: str, report: Report, retract: Callable[[], None] = lambda: None) -> None:
-        """`retract` is called when everything reported so far turns out to be reasoning."""
+    def __init__(
+        self,
+        name: str,
+        report: Report,
+        retract: Callable[[], None] = lambda: None,
+        grow: Callable[[str, str, str], None] = lambda ident, name, piece: None,
+    ) -> None:
+        """`retract` is called when everything reported so far turns out to be reasoning; `grow` with the id, the name
+        and new arguments of a call."""
+        self._grow = grow
+        self._grown: dict[int, list[str]] = {}
         self._name = name
         self._report = report
         self._retract = retract
@@ -93,6 +102,10 @@ class StreamedAnswer:
                 text = "".join(texts)
                 self._texts.append(text)
                 self._report(text, "".join(thoughts))
+            if self._grown:
+                for at, pieces in self._grown.items():
+                    self._grow(self._calls[at].id, self._calls[at].name, "".join(pieces))
+                self._grown = {}
         return self._ended
 
     def take_whole(self, body: bytes) -> Reply:
@@ -189,6 +202,7 @@ class StreamedAnswer:
         if isinstance(arguments, str) and arguments:
             self._growth.add(len(arguments))
             call.pieces.append(arguments)
+            self._grown.setdefault(self._calls.index(call), []).append(arguments)
         elif isinstance(arguments, dict):
             self._growth.add(len(msgspec.json.encode(arguments)))
             call.value = {**(call.value or {}), **arguments}

@@ -123,8 +123,15 @@ def _tool(tool: ToolSpec) -> Json:
 
 
 class MessagesStream(EventStream):
-    def __init__(self, name: str, report: Report, retract: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        name: str,
+        report: Report,
+        retract: Callable[[], None] = lambda: None,
+        grow: Callable[[str, str, str], None] = lambda ident, name, piece: None,
+    ) -> None:
         super().__init__(name, report)
+        self._show = grow
         self._blocks: dict[int, Json] = {}
         self._inputs: dict[int, list[str]] = {}
         self._spent: Json = {}
@@ -171,6 +178,7 @@ class MessagesStream(EventStream):
                 piece = delta.get("partial_json") or ""
                 self._growth.add(len(piece))
                 self._inputs.setdefault(index, []).append(piece)
+                self._show(str(block.get("id")), str(block.get("name")), piece)
             case _:
                 block |= {key: value for key, value in delta.items() if key != "type"}
 

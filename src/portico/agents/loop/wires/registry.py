@@ -29,7 +29,7 @@ class Codec(Struct, frozen=True):
     headers: Callable[[str], dict[str, str]]
     messages: Callable[..., list[Json]]
     body: Callable[[CompletionRequest], Json]
-    stream: Callable[[str, Report, Callable[[], None]], AnswerStream]
+    stream: Callable[[str, Report, Callable[[], None], Callable[[str, str, str], None]], AnswerStream]
     plain: Callable[[str], Any]
     schemas: bool = True
     """Answers can be bound to a JSON schema."""

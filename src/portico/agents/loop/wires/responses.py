@@ -124,9 +124,17 @@ def _tool(tool: ToolSpec) -> Json:
 
 
 class ResponsesStream(EventStream):
-    def __init__(self, name: str, report: Report, retract: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        name: str,
+        report: Report,
+        retract: Callable[[], None] = lambda: None,
+        grow: Callable[[str, str, str], None] = lambda ident, name, piece: None,
+    ) -> None:
         super().__init__(name, report)
+        self._show = grow
         self._items: list[Json] = []
+        self._added: dict[str, Json] = {}
 
     def _event(self, event: Json) -> None:
         kind = event.get("type", "")
@@ -134,8 +142,12 @@ class ResponsesStream(EventStream):
             self._text(event.get("delta"))
         elif kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
             self._thought(event.get("delta"))
+        elif kind == "response.output_item.added" and isinstance(item := event.get("item"), dict):
+            self._added[str(item.get("id"))] = item
         elif kind == "response.function_call_arguments.delta":
             self._growth.add(len(str(event.get("delta"))))
+            call = self._added.get(str(event.get("item_id")), {})
+            self._show(str(call.get("call_id") or ""), str(call.get("name") or ""), str(event.get("delta")))
         elif kind == "response.output_item.done" and isinstance(item := event.get("item"), dict):
             self._items.append(item)
         elif kind in ("response.completed", "response.incomplete"):
