@@ -1,7 +1,9 @@
 """Prices where no agent tells them, and what was used added up."""
 
+import asyncio
 import json
-from datetime import date
+import math
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +12,7 @@ import pytest
 from portico.cli.usage import cost_words
 from portico.errors import BadRequest
 from portico.events import Message
+from portico.host.session import Session
 from portico.host.state import SessionState, TurnState, Usage
 from portico.host.turn import Turn
 from portico.testing.clock import FakeClock
@@ -18,8 +21,8 @@ from portico.testing.play import PlayAgent
 from portico.usage import prices
 from portico.usage.prices import TokenUse, price
 from portico.usage.rollup import read_keys, roll_up
-from portico.usage.shapes import UsageRow
-from portico.usage.usage_index import UsageIndex, priced
+from portico.usage.shapes import UsageCounts, UsageRow
+from portico.usage.usage_index import UsageIndex, count, priced
 from tests.process import HostProcess, inside
 
 
@@ -161,3 +164,85 @@ async def test_a_copy_costs_nothing_until_it_runs(open_host: HostOpener, clock: 
     await copy.wait(await copy.send(Message("go"), by="ada"))
     assert await used() == sorted([*before, (copy.id, 1, 0.25)])
     assert copy.summary.usage.cost == 0.25
+
+
+async def counted(index: UsageIndex, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sessions that are counted from now on, one after another."""
+    found: list[str] = []
+    count_ = index._count
+
+    async def count_and_note(session: Session) -> None:
+        found.append(session.id)
+        await count_(session)
+
+    monkeypatch.setattr(index, "_count", count_and_note)
+    return found
+
+
+async def test_only_what_has_changed_is_counted_again_also_after_a_restart(
+    open_host: HostOpener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bug: with more sessions than the cache held, every request loaded and counted all of them: 4 s of CPU."""
+
+    async def spend(message: Message, turn: Turn) -> None:
+        turn.usage(input=100, output=10, cost=0.25, model="small")
+
+    host = await open_host(PlayAgent(spend))
+    sessions = [await host.start(by="token:ada") for _ in range(3)]
+    for session in sessions:
+        await session.wait(await session.send(Message("go"), by="token:ada"))
+    index = UsageIndex.of(host)
+    assert index is UsageIndex.of(host)
+    found = await counted(index, monkeypatch)
+    rows = await index.rows(7)
+    assert sorted(found) == sorted(session.id for session in sessions)
+    found.clear()
+    assert await index.rows(7, 60) == await index.rows(7, 60)
+    day = rows[0].day
+    assert (await index.sum(day, 0), found) == (UsageCounts(turns=3, input=300, output=30, cost=0.75), [])
+    await sessions[0].wait(await sessions[0].send(Message("go"), by="token:ada"))
+    assert (await index.sum(day[:7], 0, "token:ada")).turns == 4
+    assert found == [sessions[0].id]
+    await host.delete(sessions[1].id, by="test")
+    assert (await index.sum(day, 0)).turns == 3
+    await host.log.flush()
+    host = await open_host(PlayAgent(spend))
+    index = UsageIndex.of(host)
+    found = await counted(index, monkeypatch)
+    left = {sessions[0].id: 2, sessions[2].id: 1}
+    assert {row.session: row.turns for row in await index.rows(7)} == left
+    assert found == [], "the totals are stored beside the sessions"
+
+
+async def test_readers_that_unload_a_session_for_each_other_get_their_rows(open_host: HostOpener) -> None:
+    """Bug: `GET /v1/usage` returned 500 once, "is not loaded": another reader had unloaded the session."""
+
+    async def spend(message: Message, turn: Turn) -> None:
+        turn.usage(input=100, output=10, cost=0.25, model="small")
+
+    host = await open_host(PlayAgent(spend))
+    session = await host.start(by="token:ada")
+    await session.wait(await session.send(Message("go"), by="token:ada"))
+    session.used_at, session._state = -math.inf, None
+
+    async def unload() -> None:
+        await session.load()
+        session._state = None
+
+    answers = await asyncio.gather(*(each for _ in range(5) for each in (unload(), UsageIndex(host).rows(7))))
+    assert [[row.turns for row in rows] for rows in answers if rows is not None] == [[1]] * 5
+
+
+@pytest.mark.parametrize("minutes", [-720, -61, -60, 0, 345, 840])
+def test_sums_and_rows_agree_in_every_zone(minutes: int) -> None:
+    turns = [turn_at(hour * 3_600_000 + 90_000) for hour in range(72)]
+    rows = count(SessionState("s", agent="a", model="small", turns=turns), minutes)
+    days: dict[str, int] = {}
+    for turn in turns:
+        moment = datetime.fromtimestamp(turn.started / 1000, UTC) + timedelta(minutes=minutes)
+        days[moment.strftime("%Y-%m-%d")] = days.get(moment.strftime("%Y-%m-%d"), 0) + 1
+    assert {row.day: row.turns for row in rows} == days
+
+
+def turn_at(started: int) -> TurnState:
+    return TurnState(f"t{started}", Message("go"), "ada", started, 1)

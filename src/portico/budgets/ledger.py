@@ -27,8 +27,6 @@ from portico.usage.usage_index import UsageIndex
 
 SHARED = ("day/", "month/")
 """How the keys of budgets begin that more than one conversation depends on."""
-_DAYS = 31
-"""A month at most."""
 _HELD = 10_000
 """Turns whose waiting time is in memory: a hundred bytes each."""
 
@@ -49,7 +47,7 @@ class AppliedBudget(NamedTuple):
 class Ledger:
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._book = UsageIndex(host)
+        self._book = UsageIndex.of(host)
         self.lineages = Lineages(host)
         self.unstarted: set[tuple[str, str]] = set()
         """Turns that wait to start, by session and turn: they have not spent anything."""
@@ -134,12 +132,12 @@ class Ledger:
         return self.unstarted - {(asking.session.id, asking.id)}
 
     async def _of_host(self, period: str, asking: Turn, spender: str | None = None) -> Spent:
-        spent = Spent()
         offset = int(datetime.now().astimezone().utcoffset().total_seconds() // 60)  # type: ignore[union-attr]
-        for row in await self._book.rows(_DAYS, offset):
-            if row.day.startswith(period) and spender in (None, row.person):
-                used = row.input + row.output
-                spent += Spent(row.cost + row.estimated, row.estimated > 0, row.unpriced, used, 0.0, row.turns)
+        used = await self._book.sum(period, offset, spender)
+        tokens = used.input + used.output
+        # Sums that grow and shrink by fractions of a cent are rounded where that is seen.
+        cost = round(used.cost + used.estimated, 9)
+        spent = Spent(cost, used.estimated > 1e-9, used.unpriced, tokens, 0.0, used.turns)
         for session, _ in self._unstarted(asking):
             found = self._host.find(session)
             if found is not None and spender in (None, (await self.lineages.of(found)).spender):

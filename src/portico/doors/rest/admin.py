@@ -61,7 +61,7 @@ class SettingList(Struct):
 
 
 def table(app: App) -> Table:
-    book, read = UsageIndex(app.host), Routes(app)
+    book, read = UsageIndex.of(app.host), Routes(app)
     query: dict[str, str | Param] = {
         "by": f"added up by some of {', '.join(KEYS)}: `sums` instead of `rows`",
         "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),
