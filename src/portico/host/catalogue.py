@@ -32,6 +32,10 @@ class Catalogue:
         self._log = host.log
         self._sessions: dict[str, Session] = {}
         self._by_uri: dict[str, str] = {}
+        self._uri_of: dict[str, str] = {}
+        self._below: dict[str, dict[str, None]] = {}
+        """The children of each session, oldest first."""
+        self._parent_of: dict[str, str] = {}
         self._next = 1
         self._creating = asyncio.Lock()
 
@@ -60,7 +64,33 @@ class Catalogue:
 
     def descendants(self, root: str) -> list[Summary]:
         """All sessions below, oldest first."""
-        return descendants(root, children(session.summary for session in self))
+        found: list[Summary] = []
+        todo = [root]
+        while todo:
+            below = self.children(todo.pop())
+            found += [each.summary for each in below]
+            todo += [each.id for each in below]
+        return sorted(found, key=_age)
+
+    def children(self, ident: str) -> Sequence[Session]:
+        return [self._sessions[each] for each in self._below.get(ident, ())]
+
+    def place(self, session: Session) -> None:
+        """After every change of its summary: below its parent."""
+        parent, before = session.summary.parent, self._parent_of.get(session.id)
+        if parent == before:
+            return
+        self._unplace(session.id)
+        if parent is not None and session.id in self._sessions:
+            self._below.setdefault(parent, {})[session.id] = None
+            self._parent_of[session.id] = parent
+
+    def _unplace(self, ident: str) -> None:
+        before = self._parent_of.pop(ident, None)
+        if before is not None:
+            self._below[before].pop(ident, None)
+            if not self._below[before]:
+                del self._below[before]
 
     def list(self, *, archived: bool | None, parent: str | None, children: bool, drafts: bool) -> list[Summary]:
         """Newest first; of several that changed in the same millisecond, the one that began last."""
@@ -127,8 +157,8 @@ class Catalogue:
             return None
         session = Session(self._host, channel.removeprefix("session/"), SessionState(channel.removeprefix("session/")))
         self._sessions[session.id] = session
-        if isinstance(records[0].event, e.SessionStarted) and records[0].event.uri is not None:
-            self._by_uri[records[0].event.uri] = session.id
+        if isinstance(records[0].event, e.SessionStarted):
+            self._name(session.id, records[0].event.uri)
         return session
 
     async def reserve(self, ident: str, uri: str | None) -> Session:
@@ -141,8 +171,7 @@ class Catalogue:
             session = Session(self._host, ident, SessionState(ident))
             session.used_at = time.monotonic()
             self._add(session)
-            if uri is not None:
-                self._by_uri[uri] = ident
+            self._name(ident, uri)
             return session
 
     async def remove(self, session: Session, by: str) -> None:
@@ -163,13 +192,22 @@ class Catalogue:
     def forget(self, session: Session) -> None:
         self._host.ownership.forget(session)
         self._sessions.pop(session.id, None)
-        for uri in [uri for uri, ident in self._by_uri.items() if ident == session.id]:
-            del self._by_uri[uri]
+        self._unplace(session.id)
+        if (uri := self._uri_of.pop(session.id, None)) is not None:
+            self._by_uri.pop(uri, None)
 
     def _add(self, session: Session) -> None:
         self._sessions[session.id] = session
-        if session.summary.uri is not None:
-            self._by_uri[session.summary.uri] = session.id
+        self._name(session.id, session.summary.uri)
+        self.place(session)
+
+    def _name(self, ident: str, uri: str | None) -> None:
+        if uri is not None:
+            self._by_uri[uri], self._uri_of[ident] = ident, uri
+
+
+def _age(summary: Summary) -> tuple[int, int]:
+    return summary.created, number_of(summary.id)
 
 
 Children = dict[str, list[Summary]]
@@ -191,7 +229,7 @@ def descendants(root: str, among: Children) -> list[Summary]:
         below = among.get(todo.pop(), [])
         found += below
         todo += [each.id for each in below]
-    return sorted(found, key=lambda summary: (summary.created, number_of(summary.id)))
+    return sorted(found, key=_age)
 
 
 async def _close_open(session: Session) -> None:

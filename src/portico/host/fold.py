@@ -20,6 +20,7 @@ from portico.host.state import (
     CallPart,
     ClientState,
     Flag,
+    Part,
     PendingState,
     QuestionPart,
     SessionState,
@@ -226,7 +227,7 @@ def _part_started(state: SessionState, event: e.PartStarted, record: Record) -> 
     turn = _active(state, event.turn)
     if turn is not None:
         began = record.time if event.kind == "reasoning" else 0
-        turn.parts.append(TextPart(event.part, event.kind, started=began))
+        turn.add(TextPart(event.part, event.kind, started=began))
         _count(state, event.part)
 
 
@@ -242,6 +243,7 @@ def _part_ended(state: SessionState, event: e.PartEnded, record: Record) -> None
         part.text, part.done = event.text, True
         if part.started:
             part.started, part.took = 0, _took(part.started, record)
+        _settle(state, part)
     if event.replaces and (turn := state.turn(event.turn)) is not None:
         turn.corrections[record.pos] = len(turn.parts)
 
@@ -282,7 +284,7 @@ def _tool_started(state: SessionState, event: e.ToolStarted, record: Record) -> 
     if turn is not None:
         call = CallPart(event.call, event.tool, event.title, event.kind, event.owner, event.parent, event.meta)
         call.server, call.started = event.server, record.time
-        turn.parts.append(call)
+        turn.add(call)
         _count(state, event.call)
 
 
@@ -309,6 +311,7 @@ def _sign_in(state: SessionState, event: e.SignInAsked | e.SignInSettled, record
     call = _find(state, event.turn, event.call, CallPart)
     if call is not None and not call.done:
         call.sign_in = event if isinstance(event, e.SignInAsked) else None
+        _settle(state, call)
 
 
 def _tool_output(state: SessionState, event: e.ToolOutput, record: Record) -> None:
@@ -334,6 +337,7 @@ def _tool_ended(state: SessionState, event: e.ToolEnded, record: Record) -> None
         call.started, call.took = 0, _took(call.started, record)
         if not call.ready:
             call.input = ""  # it never became whole: its pieces may be compacted, and every reader must agree
+        _settle(state, call)
 
 
 _ASKED = attrgetter(
@@ -365,7 +369,14 @@ def _approval_answered(state: SessionState, event: e.ApprovalAnswered, record: R
     approval.option, approval.reason, approval.meta = event.option, event.reason, event.meta
     approval.grant, approval.covers = event.grant, event.covers
     call.input = event.input or call.input
+    _settle(state, call)
     _answered(state, record.time)
+
+
+def _settle(state: SessionState, part: Part) -> None:
+    """A part changes in the last turn, or in none that is looked at."""
+    if state.turns:
+        state.turns[-1].settle(part)
 
 
 def _answered(state: SessionState, time: int) -> None:
@@ -382,7 +393,7 @@ def _waited(turn: TurnState, time: int) -> None:
 def _question_asked(state: SessionState, event: e.QuestionAsked, record: Record) -> None:
     turn = _active(state, event.turn)
     if turn is not None:
-        turn.parts.append(e.like(QuestionPart, event, id=event.question))
+        turn.add(e.like(QuestionPart, event, id=event.question))
         turn.asked = turn.asked or record.time
         _mark(state, "read", False)
         _count(state, event.question)
@@ -400,6 +411,7 @@ def _question_answered(state: SessionState, event: e.QuestionAnswered, record: R
     if question is not None and not question.done:
         question.response, question.by = event.response, event.by
         question.answers = {**question.answers, **event.answers}
+        _settle(state, question)
         _answered(state, record.time)
 
 

@@ -335,6 +335,7 @@ class Host:
         return len(self.turns)
 
     def changed(self, session: Session) -> None:
+        self.catalogue.place(session)
         self._watchers.call(session.id, session.summary)
 
     def deleted(self, session: Session) -> None:

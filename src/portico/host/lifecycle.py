@@ -191,8 +191,8 @@ class Lifecycle:
         """Ends it with its terminals and forgets its history, and that of its children. Returns what stays of its
         worktree, and why."""
         session = await self._host.get(ident)
-        for child in [s.id for s in self._host.catalogue if s.summary.parent == session.id]:
-            await self.delete(child, by=by)
+        for child in self._host.catalogue.children(session.id):
+            await self.delete(child.id, by=by)
         await session.close(by=by)
         for pending in list(session.state.queue):
             await session.queue.remove(pending.id, by=by)

@@ -1,5 +1,6 @@
 """What is known of a session: the shapes that `fold` fills from its events, and the summary that lists show."""
 
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -150,7 +151,7 @@ class StepState(Struct, omit_defaults=True):
     blob: str | None = None
 
 
-class TurnState(Struct, omit_defaults=True):
+class TurnState(Struct, omit_defaults=True, dict=True):
     id: str
     message: Message
     by: str
@@ -178,6 +179,21 @@ class TurnState(Struct, omit_defaults=True):
         """Milliseconds of work so far."""
         end = self.ended or now
         return max(0, end - self.started - self.waited - (end - self.asked if self.asked else 0))
+
+    @cached_property
+    def open(self) -> list[Part]:
+        """Parts that have not ended, or wait for a person, in order; not encoded. A turn has thousands of parts and few
+        of these, and they are read with every event."""
+        return [part for part in self.parts if _is_open(part)]
+
+    def add(self, part: Part) -> None:
+        self.open.append(part)
+        self.parts.append(part)
+
+    def settle(self, part: Part) -> None:
+        """After a change that may have ended it."""
+        if not _is_open(part):
+            self.open = [each for each in self.open if each is not part]
 
     def part(self, ident: str) -> Part | None:
         """Newest first: what changes is nearly always the last one."""
@@ -398,8 +414,14 @@ def _failure(state: SessionState) -> str:
 
 def waiting(turn: TurnState) -> bool:
     """Does something in this turn wait for a person?"""
-    return any(
-        (isinstance(part, CallPart) and (part.approval is not None or part.sign_in is not None))
-        or (isinstance(part, QuestionPart) and part.response is None)
-        for part in turn.parts
-    )
+    return any(map(_waits, turn.open))
+
+
+def _waits(part: Part) -> bool:
+    if isinstance(part, CallPart):
+        return part.approval is not None or part.sign_in is not None
+    return isinstance(part, QuestionPart) and part.response is None
+
+
+def _is_open(part: Part) -> bool:
+    return not part.done or _waits(part)

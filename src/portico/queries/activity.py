@@ -79,8 +79,7 @@ def waiting_of(state: SessionState) -> list[Waiting]:
 
 
 def _open_parts(turn: TurnState) -> list[Part]:
-    """A turn has thousands of parts and few that are open; a list asks with every event of it."""
-    return [part for part in turn.parts if not part.done]
+    return [part for part in turn.open if not part.done]
 
 
 def asks(question: str) -> str:

@@ -334,4 +334,4 @@ def _with_evidence(part: QuestionPart) -> str:
 
 def open_questions(state: SessionState) -> list[QuestionPart]:
     active = state.active
-    return [part for part in active.parts if isinstance(part, QuestionPart) and not part.done] if active else []
+    return [part for part in active.open if isinstance(part, QuestionPart) and not part.done] if active else []

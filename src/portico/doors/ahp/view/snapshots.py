@@ -314,7 +314,7 @@ def session(
 def input_needed(state: SessionState) -> list[Json]:
     """What waits for somebody in this chat, as the session's channel lists it."""
     turn = state.active
-    found = [needed(state, turn, part) for part in turn.parts] if turn is not None else []
+    found = [needed(state, turn, part) for part in turn.open] if turn is not None else []
     return [each for each in found if each is not None]
 
 
