@@ -102,9 +102,8 @@ def test_a_job_that_asks_and_waits_without_a_terminal(tmp_path: Path, follow: st
             assert process.stderr is not None
             for question, answer in (("Way? [left, right]", "LEFT"), ("Good? [Yes, No]", "yes")):
                 line = process.stderr.readline()
-                assert line.startswith(f"job-1 asks: {question} (portico do question.answer question=session-")
-                ident = line.rpartition("question=")[2].split()[0]
-                inside(home, "do", "question.answer", f"question={ident}", f"text={answer}")
+                assert line.startswith(f"job-1 asks: {question} (portico inbox answer session-")
+                inside(home, "inbox", "answer", line.split()[-2], answer)
             out, err = process.communicate(timeout=60)
     assert (process.returncode, out.splitlines()[-1], err) == (0, "job-1 succeeded", "")
     assert "r.0 wait 0.01 s succeeded" in out

@@ -204,6 +204,14 @@ async def test_what_is_told_of_a_turn(session: Session, by: str, end: e.TurnEnde
         assert (notice.title, notice.agent, notice.about) == ("Flaky test", "play", session.id)
 
 
+async def test_the_answered_question_of_a_job_is_no_turn_that_is_done(open_host: HostOpener, tmp_path: Path) -> None:
+    """A person who had answered it got a second notice: the agent is done."""
+    host = await open_host(PlayAgent(silent))
+    session = await host.start(by="task:task-1", agent="play", cwd=str(tmp_path), title="main: Way?")
+    events = [turn(by="agent"), e.TurnEnded("turn-1", "completed")]
+    assert await last_notice(host, session.channel, events) is None
+
+
 @pytest.mark.parametrize(
     ("asked", "kind", "text", "ask"),
     [

@@ -928,6 +928,7 @@ export interface ImportBody {
 export interface Inbox {
   waiting: PendingRequest[];
   interrupted: InterruptedSession[];
+  jobs?: WaitingJob[];
 }
 
 /** A session whose turn ended with the host. It waits for a person to resume it. */
@@ -2473,6 +2474,15 @@ export interface Waiting {
   id: string;
   kind: "approval" | "question";
   text: string;
+}
+
+/** A job that goes on when a person says so (`onInterrupt: ask`): `POST /v1/jobs/{id}/resume`, or stop it. */
+export interface WaitingJob {
+  job: string;
+  name: string;
+  cwd: string;
+  reason: string;
+  started: number;
 }
 
 export interface WorkEnded {

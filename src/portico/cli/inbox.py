@@ -19,9 +19,19 @@ app = typer.Typer(help="List and answer what waits for a person.", invoke_withou
 RequestArgument = Annotated[str, typer.Argument(help="The id of an approval or a question, as the list shows it.")]
 
 
+class _Job(Struct):
+    """One that waits for a person to resume it."""
+
+    job: str
+    name: str
+    reason: str
+    started: int
+
+
 class _Inbox(Struct):
     waiting: list[PendingRequest]
     interrupted: list[InterruptedSession] = []
+    jobs: list[_Job] = []
 
 
 @app.callback()
@@ -44,7 +54,7 @@ async def list_requests(client: Client, as_json: JsonFlag = False) -> None:
     """
     found = await _read(client)
     if as_json:
-        print_json({"inbox": found.waiting, "interrupted": found.interrupted})
+        print_json({"inbox": found.waiting, "interrupted": found.interrupted, "jobs": found.jobs})
         return
     rows = [
         [each.id, "question" if each.question else "approval", when(each.since), plain(each.text), plain(each.title)]
@@ -54,6 +64,7 @@ async def list_requests(client: Client, as_json: JsonFlag = False) -> None:
         [each.session, "interrupted", when(each.since), f"portico sessions resume {each.session}", plain(each.title)]
         for each in found.interrupted
     ]
+    rows += [[each.job, "job", when(each.started), plain(each.reason), plain(each.name)] for each in found.jobs]
     print_table(["id", "kind", "since", "about", "session"], rows, "Nothing waits for you.")
     if found.waiting:
         print("Answer with: portico inbox allow ID, deny ID, or answer ID TEXT", file=sys.stderr)

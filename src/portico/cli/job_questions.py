@@ -66,7 +66,7 @@ class JobQuestions:
         if not sys.stdin.isatty():
             options = next((labels(field) for field in question.fields if field.get("options")), [])
             choice = f" [{', '.join(options)}]" if options else ""
-            answer = f"portico do question.answer question={question.id} text=..."
+            answer = f"portico inbox answer {question.id} TEXT"
             text = plain(" ".join(question.text.split()))
             print(f"{self._job} asks: {text}{plain(choice)} ({answer})", file=sys.stderr, flush=True)
             return

@@ -58,7 +58,7 @@ def _of_turn(session: Session, record: Record, base: str) -> Notice | None:
     turn = next((each for each in session.state.turns if each.id == event.turn), None)
     if turn is None or event.outcome == "cancelled" or session.state.parent is not None:
         return None
-    if turn.by.startswith(("task:", "run:", "automation")):
+    if turn.by.startswith(("task:", "run:", "automation")) or session.state.by.startswith("task:"):
         return None
     if event.outcome == "completed":
         return _in_session(session, record, base, "turn_done", "The agent is done.")

@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from portico import events as e
 from portico import limits
 from portico.events import Origin
 from portico.host.state import Summary
+from portico.jobs.state import plan_of
 from portico.queries.board import BoardPart
 from tests.doors.standing import Standing, problem
+from tests.jobs.playing import make, task
 
 
 def socket(shared: Standing) -> connect:
@@ -226,3 +229,17 @@ async def test_archived_sessions_are_counted_and_asked_for(shared: Standing) -> 
     await shared.http.patch(f"/v1/sessions/{session}", json={"archived": True})
     assert (await board(), await board(archived="true")) == ((False, before + 1), (True, before + 1))
     problem(await shared.http.get("/v1/board?archived=maybe"), 400, "bad_request", "archived")
+
+
+async def test_a_job_that_waits_for_a_person_is_in_the_inbox(shared: Standing) -> None:
+    """It stood still, and only its own page said so."""
+    jobs, plan = shared.server.jobs, plan_of(make({"it": task("[[say:ok]]")}), "main")
+    started = e.JobStarted(job="job-77", name="main", entry=plan, cwd="/", by="test")
+    waiting = e.JobWaiting(reason="The host ended in the middle of 'it'; resume or stop the job.")
+    await shared.server.host.log.append("job/job-77", started, waiting)
+    found = (await shared.http.get("/v1/inbox")).json()["jobs"]
+    ours = [(each["job"], each["name"], each["reason"]) for each in found if each["job"] == "job-77"]
+    assert ours == [("job-77", "main", waiting.reason)]
+    await jobs.stop_job("job-77", by="test")
+    found = (await shared.http.get("/v1/inbox")).json()["jobs"]
+    assert "job-77" not in [each["job"] for each in found]

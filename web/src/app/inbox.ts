@@ -62,6 +62,13 @@ interface Interrupted {
   since: number;
 }
 
+/** A job in which the host ended: it goes on when a person says so. */
+interface WaitingJob {
+  job: string;
+  name: string;
+  reason: string;
+}
+
 /** So long a yes can be taken back: it is sent afterwards, or at once when somebody leaves. */
 const HELD_MS = 3_000;
 /** Answers of today that are listed. */
@@ -86,6 +93,7 @@ export class Inbox implements View {
   private readonly closed = new Set<string>();
   private waiting: Asked[] = [];
   private interrupted: Interrupted[] = [];
+  private jobs: WaitingJob[] = [];
   private known = "?";
   private loaded = false;
   private open: Open | undefined;
@@ -126,7 +134,7 @@ export class Inbox implements View {
 
   /** The list says what waits. When that has changed, the cards are requested. */
   private look(): void {
-    const known = [...this.context.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).sort().join(" ");
+    const known = [...this.context.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).concat([...this.context.feed.jobs.values()].filter(({ status }) => status === "waiting").map(({ id }) => id)).sort().join(" ");
     if (known === this.known) return this.loaded ? this.show() : undefined;
     this.known = known;
     this.load();
@@ -135,13 +143,13 @@ export class Inbox implements View {
   private readonly load = this.scope.latest(
     (signal) =>
       Promise.all([
-        call<{ waiting: Asked[]; interrupted?: Interrupted[] }>("GET", "/inbox", undefined, signal),
+        call<{ waiting: Asked[]; interrupted?: Interrupted[]; jobs?: WaitingJob[] }>("GET", "/inbox", undefined, signal),
         call<{ answers: Answer[]; rules: number }>("GET", `/inbox/answered?since=${new Date().setHours(0, 0, 0, 0)}`, undefined, signal),
       ]),
-    ([{ waiting, interrupted }, { answers, rules }]) => {
+    ([{ waiting, interrupted, jobs }, { answers, rules }]) => {
       if (this.failing) this.say("");
       this.failing = false;
-      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id) && !this.closed.has(id)), interrupted: interrupted ?? [], answered: answers, rules });
+      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id) && !this.closed.has(id)), interrupted: interrupted ?? [], jobs: jobs ?? [], answered: answers, rules });
       this.arrive();
       this.show();
     },
@@ -171,13 +179,13 @@ export class Inbox implements View {
 
   private show(): void {
     this.loaded = true;
-    const count = this.waiting.length + this.interrupted.length;
+    const count = this.waiting.length + this.interrupted.length + this.jobs.length;
     this.facts.textContent = INBOX.count(count);
     if (!this.waiting.some(({ id }) => id === this.opened)) this.opened = this.waiting[0]?.id ?? "";
     const [before, focused] = [this.open, this.list.contains(document.activeElement)];
     this.open = this.openCard();
     const item = (asked: Asked) => (asked.id === this.opened && this.open ? this.open.element : this.line(asked));
-    render(html`${repeat(this.waiting, ({ id }) => id, item)}${this.stopped()}${count === 0 ? this.nothing() : nothing}${this.history()}`, this.list);
+    render(html`${repeat(this.waiting, ({ id }) => id, item)}${this.waitingJobs()}${this.stopped()}${count === 0 ? this.nothing() : nothing}${this.history()}`, this.list);
     this.settleRows();
     if (this.open !== before && (focused || document.activeElement === document.body)) this.focusCard();
   }
@@ -205,7 +213,7 @@ export class Inbox implements View {
   private asker({ session, title }: Asked): { name: string; path: string } {
     const by = this.context.feed.rows.get(session)?.session.by;
     const job = [...this.context.feed.jobs.values()].find(({ works }) => works?.some(({ task }) => by === `task:${task}`));
-    if (job) return { name: `${job.name}, step “${title}”`, path: pathOf({ at: "job", id: job.id }) };
+    if (job) return { name: `${job.name}, step “${title.replace(`${job.name}: `, "")}”`, path: pathOf({ at: "job", id: job.id }) };
     return { name: title || "New session", path: pathOf({ at: "session", id: session }) };
   }
 
@@ -287,6 +295,18 @@ export class Inbox implements View {
 
   private where({ cwd, agent, since }: Asked): string {
     return [lastName(cwd), this.context.feed.agentName(agent), INBOX.waits(span(Date.now() - since))].filter(Boolean).join(" · ");
+  }
+
+  /** A person decides whether a job goes on in which the host ended. */
+  private waitingJobs(): Content {
+    if (this.jobs.length === 0) return nothing;
+    const gone = (job: string) => () => {
+      this.jobs = this.jobs.filter((each) => each.job !== job);
+      this.show();
+    };
+    const row = ({ job, name, reason }: WaitingJob) => html`<div class="interrupted-row"><span class="mark">${iconOf("need")}</span><span class="asked-text"><a class="asked-title" href=${pathOf({ at: "job", id: job })}>${name}</a><small>${reason}</small></span
+      ><button type="button" class="btn small" aria-label="${INBOX.resume} ${name}" @click=${() => void this.answer(() => v1.resumeJob(job), gone(job))}>${INBOX.resume}</button></div>`;
+    return html`<section class="interrupted jobs"><header class="section-head"><h2>${INBOX.jobs}</h2></header>${repeat(this.jobs, ({ job }) => job, row)}</section>`;
   }
 
   /** What the end of the host interrupted: nothing of it runs until a person resumes it. */

@@ -7,6 +7,7 @@ export const INBOX = {
   empty: "You're all caught up.",
   answered: "Answered today",
   interrupted: "Interrupted when the host stopped",
+  jobs: "Jobs that wait for you",
   resumeAll: "Resume all",
   resume: "Resume",
   archive: "Archive",

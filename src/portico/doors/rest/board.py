@@ -35,10 +35,21 @@ class BoardPage(Struct):
     """Sessions in the archive; ask with `?archived=true`."""
 
 
+class WaitingJob(Struct):
+    """A job that goes on when a person says so (`onInterrupt: ask`): `POST /v1/jobs/{id}/resume`, or stop it."""
+
+    job: str
+    name: str
+    cwd: str
+    reason: str
+    started: int
+
+
 class Inbox(Struct):
     waiting: list[PendingRequest]
     interrupted: list[InterruptedSession]
     """Sessions whose turn ended with the host; resume them with `POST /v1/sessions/{id}/resume`."""
+    jobs: list[WaitingJob] = []
 
 
 class Covered(Struct):
@@ -79,7 +90,12 @@ def table(app: App) -> Table:
     @read("/v1/inbox", "read", "All that waits for a person, oldest first, and what was interrupted.")
     async def inbox(request: Request) -> Inbox:
         view = app.view(request)
-        return Inbox(board.inbox(view), board.interrupted(view))
+        jobs = [
+            WaitingJob(each.id, each.name, each.cwd, each.reason, each.started)
+            for each in view.jobs(app.jobs.history())
+            if each.status == "waiting" and each.waits_for == "person"
+        ]
+        return Inbox(board.inbox(view), board.interrupted(view), jobs)
 
     summary = "What was answered, newest first, and how often a rule did."
 
