@@ -14,7 +14,8 @@ import pytest
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
 from portico.agents.loop.model_call import ModelCaller, Way
-from portico.agents.loop.protocol import instructions, read_text, step_schema
+from portico.agents.loop.prompt import system_message
+from portico.agents.loop.protocol import read_text, step_schema
 from portico.agents.loop.tools import TOOLS
 from portico.agents.loop.wires.request import CompletionRequest
 from portico.events import PartDelta
@@ -90,7 +91,7 @@ async def test_its_constrained_actions_are_valid_every_time(agent: LoopAgent) ->
 
         def build(way: Way, goal: str = goal) -> CompletionRequest:
             assert way.mode == "schema"
-            system = {"role": "system", "content": instructions("/project", TOOLS, native=False)}
+            system = {"role": "system", "content": system_message("/project", TOOLS, native=False)}
             shape = step_schema(TOOLS, way.endpoint.bound)
             messages = [system, {"role": "user", "content": goal}]
             return CompletionRequest(

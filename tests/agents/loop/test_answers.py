@@ -7,13 +7,13 @@ import pytest
 
 from portico.agents.loop.compaction import HEAD, MARK, after_summary, split
 from portico.agents.loop.partial_json import PartialJson
+from portico.agents.loop.prompt import system_message
 from portico.agents.loop.protocol import (
     Invalid,
     ModelAction,
     ModelStep,
     correction,
     feedback,
-    instructions,
     read_answer,
     text_rules,
 )
@@ -119,7 +119,7 @@ def test_the_rules_show_a_tool_as_the_model_has_to_write_it() -> None:
     ],
 )
 def test_further_folders_are_named(folders: list[str], told: str) -> None:
-    text = instructions("/a", [SPEC], native=True, folders=folders)
+    text = system_message("/a", [SPEC], native=True, folders=folders)
     assert text.startswith("You are a coding agent in the project '/a'.")
     assert ("You also work in" in text) is bool(told)
     assert told in text

@@ -1,12 +1,12 @@
 import jsonschema
 import pytest
 
+from portico.agents.loop.prompt import system_message
 from portico.agents.loop.protocol import (
     Invalid,
     ModelAction,
     ModelStep,
     correction,
-    instructions,
     read_calls,
     read_text,
     step_schema,
@@ -124,7 +124,7 @@ def test_the_schema_takes_steps_and_nothing_else(bound: int | None) -> None:
 
 
 def test_what_a_model_is_told_names_every_tool() -> None:
-    told = instructions("/srv/app", TOOLS, native=False)
+    told = system_message("/srv/app", TOOLS, native=False)
     corrected = correction("no", TOOLS, native=False)
     for tool in TOOLS:
         assert tool.name in told

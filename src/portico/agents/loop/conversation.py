@@ -1,10 +1,13 @@
 """One conversation with the built-in agent: what a message asks for, and the run that answers it."""
 
+import asyncio
+
 from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
 from portico.agents.loop.command import execute
 from portico.agents.loop.model_call import ModelCaller
+from portico.agents.loop.prompt import describe_place
 from portico.agents.loop.record import StepHistory
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import LoopRun
@@ -29,6 +32,7 @@ class LoopConversation:
         self._opening = opening
         self._run: LoopRun | None = None
         self._history = StepHistory()
+        self._place: str | None = None
         self._seen: dict[str, str] = {}
         """Files that were read in earlier turns, in which state."""
         bearer = agent.bearer(opening.client)
@@ -52,7 +56,10 @@ class LoopConversation:
         toolbox = self._toolbox(turn, current)
         said = await self._said(goal, message, turn, toolbox)
         asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice, waits=turn.waits)
-        run = LoopRun(turn, asker, current, await self._before(turn), [*_stopped(turn), said])
+        if self._place is None and wants_agent:
+            self._place = await asyncio.to_thread(describe_place, toolbox.roots, turn.session.state.created)
+        before = await self._before(turn)
+        run = LoopRun(turn, asker, current, before, [*_stopped(turn), said], self._place or "")
         if not wants_agent:
             await run.chat()
             return

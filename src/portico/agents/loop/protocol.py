@@ -164,25 +164,6 @@ def chat_instructions(cwd: str) -> str:
     return f"You are a helpful assistant in the project {cwd!r}. Answer in Markdown. You have no tools in this chat."
 
 
-def instructions(cwd: str, tools: Sequence[ToolSpec], native: bool, folders: Sequence[str] = ()) -> str:
-    """The system message of an agent run."""
-    more = ", ".join(repr(each) for each in folders if each != cwd)
-    also = f"You also work in {more}; name what is there by its absolute path. " if more else ""
-    head = (
-        f"You are a coding agent in the project {cwd!r}. Paths are relative to it. {also}"
-        "Work in small steps: look first, "
-        "change little, check what you did. Before you change a file, read it. "
-        "Some actions need the approval of a person; when one is refused, do not try it again.\n"
-    )
-    if native:
-        return head + (
-            "Act through the tools, several at once where they do not need each other's results. When the goal is "
-            f"reached, or cannot be, say so in your answer, or call {FINISH!r} with a summary. "
-            "Plain questions you just answer."
-        )
-    return head + text_rules(tools)
-
-
 def text_rules(tools: Sequence[ToolSpec]) -> str:
     lines = "\n".join(_line(tool) for tool in tools)
     return (

@@ -9,6 +9,7 @@ from portico.agents.loop.act import begin, fail, perform
 from portico.agents.loop.compaction import MARK, REQUEST, SYSTEM, split
 from portico.agents.loop.guidance import guidance
 from portico.agents.loop.model_call import ModelCaller, Way
+from portico.agents.loop.prompt import system_message
 from portico.agents.loop.protocol import (
     FINISH,
     FINISH_TOOL,
@@ -19,7 +20,6 @@ from portico.agents.loop.protocol import (
     ModelStep,
     chat_instructions,
     correction,
-    instructions,
     read_answer,
     read_calls,
     read_text,
@@ -58,9 +58,16 @@ WRONG_CHARS = 4000
 
 class LoopRun:
     def __init__(
-        self, turn: Turn, asker: ModelCaller, current: Current, before: list[Entry], said: list[UserText]
+        self,
+        turn: Turn,
+        asker: ModelCaller,
+        current: Current,
+        before: list[Entry],
+        said: list[UserText],
+        place: str = "",
     ) -> None:
-        """`before`: the conversation so far; `said`: what this turn adds."""
+        """`before`: the conversation so far; `said`: what this turn adds; `place`: see `prompt.describe_place`."""
+        self._place = place
         self._turn = turn
         self._asker = asker
         self._current = current
@@ -265,7 +272,8 @@ class LoopRun:
 
     def _instructions(self, tools: Sequence[ToolSpec], native: bool) -> str:
         session = self._turn.session
-        return instructions(session.state.cwd, tools, native, session.folders.reach()) + self._guidance
+        folders, model = session.folders.reach(), self._asker.model
+        return system_message(session.state.cwd, tools, native, folders, model, self._place) + self._guidance
 
     async def _record(self, reply: Reply, step: ModelStep) -> Said:
         """Stores the step before anything of it runs."""
