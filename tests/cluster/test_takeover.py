@@ -6,6 +6,7 @@ import pytest
 
 from portico import commands as c
 from portico import events as e
+from portico.cluster.host_tables import Share
 from portico.errors import LogUnavailable
 from portico.host.session import Session
 from portico.log.log import NotOwner
@@ -174,8 +175,8 @@ async def test_what_a_host_took_without_hearing_of_it_is_its_own(
     await a.log.append(f"{kind}/left", fact(1))
     whole = b.cluster.roster.take_some
 
-    async def cut_off(dead: int) -> list[str]:
-        if not await whole(dead):
+    async def cut_off(dead: int, *share: Share) -> list[str]:
+        if not await whole(dead, *share):
             return []
         monkeypatch.setattr(b.cluster.roster, "take_some", whole)
         raise LogUnavailable("The connection is gone.")

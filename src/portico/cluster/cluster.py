@@ -17,7 +17,7 @@ from portico import __version__
 from portico import commands as c
 from portico.cluster.claims import Claims, sent_by
 from portico.cluster.forward import Forwarding, away
-from portico.cluster.host_tables import HANDED, SCHEDULER, HostTables, Info, Peer
+from portico.cluster.host_tables import EVERYTHING, HANDED, SCHEDULER, HostTables, Info, Peer, Share
 from portico.cluster.link import NOT_OWNER, Asked, HostLink, Inside, Told, refusal
 from portico.cluster.placement import Needs, choose, has_folder, offers, serves
 from portico.cluster.tls import link_tls
@@ -42,6 +42,8 @@ STRIDE = 1_000
 """Each host gives every thousandth number, its own, so no id is given twice: a thousand names of hosts on one log."""
 WATCH_SECONDS = 1.0
 """Between two looks at the other hosts: far below a lease."""
+SHARE_SECONDS = 5.0
+"""Afterwards any host takes what is left of a dead one: several looks, so that each has taken its share."""
 HEAR_SECONDS = 5.0
 """A request waits no longer for what other hosts have committed: it then gets 503."""
 
@@ -79,6 +81,13 @@ class Cluster(Component, Members):
         self._holds = False
         self._on_held: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._looked = asyncio.get_running_loop().time()
+        """When this host last knew how the others are."""
+        self._grace = 0.0
+        """Until then it takes over nothing: after an outage of the database that was longer than a lease, every lease
+        has ended, and the other hosts get the time of one to renew theirs."""
+        self._dying: dict[int, float] = {}
+        """Since when this host knows that another one is gone."""
         self._asking = set[asyncio.Task[Any]]()
         """What other hosts are asked for."""
         self.link: HostLink
@@ -182,14 +191,14 @@ class Cluster(Component, Members):
         if found[0] == self.log.lease.host and channel == SCHEDULER:
             await self._look_at_lease()
         elif found[0] == self.log.lease.host:
-            await self._adopt({channel}, epoch)
+            await self._adopt({channel}, epoch, handed=not self._doubtful)
         else:
             self._owners[channel] = found
         return found
 
-    async def _adopt(self, channels: Collection[Channel], epoch: int) -> None:
-        """The database said, in that epoch, that they are ours. All that was written is known first, and what was in
-        flight gets its end, exactly as after a restart."""
+    async def _adopt(self, channels: Collection[Channel], epoch: int, *, handed: bool = False) -> None:
+        """In that epoch they are ours, according to the database. All that was written is known first, and what was in
+        flight gets its end, exactly as after a restart. `handed`: by a host that drains, so their queues continue."""
         new = {channel for channel in channels if channel not in self._mine}
         if not new:
             return
@@ -204,7 +213,11 @@ class Cluster(Component, Members):
             sessions = [session for session in map(self._session, new) if session is not None]
             for part in self._host.parts:
                 await part.take_over(frozenset(new))
-            await self._host.catalogue.close_open(sessions)
+            queued = [each for each in sessions if handed and each.summary.queued]
+            idle = {each.id: each for each in queued if (await each.load()).state.active is None}
+            await self._host.catalogue.close_open(each for each in sessions if each.id not in idle)
+            for session in idle.values():
+                self._host.own(session.go_on(), f"queue of {session.id}")
         except BaseException:  # also where whoever asked has given up waiting
             self._unfinished |= new
             raise
@@ -439,15 +452,19 @@ class Cluster(Component, Members):
         """Takes over what dead hosts of this place had, and hands over what is idle while this one drains."""
         if self.log.down is not None:
             return
-        await self._look_at_lease()
+        began, lease = asyncio.get_running_loop().time(), self.log.opening.lease_seconds
+        if began - self._looked > lease:
+            self._grace = began + lease
+        if began > self._grace:
+            await self._look_at_lease()
         await self._begin_anew()
         if self._unfinished:
             epoch, own = self.log.lease.epoch, await self.roster.own()
             left, self._unfinished = self._unfinished & own, set()
             self._mine -= left
             await self._adopt(left, epoch)
-        for dead in await self.roster.dead():
-            await self._take(dead)
+        for dead in await self.roster.dead() if began > self._grace else ():
+            await self._take(dead, await self._share(dead))
         self.peers = await self.roster.peers()
         self.folders = [folder for peer in self.peers if peer.name != self.name for folder in peer.info.folders]
         me = next((peer for peer in self.peers if peer.id == self.log.lease.host), None)
@@ -458,17 +475,27 @@ class Cluster(Component, Members):
             handed = await self.roster.handed() > sum(channel.startswith(HANDED) for channel in self._mine)
             if handed or self._doubtful:
                 epoch = self.log.lease.epoch
-                await self._adopt(await self.roster.own(), epoch)
+                await self._adopt(await self.roster.own(), epoch, handed=not self._doubtful)
                 self._doubtful = False
         before, self._offered = self._offered, offers(self.peers)
         if self._untold or self._offered - before:
             await self._tell_taken()
+        self._looked = asyncio.get_running_loop().time()
 
-    async def _take(self, dead: int) -> list[Channel]:
+    async def _share(self, dead: int) -> Share:
+        """Hosts of this place that are up take equal shares of what a dead host had; what is left after a while is for
+        any of them."""
+        now = asyncio.get_running_loop().time()
+        since = self._dying.setdefault(dead, now)
+        peers = [each for each in await self.roster.peers() if each.alive and each.place == self.place]
+        ready = sorted({*(each.id for each in peers if each.state == "up"), self.log.lease.host})
+        return EVERYTHING if now - since > SHARE_SECONDS else Share(len(ready), ready.index(self.log.lease.host))
+
+    async def _take(self, dead: int, share: Share = EVERYTHING) -> list[Channel]:
         taken: list[Channel] = []
         epoch = self.log.lease.epoch
         self._doubtful = True
-        while some := await self.roster.take_some(dead):
+        while some := await self.roster.take_some(dead, share):
             await self._adopt(some, epoch)
             taken += some
         self._doubtful = False
@@ -497,17 +524,21 @@ class Cluster(Component, Members):
             session = self._session(channel)
             if session is None or session.running is not None or session.lock.locked() or self._works(session):
                 continue
-            other = await self.roomiest()
-            if other is None:
+            if not await self.hand_over(session) and await self.roomiest() is None:
                 return
-            async with session.lock:
-                await session.load()
-                idle = not session.state.active and (session.state.queue_held or not session.state.queue)
-                if idle and await self.roster.hand_over(channel, other):
-                    self._mine.discard(channel)
-                    self._owners[channel] = (other.id, other.place)
-            if not self.owns(channel) and session.runner.opened:
-                await session.runner.release()
+
+    async def hand_over(self, session: Session) -> bool:
+        channel, other = session.channel, await self.roomiest()
+        if other is None or not self.owns(channel):
+            return False
+        async with session.lock:
+            await session.load()
+            if not session.state.active and await self.roster.hand_over(channel, other):
+                self._mine.discard(channel)
+                self._owners[channel] = (other.id, other.place)
+        if not self.owns(channel) and session.runner.opened:
+            await session.runner.release()
+        return not self.owns(channel)
 
 
 def _named(command: c.Command) -> tuple[str, str]:

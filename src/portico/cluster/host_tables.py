@@ -1,7 +1,7 @@
 """The tables `hosts` and `owners`: who is there, and what is whose. Time is the database's."""
 
 import secrets
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +16,16 @@ HANDED = ("session/", "job/")
 """What one host hands to another while both are there."""
 CHUNK = 100
 """Sessions taken over at once: hosts of one place share them out."""
+
+
+class Share(NamedTuple):
+    """One of equal parts of the channels of a host: those whose hash has this remainder."""
+
+    of: int = 1
+    part: int = 0
+
+
+EVERYTHING = Share()
 
 
 class Info(Struct, omit_defaults=True):
@@ -114,14 +124,25 @@ class HostTables:
         )
         return [ident for (ident,) in rows]
 
-    async def take_some(self, dead: int) -> list[str]:
+    async def take_some(self, dead: int, share: "Share" = EVERYTHING) -> list[str]:
         """Some of its channels, for this host alone; empty when none is left or it is back. Only behind the fence: its
         lease may end just after `take_epoch` has found it valid."""
         await self._value("SELECT take_epoch($1)", dead)
         if await self._value("SELECT state FROM hosts WHERE id = $1", dead) not in ("away", "stopped"):
             return []
-        rows = await self._fetch("SELECT * FROM share_out($1, $2, $3)", dead, self._log.lease.host, CHUNK)
-        return [channel for (channel,) in rows if not channel.startswith(LEASES)]
+        chosen = f"host = $1 AND (hashtext(channel) & 2147483647) % {share.of} = {share.part}"
+        free = f"SELECT channel FROM owners WHERE {chosen} ORDER BY channel LIMIT {CHUNK} FOR UPDATE SKIP LOCKED"
+
+        async def take(connection: Any) -> list[Any]:
+            async with connection.transaction():
+                gone = "SELECT 1 FROM hosts WHERE id = $1 AND expires < clock_timestamp() FOR UPDATE"
+                if await connection.fetchval(gone, dead) is None:
+                    return []
+                sql = f"UPDATE owners SET host = $2, place = $3 WHERE channel IN ({free}) RETURNING channel"
+                found: list[Any] = await connection.fetch(sql, dead, self._log.lease.host, self._log.opening.place)
+                return found
+
+        return [channel for (channel,) in await self._log.run(take) if not channel.startswith(LEASES)]
 
     async def is_fenced(self, host: int, epoch: int) -> bool:
         """Whether nothing more can be written in that epoch of the host. A host whose lease has ended is fenced by

@@ -65,6 +65,10 @@ class Members:
         """Who does this command, if it is another host."""
         return None
 
+    async def hand_over(self, session: Any) -> bool:
+        """Whether another host has this idle session now, with its queue, because this one drains."""
+        return False
+
     async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> "PeerAnswer | bytes | None":
         """Before a command with an id runs: the claim of this host, stored under `key`; or the answer of the host that
         has claimed it. None: it needs no claim, or is done already."""

@@ -346,7 +346,9 @@ class Session:
             del self.host.turns[self.id]
 
     async def go_on(self) -> None:
-        """After a turn: the next of the queue, unless the queue is held or somebody was faster."""
+        """After a turn: the next of the queue, unless the queue is held or another message was faster."""
+        if self.host.members.draining and await self.host.members.hand_over(self):
+            return
         while True:
             try:
                 await self.load()
