@@ -7,7 +7,7 @@ import pytest
 
 from portico import commands as c
 from portico.host.state import Summary
-from portico.people.identity import new_token
+from portico.people.identity import new_token, remove_person
 from portico.people.people import add_person
 from portico.people.retention import DAY_MS, RetentionBounds, plan
 from tests.doors.standing import standing
@@ -79,3 +79,30 @@ async def test_a_person_is_erased(tmp_path: Path) -> None:
         erased = (await here.http.post("/v1/people/ann/erase", json={})).json()
         assert [each["session"] for each in erased["sessions"]] == [theirs]
         assert (here.server.host.has(theirs), here.server.host.has(mine)) == (False, True)
+
+
+@pytest.mark.parametrize("removed", [False, True], ids=["before removal", "after removal"])
+@pytest.mark.parametrize("doing", ["idle", "waiting", "nothing"])
+async def test_the_data_of_a_person_who_leaves_can_be_erased(tmp_path: Path, removed: bool, doing: str) -> None:
+    """Bug: `people remove` followed by `people erase`, as the guide describes, failed with "There is no person" when
+    nothing of theirs was idle."""
+    async with standing(tmp_path, agents=("scripted", "demo")) as here:
+        host, theirs = here.server.host, []
+        add_person(here.home, "ann", c.SCOPES[:-1])
+        async with here.client(new_token(here.home, "laptop", list(c.SCOPES), "ann")) as ann:
+            if doing != "nothing":
+                started = await ann.post("/v1/sessions", json={"agent": "demo", "cwd": str(tmp_path)})
+                theirs.append(started.json()["id"])
+            if doing == "waiting":
+                await ann.post(f"/v1/sessions/{theirs[0]}/messages", json={"text": "write something"})
+                await (await host.get(theirs[0])).wait_until(lambda state: state.status == "waiting")
+        if removed:
+            remove_person(here.home, "ann")
+        planned = (await here.http.post("/v1/people/ann/erase", json={"dry_run": True})).json()
+        erased = await here.http.post("/v1/people/ann/erase", json={})
+        assert erased.status_code == 200, erased.text
+        assert [each["session"] for each in erased.json().get("sessions", [])] == theirs
+        assert [each["session"] for each in planned.get("sessions", [])] == theirs
+        assert [ident for ident in theirs if host.has(ident)] == []
+        again = await here.http.post("/v1/people/ann/erase", json={})
+        assert (again.status_code, again.json().get("sessions", [])) == (200, [])

@@ -33,14 +33,16 @@ class RetentionBounds(Struct, frozen=True):
     delete_days: float = 0
 
 
-def plan(summaries: Iterable[Summary], rules: Sequence[RetentionBounds], now: int) -> list[Planned]:
-    """Oldest first."""
+def plan(
+    summaries: Iterable[Summary], rules: Sequence[RetentionBounds], now: int, *, running: bool = False
+) -> list[Planned]:
+    """Oldest first. `running`: also sessions that are at work."""
     listed = list(summaries)
     families = children(listed)
     found: list[Planned] = []
     for root in sorted((each for each in listed if each.parent is None), key=lambda each: each.modified):
         family = [root, *descendants(root.id, families)]
-        if any(each.status in ("running", "waiting") or each.queued for each in family):
+        if not running and any(each.status in ("running", "waiting") or each.queued for each in family):
             continue
         days = (now - max(each.modified for each in family)) / DAY_MS
         action = _action(root, rules, days)
@@ -82,8 +84,10 @@ class Retention(Feature):
     async def _apply(self, command: c.ApplyRetention, caller: Caller) -> c.RetentionDone:
         return await self.answer(self.planned(), command.dry_run, caller)
 
-    async def answer(self, planned: list[Planned], dry_run: bool, caller: Caller) -> c.RetentionDone:
-        return c.RetentionDone(dry_run, planned if dry_run else await self.carry_out(planned, caller))
+    async def answer(
+        self, planned: list[Planned], dry_run: bool, caller: Caller, *, running: bool = False
+    ) -> c.RetentionDone:
+        return c.RetentionDone(dry_run, planned if dry_run else await self.carry_out(planned, caller, running=running))
 
     async def sweep(self) -> None:
         """Every hour, and not right after the start: somebody may want to look at the rules first."""
@@ -97,14 +101,15 @@ class Retention(Feature):
     def of_person(self, person: str) -> list[Planned]:
         """Everything of one person, whatever its age: for who asks to be forgotten."""
         everything = [RetentionBounds(owner=person, delete_days=1e-9)]
-        return plan(self._host.list(drafts=True), everything, self._host.now() + DAY_MS)
+        return plan(self._host.list(drafts=True), everything, self._host.now() + DAY_MS, running=True)
 
-    async def carry_out(self, wanted: Sequence[Planned], caller: Caller) -> list[Planned]:
-        """Returns what was done: somebody may have begun a turn, or deleted it, meanwhile."""
+    async def carry_out(self, wanted: Sequence[Planned], caller: Caller, *, running: bool = False) -> list[Planned]:
+        """Returns what was done: a turn may have begun, or the session was deleted. `running`: what is at work is
+        stopped and deleted, too."""
         done: list[Planned] = []
         for each in wanted:
             session = self._host.find(each.session)
-            if session is None or session.summary.status in ("running", "waiting"):
+            if session is None or (not running and session.summary.status in ("running", "waiting")):
                 continue
             try:
                 if each.action == "delete":
