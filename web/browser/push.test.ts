@@ -61,7 +61,7 @@ test("a browser is told, shows it, and leads to what waits", async () => {
   );
   await page.goto(`${host.url}/app/settings/look`);
   await page.click("#push-button");
-  await page.waitForFunction(() => document.getElementById("push-button")?.textContent === "Stop telling this browser");
+  await page.waitForFunction(() => document.getElementById("push-button")?.textContent === "Turn off push");
   await expect.poll(() => pushed.length, { timeout: 30_000 }).toBe(1);
   expect(JSON.parse(pushed[0]!).text).toBe("This browser is told from now on.");
 

@@ -5,7 +5,7 @@ import type { Icon } from "../icons";
 import { html, iconOf, nothing, type TemplateResult } from "../render";
 import { JOB } from "../texts/job";
 import { type Bar, type JobHistory, lanesOf, lastRun, type Run, type StepNode, type StepState, stateOf, type TreeNode } from "./jobModel";
-import { clock, elapsed, tookOf } from "../time";
+import { clock, elapsed, span, tookOf } from "../time";
 
 const MARKS: Record<StepState, [Icon, look: string]> = {
   todo: ["todo", ""],
@@ -48,7 +48,7 @@ function stepButton(node: StepNode, steps: Steps): TemplateResult {
 }
 
 function timeOf(run: Run, state: StepState, now: number): string {
-  if (run.ended) return tookOf(run.ended - run.started);
+  if (run.ended) return span(run.ended - run.started);
   return state === "need" ? JOB.step.need : elapsed(now - run.started);
 }
 

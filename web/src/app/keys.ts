@@ -1,4 +1,4 @@
-/** Every key of the workbench, in one table: what runs it and what the list behind `?` shows. */
+/** The keys of the workbench: one table of what each does (also listed behind `?`), and one of when a key applies. */
 
 import { active } from "../conversation/state";
 import { page, Scope } from "../scope";
@@ -105,43 +105,74 @@ function renameOrResume(shell: Workbench): boolean | void {
   else rename(view);
 }
 
+/** One key that was pressed. */
+interface Press {
+  event: KeyboardEvent;
+  /** Letters in lower case: Caps Lock changes nothing. */
+  key: string;
+  /** With Ctrl or Cmd. */
+  command: boolean;
+  /** In a field: letters are text. */
+  typing: boolean;
+  target: Element | undefined;
+}
+
+/** What was pressed before: `g` begins a sequence, a second Escape stops the turn. */
+interface Before {
+  sequence: string;
+  escaped: number;
+}
+
+interface Rule {
+  when(press: Press, shell: Workbench): boolean;
+  /** False: the key stays the browser's. */
+  run(press: Press, shell: Workbench, before: Before): boolean | void;
+}
+
+const isOpen = (selector: string) => document.querySelector(selector) !== null;
+
+/** In this order: the first rule that applies takes the key. */
+const RULES: Rule[] = [
+  { when: ({ command, key }) => command && key === "k", run: (_, shell) => openPalette(shell) },
+  { when: () => isOpen("dialog[open]"), run: () => false },
+  { when: ({ key }) => key === "Escape", run: escape },
+  { when: ({ event, key }) => event.altKey && (key === "ArrowUp" || key === "ArrowDown"), run: ({ key }, shell) => shell.session?.conversation.stepMessage(key === "ArrowUp" ? -1 : 1) ?? false },
+  { when: ({ command, key, typing }, shell) => command && key === "Enter" && !typing && shell.panel.sendComments(), run: () => true },
+  { when: ({ event, command, typing, target }) => command || event.altKey || typing || target?.closest(".xterm") != null, run: () => false },
+  { when: ({ key }, shell) => key.length === 1 && !shell.lettersOn(), run: () => false },
+  { when: ({ key }, shell) => /^[1-9]$/.test(key) && (shell.answering?.chooseAnswer?.(key) ?? false), run: () => true },
+  { when: () => true, run: runKey },
+];
+
+/** Leaves a field; twice stops the turn; otherwise closes the panel where it covers the conversation. */
+function escape({ event, typing, target }: Press, shell: Workbench, before: Before): boolean {
+  const twice = event.timeStamp - before.escaped < TWICE_MS;
+  before.escaped = event.timeStamp;
+  if (typing && target instanceof HTMLElement) target.blur();
+  else if (twice && shell.session?.state && active(shell.session.state)) {
+    before.escaped = Number.NEGATIVE_INFINITY; // a third press does not stop it again
+    void shell.session.stop();
+  } else shell.panel.escape();
+  return false;
+}
+
+/** A key of the table. Two keys in a row have their own meaning, independent of what the second does alone. */
+function runKey({ key, target }: Press, shell: Workbench, before: Before): boolean | void {
+  const sequence = `${before.sequence} ${key}`;
+  before.sequence = key === "g" ? "g" : "";
+  const arrow = target?.closest(".list, .inbox") ? { ArrowDown: "j", ArrowUp: "k" }[key] : undefined;
+  const find = (wanted: string) => KEYS.find(({ run, keys: each }) => run && each === wanted);
+  const found = find(sequence) ?? find(arrow ?? key);
+  return found?.run ? found.run(shell) : false;
+}
+
 export function keys(shell: Workbench): void {
-  let before = "";
-  /** Since when the page is open, in milliseconds: soon after a load even 0 would be a moment ago. */
-  let escaped = Number.NEGATIVE_INFINITY;
+  const before: Before = { sequence: "", escaped: Number.NEGATIVE_INFINITY };
   page.on(document, "keydown", (event) => {
     if (event.isComposing || event.defaultPrevented) return;
-    const target = event.target as Element;
-    const typing = target instanceof Element && target.matches(TYPING);
-    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
-      event.preventDefault();
-      return openPalette(shell);
-    }
-    if (document.querySelector("dialog[open]")) return;
-    if (event.key === "Escape") {
-      const twice = event.timeStamp - escaped < TWICE_MS;
-      escaped = event.timeStamp;
-      if (typing && target instanceof HTMLElement) target.blur();
-      else if (twice && shell.session?.state && active(shell.session.state)) {
-        escaped = Number.NEGATIVE_INFINITY; // a third press does not stop it again
-        void shell.session.stop();
-      } else shell.panel.escape();
-      return;
-    }
-    if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
-      if (shell.session?.conversation.stepMessage(event.key === "ArrowUp" ? -1 : 1)) event.preventDefault();
-      return;
-    }
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !typing && shell.panel.sendComments()) return event.preventDefault();
-    if (event.ctrlKey || event.metaKey || event.altKey || typing || (target instanceof Element && target.closest(".xterm"))) return;
-    if (event.key.length === 1 && !shell.lettersOn()) return;
-    if (/^[1-9]$/.test(event.key) && shell.answering?.chooseAnswer?.(event.key)) return event.preventDefault();
-    const [pressed, sequence] = [event.key.length === 1 ? event.key.toLowerCase() : event.key, `${before} ${event.key.toLowerCase()}`];
-    before = pressed === "g" ? "g" : "";
-    const list = target instanceof Element && target.closest(".list, .inbox") && (pressed === "ArrowDown" || pressed === "ArrowUp");
-    const wanted = list ? (pressed === "ArrowDown" ? "j" : "k") : pressed;
-    // Two keys in a row mean one thing, whatever the second does alone.
-    const found = KEYS.find(({ run, keys: each }) => run && each === sequence) ?? KEYS.find(({ run, keys: each }) => run && each === wanted);
-    if (found?.run && found.run(shell) !== false) event.preventDefault();
+    const target = event.target instanceof Element ? event.target : undefined;
+    const press: Press = { event, key: event.key.length === 1 ? event.key.toLowerCase() : event.key, command: event.ctrlKey || event.metaKey, typing: target?.matches(TYPING) ?? false, target };
+    const rule = RULES.find(({ when }) => when(press, shell));
+    if (rule && rule.run(press, shell, before) !== false) event.preventDefault();
   });
 }

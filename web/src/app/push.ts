@@ -91,7 +91,7 @@ export async function pushRow(): Promise<HTMLElement> {
     }
   };
   const chosen = () => KINDS.find(([value]) => value === field.value)?.[2] ?? [];
-  const button = makeButton("", own ? "Stop telling this browser" : "Tell this browser", () => void act(() => (own ? unsubscribe(own.push) : subscribe(known.key, chosen()))));
+  const button = makeButton("", own ? "Turn off push" : "Turn on push", () => void act(() => (own ? unsubscribe(own.push) : subscribe(known.key, chosen()))));
   button.id = "push-button";
   if (own) field.addEventListener("change", () => void act(() => subscribe(known.key, chosen())));
   const row = make("div", "row-field");

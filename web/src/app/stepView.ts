@@ -47,6 +47,7 @@ export class StepView {
     this.checks.setAttribute("aria-label", "Checks and decisions of this step");
     const title = make("h2", "", [step.name, step.model, round].filter(Boolean).join(" · "));
     this.sessions.setAttribute("aria-label", "Which session of this step");
+    this.sessions.hidden = true;
     this.sessions.addEventListener("change", () => {
       this.chosen = true;
       this.open(this.sessions.value);
