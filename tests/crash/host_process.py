@@ -53,7 +53,7 @@ class App:
 
     def kill(self, rng: random.Random, *prompts: str, point: str = "", starting: bool = False) -> None:
         """Runs the driver until it is killed: at a named point, while it starts, or some time later."""
-        environment = {**os.environ, "PORTICO_KILL_AT": point}
+        environment = {**os.environ, "PORTICO_KILL_AT": point, "PYTHONPATH": str(DRIVER.parents[2])}
         command = [sys.executable, str(DRIVER), str(self.folder), str(rng.randrange(1_000_000)), *prompts]
         root = str(DRIVER.parents[2])
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=root) as process:

@@ -31,15 +31,15 @@ READING = {
 SENDING = {"do", "do_all", "commands.check_subject"}
 PROCESS = {
     "server.py": {
-        *("audit", "close", "parts.append"),
+        *("agents.update", "audit", "close", "parts.append"),
         *("members.answering", "members.listening", "members.on_held"),
     },
     "door.py": {"tools.update"},
     "broker.py": {"part(Terminals).paces.append"},
     "login.py": {"audit"},
 }
-"""The process and the gate open and close the host and write down who has logged in; AHP registers the tools of its
-editors and how fast its readers take what terminals show."""
+"""The process and the gate open and close the host, find its agents, and record who has logged in or out; AHP registers
+the tools of its editors and how fast its readers take what terminals show."""
 OWN = {"own", "lower", "encode"}
 """Tasks, which the host ends when it stops; and texts of the name `host`."""
 
@@ -47,6 +47,8 @@ NOT_COMMANDS = {
     ("POST", "/v1/commands"): "takes all of them",
     ("POST", "/v1/sessions/import"): "session.import, with a larger body",
     ("POST", "/v1/agents/{id}/check"): "leaves nothing: an agent is started and ended again",
+    ("POST", "/v1/agents/find"): "reads what is installed",
+    ("POST", "/v1/agents/loop/model"): "writes the settings file, as `portico agents add` does; nothing in the log",
     ("POST", "/v1/automations/check"): "reads",
     ("POST", "/v1/entry/check"): "reads",
     ("POST", "/mcp"): "its tools are commands",

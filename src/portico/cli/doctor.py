@@ -64,7 +64,7 @@ def doctor(
         print_json([dataclasses.asdict(finding) for finding in findings])
     else:
         _print(findings)
-    if not all(finding.ok for finding in findings if not finding.what.startswith("agent ")):
+    if not all(finding.ok for finding in findings if not finding.what.startswith(("agent ", "known agent "))):
         raise typer.Exit(1)
 
 
@@ -180,7 +180,7 @@ async def _agents(home: Home, agents: Sequence[Agent]) -> list[Finding]:
 
 
 def known_finding(known: KnownAgent) -> Finding:
-    return Finding(f"agent {known.id}", False, f"{known.name}. Add it with: {known.add}", "not_installed")
+    return Finding(f"known agent {known.id}", False, f"{known.name}. Add it with: {known.add}", "not_installed")
 
 
 async def _probe_asking(agents: Sequence[Agent], checks: Sequence[Check]) -> None:

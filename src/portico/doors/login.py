@@ -59,6 +59,10 @@ class Ways(Struct):
     """Why its login does not work on this host."""
 
 
+async def record_logout(app: App, by: str) -> None:
+    await app.host.audit("logout", by)
+
+
 def login_routes(app: App) -> Table:
     logins = Logins(app)
     app.gate.by_proxy = logins.by_proxy

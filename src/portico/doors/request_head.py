@@ -6,7 +6,7 @@ Only the headers count here, never the path or the query; and who somebody is ho
 
 import time
 from http.cookies import CookieError, SimpleCookie
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from starlette.types import Scope
 
@@ -37,7 +37,7 @@ class HeaderIdentity(NamedTuple):
     cookie_text: str = ""
     keyed: bool = False
     """The page key that belongs to the cookie is there, too."""
-    owner: bool = False
+    owner: Literal["", "token", "cookie"] = ""
 
 
 class RequestHead:
@@ -72,7 +72,9 @@ class RequestHead:
         if found is None or found.version != tokens.version(found.owner) or time.time() >= found.until:
             found = self._look_up(tokens, tokens.version())
             if found.token == tokens.owner():
-                found = found._replace(version=found.version[:1], owner=True)
+                found = found._replace(version=found.version[:1], owner="token")
+            elif found.cookie == tokens.owner():
+                found = found._replace(version=found.version[0:3:2], owner="cookie")
             self._identity = found
         return found
 

@@ -22,7 +22,7 @@ from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.door import Door
 from portico.doors.gate import VISITOR
-from portico.doors.login import login_routes
+from portico.doors.login import login_routes, record_logout
 from portico.doors.login_redirect import UNKEPT, WORKBENCH, landing, log_in, root
 from portico.doors.origin import host_name, is_loopback
 from portico.doors.request_head import HEAD, RequestHead
@@ -253,7 +253,7 @@ def _routes(app: App, pages: Pages) -> Table:
         if found.cookie is not None:
             gate.tokens.log_out(found.cookie_text)
             gate.close_revoked()
-            await app.host.audit("logout", found.cookie.by)
+            await record_logout(app, found.cookie.by)
         answer = RedirectResponse(f"{root(request)}/login", 303)
         secure = request.url.scheme == "https"
         answer.delete_cookie(

@@ -15,6 +15,7 @@ import logging
 import secrets
 import time
 from collections.abc import Collection, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -95,11 +96,16 @@ class Tokens:
         self._codes: dict[str, tuple[str, float]] = {}
         """Whose login each open code is, and until when; by the code's hash."""
 
-    def version(self, owner: bool = False) -> tuple[object, ...]:
-        """Another one whenever who somebody is may have changed. `owner`: of the owner's token itself, for which the
-        first of the files is enough: a request waits for each look at a file while the log is being written."""
+    def version(self, owner: Literal["", "token", "cookie"] = "") -> tuple[object, ...]:
+        """Changes whenever the identity of a request may have changed. `owner`: of the owner's token, or of a cookie
+        for it, which depend on fewer files: a request waits for each stat while the log is being written."""
         own = stamp(self._paths[0])
-        return (own,) if owner else (own, stamp(self._paths[1]), stamp(self._paths[2]), self.people.version())
+        match owner:
+            case "token":
+                return (own,)
+            case "cookie":
+                return own, stamp(self._paths[2])
+        return own, stamp(self._paths[1]), stamp(self._paths[2]), self.people.version()
 
     def until(self, caller: Caller | None) -> float:
         """When this token ends, in seconds since the epoch."""
