@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import re
 import time
 from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
@@ -315,6 +316,8 @@ async def test_a_page_that_is_not_there_leads_on(shared: Standing) -> None:
     assert (person.status_code, person.headers["content-type"]) == (404, "text/html; charset=utf-8")
     assert "There is no page &#x27;/nowhere&#x27; on this host." in person.text
     assert '<a href="/app">The workbench</a>' in person.text
+    styles = re.findall(r'<link rel="stylesheet" href="([^"]+)">', person.text)
+    assert styles == ["/theme.css", "/login.css"], "it looked like no page of Portico"
     odd = await shared.http.get("/%3Cb%3E%22", headers={"Accept": "text/html"})
     assert (odd.status_code, "<b>" in odd.text) == (404, False)
     assert (await shared.http.get("/nowhere")).text == "Not Found"

@@ -324,7 +324,7 @@ describe("a job", () => {
     await page.waitForSelector('.decisions .why:has-text("The reason.")');
     expect(await page.locator(".job-step").isVisible()).toBe(false);
     await page.locator('.tn:has-text("refused")').click();
-    await page.waitForSelector('.job-step .call-title:has-text("Says no: The reason.")');
+    await page.waitForSelector('.job-step .call-title:has-text("Answered no: The reason.")');
     expect(await page.locator(".job-steps").isVisible()).toBe(false);
     expect(await person.barriers(page, "moderate")).toEqual([]);
     await page.getByRole("button", { name: "Back to the list" }).click();

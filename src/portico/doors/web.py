@@ -273,8 +273,13 @@ def _not_found(request: Request, name: str) -> Response:
     import html  # some milliseconds of the start
 
     words = f"There is no page {'/' + name!r} on this host."
+    base = html.escape(root(request))
     link = f'<a href="{html.escape(root(request) + WORKBENCH)}">The workbench</a>'
-    page = f"<!doctype html>\n<title>Not found</title>\n<p>{html.escape(words)}</p>\n<p>{link}</p>\n"
+    styles = "".join(f'<link rel="stylesheet" href="{base}/{each}.css">' for each in ("theme", "login"))
+    head = f'<title>Not found · Portico</title><meta name="viewport" content="width=device-width">{styles}'
+    body = f'<h1 class="brand">Portico</h1><div class="panel"><p>{html.escape(words)}</p><p>{link}</p></div>'
+    top = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{head}</head>'
+    page = f"{top}\n<body><main>{body}</main></body>\n"
     return Response(page, 404, media_type="text/html")
 
 

@@ -52,7 +52,7 @@ export function whose(session: Row["session"]): string {
 }
 
 function own(me: Me, again: () => void): HTMLElement[] {
-  const table = tableOf(["Token", "May", "Until", "Last used", ""]);
+  const table = tableOf(["Token", "Permissions", "Expires", "Last used", ""]);
   for (const token of me.tokens) {
     const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void call("DELETE", `/people/me/tokens/${encodeURIComponent(token.name)}`).then(again)));
     end.setAttribute("aria-label", `Revoke ${token.name}`);
@@ -66,7 +66,7 @@ function newToken(me: Me): HTMLElement {
   const name = field("Name", "laptop");
   const days = field("Days", "90");
   const said = make("p", "soft");
-  form.append(make("h2", "", "A token for an editor or a script"), name.line, days.line, make("button", "primary", "Make a token"), said);
+  form.append(make("h2", "", "A token for an editor or a script"), name.line, days.line, make("button", "primary", "Create token"), said);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const wanted = { name: name.input.value, scopes: me.scopes.filter((scope) => scope !== "admin"), days: Number(days.input.value) || null };

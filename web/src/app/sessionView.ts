@@ -257,7 +257,7 @@ export class SessionView implements OpenSession {
 
   private showToggle(): void {
     const changes = this.frame.feed.rows.get(this.id)?.session.changes;
-    this.toggle.replaceChildren(icon("panel"), make("span", "vh", `Show ${changes?.files ?? 0} changed files, terminal and details`));
+    this.toggle.replaceChildren(icon("panel"), make("span", "vh", "Show panel"));
     if (changes?.files) this.toggle.append(counted(changes.additions ?? 0, changes.deletions ?? 0));
   }
 

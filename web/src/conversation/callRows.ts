@@ -93,7 +93,7 @@ export class CallRow implements Row {
       const verb = call.done ? (call.ok ? "Wrote" : "Did not write") : "Changes";
       title.append(`${verb} `, ...changeCounts(call).flatMap(({ path, added, removed }, index) => [...(index ? [", "] : []), this.fileName(path), " ", counted(added, removed)]));
     } else if (/job_boolean_(true|false)$/.test(call.tool)) {
-      title.textContent = plain(`Says ${call.tool.endsWith("true") ? "yes" : "no"}: ${reasonOf(call)}`);
+      title.textContent = plain(`Answered ${call.tool.endsWith("true") ? "yes" : "no"}: ${reasonOf(call)}`);
     } else if (call.kind === "fetch" && (!call.title || call.title === call.tool)) {
       title.append(call.done ? (call.ok ? "Fetched " : "Could not fetch ") : "Fetches ", make("code", "", exact(subjectOf(call))));
     } else {

@@ -206,8 +206,14 @@ export class Conversation {
     this.transcript.update(this.rowKey(part));
   }
 
+  /** By the page, not by a key: there is no outline until a key is pressed. */
   focus(): void {
-    this.view.focus({ preventScroll: true });
+    const { view } = this;
+    view.dataset["quiet"] = "";
+    const loud = () => delete view.dataset["quiet"];
+    view.addEventListener("keydown", loud, { once: true });
+    view.addEventListener("blur", loud, { once: true });
+    view.focus({ preventScroll: true });
   }
 
   toEnd(): void {
