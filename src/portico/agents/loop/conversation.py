@@ -1,7 +1,5 @@
 """One conversation with the built-in agent: what a message asks for, and the run that answers it."""
 
-import asyncio
-
 from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
@@ -57,7 +55,7 @@ class LoopConversation:
         said = await self._said(goal, message, turn, toolbox)
         asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice, waits=turn.waits)
         if self._place is None and wants_agent:
-            self._place = await asyncio.to_thread(describe_place, toolbox.roots, turn.session.state.created)
+            self._place = describe_place(toolbox.roots, turn.session.state.created)
         before = await self._before(turn)
         run = LoopRun(turn, asker, current, before, [*_stopped(turn), said], self._place or "")
         if not wants_agent:

@@ -36,6 +36,11 @@ class ThoughtFilter:
         self.calls: list[tuple[str, str]] = []
         """Tool calls that Harmony's commentary channel has: name and arguments."""
 
+    @property
+    def passes(self) -> bool:
+        """What has no tag in it needs no filter any more."""
+        return self._mode == "text"
+
     def feed(self, text: str) -> Piece:
         if self._mode == "text":
             return self._text(text)

@@ -148,7 +148,11 @@ class StreamedAnswer:
         if isinstance(content, str):
             if content:
                 self._raw.append(content)
-                self._text(content, texts, thoughts)
+                if self._filter.passes and "<" not in content:
+                    self._growth.add(len(content))
+                    texts.append(content)
+                else:
+                    self._text(content, texts, thoughts)
             if len(delta) == 1:
                 return  # nearly always, and thousands of times a second
         elif isinstance(content, list):
