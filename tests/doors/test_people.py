@@ -333,6 +333,29 @@ async def test_quotas(tmp_path: Path) -> None:
             await here.start()
 
 
+@pytest.mark.parametrize("way", ["change", "command"])
+async def test_an_archived_session_comes_back_within_the_quota_only(tmp_path: Path, way: str) -> None:
+    """Bug: the quota was bypassed: archive one, start another, unarchive the first."""
+    async with standing(tmp_path, flags={"quotas.sessions": 1}) as here:
+        add_person(here.home, "ann", SCOPES[:-1])
+        async with here.client(new_token(here.home, "laptop", list(SCOPES), "ann")) as ann:
+
+            async def unarchive(session: str) -> httpx.Response:
+                if way == "change":
+                    return await ann.patch(f"/v1/sessions/{session}", json={"archived": False})
+                said = {"session": session, "archived": False}
+                return await ann.post("/v1/commands", json={"command": "session.archive", "arguments": said})
+
+            first = (await ann.post("/v1/sessions", json={"agent": "scripted"})).json()["id"]
+            assert (await unarchive(first)).is_success, "it is not archived, and does not count twice"
+            await ann.patch(f"/v1/sessions/{first}", json={"archived": True})
+            second = (await ann.post("/v1/sessions", json={"agent": "scripted"})).json()["id"]
+            words = problem(await unarchive(first), 429, "quota_exceeded", "quotas.sessions")
+            assert second in words
+            await ann.delete(f"/v1/sessions/{second}")
+            assert (await unarchive(first)).is_success
+
+
 async def test_the_quota_of_the_disk(tmp_path: Path) -> None:
     async with standing(tmp_path, flags={"quotas.disk_mb": 1}) as here:
         add_person(here.home, "ann", SCOPES[:-1])

@@ -77,7 +77,7 @@ class Quotas(Feature):
         person = self._concerned(command, caller)
         if person in ("", HOST_OWNER):
             return
-        if isinstance(command, (*_NEW_SESSION, c.StartJob)):
+        if isinstance(command, (*_NEW_SESSION, c.StartJob)) or self._unarchives(command):
             names = [each.id for each in self._sessions(person)]
             self._refuse(person, "sessions", names, "archive or delete some")
         if isinstance(command, (*_NEW_TURN, c.StartJob)) and command.subject not in self._turns(person):
@@ -86,6 +86,13 @@ class Quotas(Feature):
             self._check_disk(person)
         if isinstance(command, c.OpenTerminal):
             self._refuse(person, "terminals", self._terminals(person), "close some")
+
+    def _unarchives(self, command: c.Command) -> bool:
+        """An archived session does not count: to take it back is to have one more."""
+        if not isinstance(command, c.ArchiveSession | c.ChangeSession) or command.archived is not False:
+            return False
+        session = self._host.find(command.session)
+        return session is not None and session.summary.archived
 
     def _concerned(self, command: c.Command, caller: c.Caller) -> str:
         """Whose quota it is: of the session that a command is about, or else of the caller."""
