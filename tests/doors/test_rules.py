@@ -21,7 +21,7 @@ READING = {
     *("agent", "agents.get", "describe", "described", "readiness.check", "readiness.likely", "tools_of"),
     *("find", "get", "has", "list", "now", "part", "default_folder", "turns.values", "clock.wait", "watch"),
     *("catalogue.get", "catalogue.root", "catalogue.descendants", "find_terminal", "had_terminal"),
-    *("log.read", "log.read_all", "log.follow", "log.head", "log.get_kv", "log.on_commit", "log.compacted_offsets"),
+    *("log.read", "log.read_all", "log.follow", "log.head", "log.get_kv", "commits.on_batch", "log.compacted_offsets"),
     *("log.epoch.encode", "members.all", "members.held", "members.owns", "members.metrics", "members.catch_up"),
     *("members.hear", "members.owner", "commits.failed.items"),
     *("part(Terminals).find", "part(Terminals).list", "part(Terminals).past", "part(Terminals).watch"),

@@ -13,6 +13,7 @@ from portico import events as e
 from portico.agents.agent import Message, Turn
 from portico.events import HOST, Record
 from portico.host import react as reactions
+from portico.host import session as sessions
 from portico.host.fold import fold as real_fold
 from portico.host.host import Host
 from portico.host.session import Session
@@ -160,3 +161,12 @@ async def test_health_and_metrics_name_the_feature(tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()) == (200, {"ok": True, "failed": ["bookmarks"]})
         metrics = (await here.http.get("/metrics")).text
         assert 'portico_commit_failures_total{feature="bookmarks"} 1' in metrics
+
+
+def test_nothing_else_listens_to_the_log() -> None:
+    """Every feature and door receives commits from the one dispatcher, which guards it. Automations still listen to the
+    log themselves."""
+    root = Path(sessions.__file__).parents[1]
+    found = sorted(str(path.relative_to(root)) for path in root.rglob("*.py") if ".on_commit(" in path.read_text())
+    others = [each for each in found if not each.startswith("log/")]
+    assert others == ["automation/automations.py", "automation/store.py", "host/commits.py"]

@@ -41,7 +41,7 @@ class Meter:
         self._jobs_running: set[str] = set()
         self._buckets = [0] * (len(BUCKETS) + 1)
         self._seconds = 0.0
-        host.log.on_commit(self._count)
+        host.commits.on_batch("metrics", self._count)
 
     def _count(self, records: Sequence[Record]) -> None:
         if records:

@@ -52,7 +52,7 @@ class Telemetry:
         self._turn_seconds = meter.create_histogram("gen_ai.invoke_agent.duration", "s", "Duration of turns.")
         self._tool_seconds = meter.create_histogram("gen_ai.execute_tool.duration", "s", "Duration of tool calls.")
         self._spans: dict[str, tuple[Span, int, dict[str, Any]]] = {}
-        host.log.on_commit(self._see)
+        host.commits.on_batch("telemetry", self._see)
 
     def _see(self, records: Sequence[Record]) -> None:
         for record in records:

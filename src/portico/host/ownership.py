@@ -63,7 +63,7 @@ class Ownership:
         """Of tasks: whose they are, or the session that they borrow."""
         self._visits = Cache[tuple[str, str], int](_REMEMBERED)
         host.commands.guard(self.check)
-        host.log.on_commit(self._follow)
+        host.commits.on("ownership", self._follow, e.TaskStarted, e.TerminalStarted)
 
     def owner_for(self, caller: c.Caller) -> str:
         """To whom belongs what this caller starts."""
@@ -140,17 +140,15 @@ class Ownership:
             kind, _, ident = channel.partition("/")
             known = ident in self._tasks if kind == "task" else kind != "terminal" or channel in self._gone
             if not known:
-                self._follow(await self._host.log.read(channel, 0, 1))
+                for record in await self._host.log.read(channel, 0, 1):
+                    self._follow(record)
 
-    def _follow(self, records: Iterable[Record]) -> None:
-        for record in records:
-            if not record.channel.startswith(("task/", "terminal/")):
-                continue
-            match record.event:
-                case e.TaskStarted(task=task, session=session, owner=owner):
-                    self._tasks[task] = session or Access(owner)
-                case e.TerminalStarted(owner=owner):
-                    self._gone[record.channel] = Access(owner)
+    def _follow(self, record: Record) -> None:
+        match record.event:
+            case e.TaskStarted(task=task, session=session, owner=owner):
+                self._tasks[task] = session or Access(owner)
+            case e.TerminalStarted(owner=owner):
+                self._gone[record.channel] = Access(owner)
 
     def forget(self, session: "Session") -> None:
         """It is being deleted: its last events may still be on the way to its readers."""

@@ -5,7 +5,6 @@ before and after every work and returns when that is durable; `finish` records t
 alive where claims can be lost.
 """
 
-from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -14,6 +13,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import NotFound
 from portico.events import Record, number_of
+from portico.host.commits import Commits
 from portico.jobs.state import JobState, JobSummary, begin, fold, replay
 from portico.log.log import Log
 
@@ -49,9 +49,10 @@ class LocalEngine:
         self._summaries: dict[str, JobSummary] = {}
 
     @classmethod
-    async def open(cls, log: Log) -> "LocalEngine":
+    async def open(cls, log: Log, commits: Commits | None = None) -> "LocalEngine":
         engine = cls(log)
-        log.on_commit(engine._apply)  # first: other hosts go on meanwhile
+        # Before anything is read: other hosts may write to their jobs in that time.
+        (commits or Commits(log)).on_channel("jobs", engine._apply, "job")
         notes = await log.list_kv(SUMMARY)
         decoder = msgspec.json.Decoder(JobSummary)
         for channel in sorted(log.channels("job/"), key=number_of):
@@ -111,13 +112,8 @@ class LocalEngine:
     async def heartbeat(self, job: str) -> None:
         """Nobody else can take a job of this log."""
 
-    def _apply(self, records: Iterable[Record]) -> None:
-        for record in records:
-            if record.channel.startswith("job/"):
-                self._follow(record, record.channel.removeprefix("job/"))
-
-    def _follow(self, record: Record, job: str) -> None:
-        event = record.event
+    def _apply(self, record: Record) -> None:
+        event, job = record.event, record.channel.removeprefix("job/")
         if isinstance(event, e.JobStarted):
             self._live[job] = begin(event, record.time)
             self._list(self._live[job].summary)

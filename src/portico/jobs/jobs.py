@@ -88,7 +88,7 @@ class Jobs:
 
     @classmethod
     async def open(cls, host: Host, source: EntrySource | None = None, engine: Engine | None = None) -> "Jobs":
-        return cls(host, engine or await LocalEngine.open(host.log), source)
+        return cls(host, engine or await LocalEngine.open(host.log, host.commits), source)
 
     async def close(self) -> None:
         """Before the host closes. Running jobs get no end: the next start takes them up."""

@@ -8,7 +8,6 @@ not answer, jobs wait, and everything else goes on.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -83,13 +82,13 @@ class TemporalJobs(Jobs):
         self._told = asyncio.Event()
         self._settling = asyncio.Lock()
         self._serving: list[asyncio.Task[None]] = []
-        host.log.on_commit(self._follow)
+        host.commits.on("jobs", self._follow, e.JobStopping, e.JobEnded, e.JobValue)
 
     @classmethod
     async def connect(cls, host: Host, source: EntrySource | None, settings: JobSettings) -> "TemporalJobs":
         """Raises `BadRequest` for settings that can never work. A server that does not answer is waited for."""
         check(settings)
-        jobs = cls(host, await LocalEngine.open(host.log), source, settings)
+        jobs = cls(host, await LocalEngine.open(host.log, host.commits), source, settings)
         try:
             jobs._client = await connect(settings)
         except Unreachable as error:
@@ -303,23 +302,20 @@ class TemporalJobs(Jobs):
             self._lost.append((started.event.job, f"{started.event.path}@{started.event.attempt}"))
             self._told.set()
 
-    def _follow(self, records: Iterable[e.Record]) -> None:
+    def _follow(self, record: e.Record) -> None:
         """What any host writes about a job reaches its works here."""
-        for record in records:
-            if not record.channel.startswith("job/"):
-                continue
-            job = record.channel.removeprefix("job/")
-            match record.event:
-                case e.JobStopping():
-                    for (of, _), work in self.works.items():
-                        if of == job:
-                            work.cancel()
-                case e.JobEnded():
-                    self._forget(job)
-                case e.JobValue(path=path, name=name) if path == HOOKS and job in self._runs:
-                    self._runs[job].hook(name)
-                case _:
-                    pass
+        job = record.channel.removeprefix("job/")
+        match record.event:
+            case e.JobStopping():
+                for (of, _), work in self.works.items():
+                    if of == job:
+                        work.cancel()
+            case e.JobEnded():
+                self._forget(job)
+            case e.JobValue(path=path, name=name) if path == HOOKS and job in self._runs:
+                self._runs[job].hook(name)
+            case _:
+                pass
 
     # -- works, for the activities -----------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ class Board:
         """Sessions whose turn waits for a place, the first come first."""
         self._bell = asyncio.Event()
         host.watch(self._changed)
-        host.log.on_commit(self._committed)
+        host.commits.on_batch("board", self._committed)
 
     # -- following ---------------------------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ class Live:
         self._closed_again: dict[Channel, int] = {}
         self._stopping = False
         self._swept = 0.0
-        host.log.on_commit(self._apply)
+        host.commits.on_batch("portal", self._apply)
 
     def expired(self, channel: Channel, closed: int | None) -> bool:
         """Closed (milliseconds since the epoch) so long ago that it counts as gone."""

@@ -110,7 +110,7 @@ class Broker:
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
         self.host.connected = self.clients
-        self.host.log.on_commit(self._hear)
+        self.host.commits.on_batch("ahp", self._hear)
         self.host.part(Terminals).watch(self._terminals_changed)
         self.host.part(Terminals).paces.append(self._pace)
 
