@@ -87,6 +87,25 @@ def test_a_no_never_picks_an_allowing_option(options: list[dict[str, Any]]) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "allowed", "refused"),
+    [
+        ([("a", "allow_once"), ("r", "reject_once")], "a", "r"),
+        ([("r", "reject_once"), ("r", "reject_once"), ("a", "allow_once")], "a", "r"),
+        ([("x", "allow_once"), ("x", "reject_once")], None, None),
+        ([("x", "reject_once"), ("x", "allow_once"), ("r", "reject_always")], None, "r"),
+        ([("x", "allow_once"), ("x", "allow_always"), ("r", "reject_once")], None, "r"),
+        ([("x", "allow_once"), ("x", "allow_always"), ("a", "allow_once")], "a", None),
+        ([("x", "reject_once"), ("x", "unknown")], None, None),
+        ([], None, None),
+    ],
+)
+def test_options_that_share_an_id(options: list[tuple[str, str]], allowed: str | None, refused: str | None) -> None:
+    """A refusal with the id of an allowing option let the call pass."""
+    offered = [{"optionId": ident, "kind": kind} for ident, kind in options]
+    assert (choose(offered, True), choose(offered, False)) == (allowed, refused)
+
+
 @given(st.dictionaries(st.sampled_from(["configOptions", "models", "modes"]), JSON))
 def test_any_answer_to_a_new_session_is_read(answer: dict[str, Any]) -> None:
     list(choices(answer))

@@ -376,7 +376,8 @@ class AcpConversation:
         try:
             return await self._service.permit(track, options, turn)
         except Cancelled:
-            turn.notice("The agent offered no way to refuse, so it was stopped.")
+            answer = "refuse" if track.refused else "allow it once"
+            turn.notice(f"The agent offered no way to {answer}, so it was stopped.")
             await self.cancel()
             return {"outcome": {"outcome": "cancelled"}}
 

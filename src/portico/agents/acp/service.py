@@ -53,7 +53,7 @@ def _lines(text: str) -> str:
 
 
 class Cancelled(Exception):
-    """Nothing the agent offers is a refusal: the only way to say no is to stop the turn."""
+    """No option of the agent is clearly the answer that was given: the turn is stopped."""
 
 
 class Service:
@@ -230,12 +230,16 @@ async def _failing(call: Call | None) -> AsyncIterator[None]:
 
 
 def choose(options: list[Json], allow: bool) -> str | None:
-    """The id of the option to answer with. Once rather than always: what is remembered, and until when, is ours."""
+    """The id of the option to answer with. Once rather than always: what is remembered, and until when, is ours. An id
+    that options of several kinds share means nothing: the agent may take a refusal for its opposite."""
     kinds = ("allow_once", "allow_always") if allow else ("reject_once", "reject_always")
+    meant: dict[str, list[object]] = {}
+    for option in options:
+        meant.setdefault(str(option.get("optionId")), []).append(option.get("kind"))
     for kind in kinds:
-        for option in options:
-            if option.get("kind") == kind:
-                return str(option.get("optionId"))
+        for ident, found in meant.items():
+            if all(each == kind for each in found):
+                return ident
     return None
 
 
