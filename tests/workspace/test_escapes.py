@@ -1,5 +1,6 @@
 """Escape sequences are taken out whole, however the stream is cut."""
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.workspace import escapes
-from portico.workspace.escapes import Plain, Scanner, plain, visible
+from portico.workspace.escapes import Plain, Scanner, plain, visible, visible_json
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,17 @@ def test_an_endless_sequence_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None
     assert scanner.feed("x" * 200) == ""
     assert len(scanner.scanner.rest) == 0
     assert scanner.feed("x\x07after") == "after"
+
+
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\u200b", "\ufeff", "\x9b", "\U000e0041", "\x7f"])
+def test_json_shows_what_cannot_be_seen(sign: str) -> None:
+    """`--json` printed U+202E as it is: on a terminal it turns the direction of the rest of the line."""
+    value = {"title": f"a{sign}b", "é": "漢字\n\t"}
+    for text in (json.dumps(value, ensure_ascii=False), json.dumps(value, ensure_ascii=False, indent=2)):
+        shown = visible_json(text)
+        assert sign not in shown
+        assert "漢字" in shown
+        assert json.loads(shown) == value
 
 
 def test_what_cannot_be_seen_is_spelled_out() -> None:

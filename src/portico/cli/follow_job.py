@@ -21,6 +21,7 @@ from portico.host.state import TextPart
 from portico.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
 from portico.jobs.state import JobSummary, WorkSummary
 from portico.tasks import end_tasks
+from portico.workspace.escapes import visible_json
 
 _MARKS = {"running": "▶", "succeeded": "✔", "failed": "✘", "stopped": "■"}
 _COLOURS = {"running": "yellow", "succeeded": "green", "failed": "red", "stopped": "dim"}
@@ -69,7 +70,7 @@ async def _lines(client: Client, view: JobView, as_json: bool) -> str:
                 questions.tasks.add(event.task)
             if isinstance(event, e.JobEnded):
                 outcome = event.outcome
-            line = msgspec.json.encode(record).decode() if as_json else plain(_line(event, names))
+            line = visible_json(msgspec.json.encode(record).decode()) if as_json else plain(_line(event, names))
             if line:
                 print(line, flush=True)
     return outcome

@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from portico.errors import PorticoError
-from portico.workspace.escapes import visible
+from portico.workspace.escapes import visible, visible_json
 
 T = TypeVar("T")
 
@@ -63,7 +63,8 @@ def terminal() -> bool:
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(msgspec.to_builtins(value), indent=2 if terminal() else None, ensure_ascii=False), flush=True)
+    text = json.dumps(msgspec.to_builtins(value), indent=2 if terminal() else None, ensure_ascii=False)
+    print(visible_json(text), flush=True)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> None:

@@ -23,7 +23,7 @@ from portico.correlation import current
 from portico.errors import BadRequest
 from portico.home import Home
 from portico.workspace.adoption import adopt
-from portico.workspace.escapes import visible
+from portico.workspace.escapes import visible, visible_json
 
 Say = Callable[[str], None]
 
@@ -236,4 +236,4 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return visible_json(json.dumps(line, ensure_ascii=False))

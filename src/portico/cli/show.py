@@ -8,6 +8,7 @@ from portico import events as e
 from portico.cli.output import plain, terminal
 from portico.client import RemoteRecord
 from portico.transcripts.history_events import retold
+from portico.workspace.escapes import visible_json
 
 _DIM, _BOLD, _RED, _OFF = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
@@ -24,7 +25,7 @@ class Printer:
 
     def show(self, record: RemoteRecord) -> None:
         if self._json:
-            print(msgspec.json.encode(record).decode(), flush=True)
+            print(visible_json(msgspec.json.encode(record).decode()), flush=True)
             return
         self._show(record.event)
 

@@ -4,6 +4,7 @@ Outside a real terminal view an escape sequence is an attack: it can set the cli
 `plain` is for such places. A read may end in the middle of a sequence, so the scanner keeps what is unfinished.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -101,3 +102,8 @@ def visible(text: str) -> str:
     """The text with what cannot be seen in it spelled out (`\\u202e`), for places where somebody decides by what they
     read, and for the lines of a log. Ends of lines and tabs stay."""
     return re.sub(_UNSEEN, lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def visible_json(text: str) -> str:
+    """JSON text with what cannot be seen in its strings as escapes: the same values, and nothing hidden on a screen."""
+    return re.sub(_UNSEEN, lambda found: json.dumps(found[0])[1:-1], text)
