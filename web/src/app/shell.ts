@@ -43,6 +43,7 @@ export class Shell {
   private title = "Portico";
   private readonly counts: HTMLElement[] = [];
   private readonly links: [Listed, HTMLElement][] = [];
+  private readonly plus = make("a", "icon");
   private readonly offline = make("p", "offline");
   private readonly connection = make("span");
 
@@ -83,12 +84,9 @@ export class Shell {
     const logo = make("span", "logo");
     logo.append(icon("arch"));
     brand.append(logo, "Portico");
-    const fresh = make("a", "icon");
-    fresh.href = `${root}/app/new`;
-    fresh.append(icon("plus"));
-    fresh.setAttribute("aria-label", "New session");
-    fresh.title = "New session (C)";
-    brandrow.append(brand, fresh);
+    this.plus.append(icon("plus"));
+    this.startsAt("session");
+    brandrow.append(brand, this.plus);
     const find = makeButton("find", "", () => void import("./keys").then(({ openPalette }) => openPalette(this)));
     find.id = "find";
     const letter = make("kbd", "", "Ctrl K");
@@ -102,6 +100,13 @@ export class Shell {
     side.append(heading, brandrow, find, navs, this.offline, this.list.filter.element, this.list.element, this.foot());
     const [first, ...rest] = linked("bar").map((listed) => this.link(listed, ""));
     byId("tabbar").append(...(first ? [first] : []), this.link(SESSIONS, ""), ...rest);
+  }
+
+  /** What the plus above the list starts: on the list of jobs, a job. */
+  private startsAt(what: "session" | "job"): void {
+    this.plus.href = pathOf({ at: "new", what });
+    this.plus.setAttribute("aria-label", what === "job" ? "Start a job" : "New session");
+    this.plus.title = what === "job" ? "Start a job" : "New session (C)";
   }
 
   private link(listed: Listed, look: string): HTMLElement {
@@ -218,6 +223,7 @@ export class Shell {
   private async show(place: Place): Promise<void> {
     this.list.kind = place.at === "jobs" || place.at === "job" ? this.list.kind : "all";
     if (place.at === "jobs") this.list.kind = "job";
+    this.startsAt(place.at === "jobs" ? "job" : "session");
     this.list.select(place.at === "session" ? `s/${place.id}` : place.at === "job" ? `j/${place.id}` : "");
     for (const [listed, anchor] of this.links) {
       if (isAt(place, listed)) anchor.setAttribute("aria-current", "page");
