@@ -314,7 +314,7 @@ describe("a job", () => {
 
   test("its tree in plain words", () => {
     const runs: Run[] = [{ path: "r.1#1.0", work: 1, task: "t", attempt: 1, started: 0 }];
-    expect(shown(treeOf(work, runs))).toEqual(["collect", "Until good says yes [round 2 of at most 3]", "  At the same time []", "    style", "    facts", "  good?", "small?", "If yes []", "  merge"]);
+    expect(shown(treeOf(work, runs))).toEqual(["collect", "Repeat until “good” says yes [round 2 of at most 3]", "  At the same time []", "    style", "    facts", "  good?", "small?", "If yes []", "  merge"]);
   });
 
   test("runs, decisions and the time they took, from its events", () => {

@@ -1,6 +1,7 @@
 /** What became of a job, from its events and the entry stored with it: runs, decisions, and the tree in plain words. */
 
 import type { Event } from "../rest";
+import { JOB } from "../texts/job";
 
 export type WorkTree =
   | { kind: "Ref"; workIdInJob: number; taskId: string; modelOverride?: { category?: string; id?: string } }
@@ -164,7 +165,7 @@ function loopOf(work: Extract<WorkTree, { kind: "Loop" }>, runs: Run[], path: st
   const round = roundOf(runs, path);
   const most = work.maxIterations ? ` of at most ${work.maxIterations}` : "";
   const until = work.postCondition ?? work.preCondition;
-  const title = until ? `${work.postCondition ? "Until" : "While"} ${names(until[1]).join(", ")} says ${(work.postCondition ? !until[0] : until[0]) ? "yes" : "no"}` : "Once";
+  const title = until ? JOB.repeat(work.postCondition !== undefined, names(until[1]).at(-1) ?? "", (work.postCondition ? !until[0] : until[0]) === true) : JOB.once;
   const children = [
     ...(work.preCondition ? treeOf(work.preCondition[1], runs, `${path}#${round}<`, true) : []),
     ...treeOf(work.body, runs, `${path}#${round}`),

@@ -41,6 +41,9 @@ export const JOB = {
   after: (duration: string, won: boolean) => (won ? `in ${duration}` : `${duration.startsWith("under") ? "In" : "After"} ${duration}`),
   took: (duration: string) => `took ${duration}`,
   progress: (word: string, done: number, all: number) => `${word}, ${done} of ${all}`,
+  once: "Once",
+  /** `step` decides: the last one of the condition. */
+  repeat: (until: boolean, step: string, yes: boolean) => `Repeat ${until ? "until" : "while"} “${step}” says ${yes ? "yes" : "no"}`,
   times: (count: number) => `${count} times`,
   round: (count: number) => `round ${count}`,
   ran: (steps: number) => `${plural(steps, "step")} ran`,
