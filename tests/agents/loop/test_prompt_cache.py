@@ -47,7 +47,7 @@ async def test_the_next_turn_begins_with_the_last_request(desk: Desk, protocol: 
 
 
 async def test_a_turn_that_was_steered_and_attached_to_stays_the_same(desk: Desk) -> None:
-    """What stands in no message of a person is stored with the step: attachments, steering, corrections."""
+    """What is in no message of a person is stored with the step: attachments, steering, corrections."""
     desk.settings('[agents.loop]\nprotocol = "tools"\n')
     write = ScriptedCall(name="createFile", args={"path": "a", "content": "x"})
     desk.says(Step(say="Writing.", calls=[write]), Step(say=""), Step(say="Done."))

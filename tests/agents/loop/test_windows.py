@@ -71,7 +71,7 @@ def test_tokens_are_counted_by_what_the_endpoint_reports(tmp_path: Path) -> None
     windows.count("m", 40_000, 10_000)
     assert before is not None
     assert windows.chars("m", 10_000) == int(before / 3 * 4)
-    windows.count("m", 40_000, 3)  # too few to tell
+    windows.count("m", 40_000, 3)  # too few to calculate with
     assert windows.ratio("m") == 4.0
 
 

@@ -1,4 +1,4 @@
-"""One answer of a model, whatever its endpoint's wire format is, and the errors of endpoints."""
+"""One answer of a model in any wire format, and the errors of endpoints."""
 
 from collections.abc import Callable
 from typing import Any, Literal

@@ -11,7 +11,7 @@ from portico.events import Json
 from portico.home import write_private
 
 CHARS_PER_TOKEN = 3.0
-"""On the safe side, until an answer tells how many tokens a request had: code has fewer characters to a token."""
+"""On the safe side, until an answer reports how many tokens a request had: code has fewer characters to a token."""
 RATIOS = (1.5, 6.0)
 """What is believed of that."""
 SHARE = 0.85
@@ -19,7 +19,7 @@ SHARE = 0.85
 ANSWER_TOKENS = 8192
 """Kept free for the answer, at most a quarter of the window."""
 UNKNOWN_CHARS = 200_000
-"""Of a model whose window nobody reports: about 50,000 tokens."""
+"""Of a model whose window is not known: about 50,000 tokens."""
 SHRINK = 0.6
 """Of a request that was too long for a window that the error did not name."""
 _FIELDS = ("loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length")
@@ -85,7 +85,7 @@ class Windows:
         return self._ratios.get(model, CHARS_PER_TOKEN)
 
     def count(self, model: str, chars: int, tokens: int) -> None:
-        """An answer told how many tokens a request had."""
+        """An answer reported how many tokens a request had."""
         if tokens > 200:
             self._ratios[model] = min(max(chars / tokens, RATIOS[0]), RATIOS[1])
 
@@ -102,7 +102,7 @@ class Windows:
             logger.warning("what was learned about context windows cannot be written: %s", error)
 
     def chars(self, model: str, reported: int | None) -> int | None:
-        """Characters that a request may have; None: nobody knows."""
+        """Characters that a request may have; None: the window is not known."""
         window = self.tokens(model, reported)
         if window is None:
             return None

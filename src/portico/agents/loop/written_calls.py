@@ -1,7 +1,7 @@
 """Tool calls that a model writes into its text, in the forms of the families of models.
 
 An endpoint without a parser for its model passes them on as text. A form is recognised only where it is marked as a
-call: by its tags, or as JSON that stands alone, in a fence at the end, or on lines of its own at the end.
+call: by its tags, or as JSON that is the whole text, a fence at the end, or the last lines.
 """
 
 import ast
@@ -16,7 +16,7 @@ from portico.surrogates import repair
 
 
 class WrittenCalls(NamedTuple):
-    """What the text says beside its calls, and the calls: names with arguments, or with what is wrong."""
+    """The text beside the calls, and the calls: names with arguments, or with what is wrong."""
 
     text: str
     calls: list[tuple[str, Json | str]]

@@ -109,7 +109,7 @@ class StreamedAnswer:
         return self._ended
 
     def take_whole(self, body: bytes) -> Reply:
-        """From a server that does not stream, whatever it was asked: the message counts as one delta."""
+        """From a server that does not stream although it was asked to: the message counts as one delta."""
         try:
             whole = surrogates.decode(body, _decode)
         except (ValueError, RecursionError) as error:
@@ -285,7 +285,7 @@ def _is_json(text: str) -> bool:
 
 
 def _apart(position: dict[int, int]) -> bool:
-    """Whether every call has an index of its own."""
+    """Whether every call has another index."""
     return len(set(position.values())) == len(position) and len(position) > 1
 
 

@@ -12,7 +12,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class EventStream:
-    """Reads the frames of one answer; a wire format says what each event means and what the whole message is."""
+    """Reads the frames of one answer; a wire format defines what each event means and what the message is."""
 
     def __init__(self, name: str, report: Report) -> None:
         self._name = name

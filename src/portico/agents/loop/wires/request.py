@@ -20,7 +20,7 @@ class CompletionRequest(Struct, frozen=True):
     max_tokens: int | None = None
     wire: WireName = "chat"
     system: str = ""
-    """For wire formats that have a place of its own for it."""
+    """For wire formats that have a field for it."""
     pictures: bool = False
     """Whether the messages contain some."""
     cache: str = ""
