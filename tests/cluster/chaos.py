@@ -250,7 +250,7 @@ class Chaos:
 
     async def _disturb(self, seconds: float) -> None:
         until = asyncio.get_running_loop().time() + seconds
-        kinds = [self._kill, self._pause, self._restart_database, self._cut]
+        kinds = [self._kill, self._stop, self._pause, self._restart_database, self._cut]
         if self.temporal is not None:
             kinds.append(self._restart_temporal)
         self.random.shuffle(kinds)
@@ -266,6 +266,12 @@ class Chaos:
         host = self.random.choice(self.hosts)
         await host.end(signal.SIGKILL)
         await asyncio.sleep(self.random.uniform(0, 2 * LEASE))
+        await host.start()
+
+    async def _stop(self) -> None:
+        """As a rolling upgrade does."""
+        host = self.random.choice(self.hosts)
+        await host.end(signal.SIGTERM)
         await host.start()
 
     async def _pause(self) -> None:
