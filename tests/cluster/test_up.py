@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -48,12 +49,29 @@ async def test_a_job_goes_on_at_another_host_of_a_cluster_for_trying(tmp_path: P
             up = json.loads(line)
             try:
                 told = await _use(up, tmp_path)
+                await _join(tmp_path)
             finally:
                 process.send_signal(signal.SIGINT)
             assert await asyncio.to_thread(process.wait) == 0
     assert told == {"job.ended succeeded": 1, "work.ended succeeded": 5}
     for address in (urlsplit(up["log"]).netloc.partition("@")[2], up["temporal"]):
         assert not _listens(address)
+
+
+async def _join(folder: Path) -> None:
+    """The command line that is printed starts one more host: the log rejects one with another engine."""
+    lines = (folder / "lines").read_text("utf-8").splitlines()
+    words = shlex.split(next(line for line in lines if line.startswith("One more:")).removeprefix("One more:"))
+    settings = dict(word.split("=", 1) for word in words if word.startswith("PORTICO_"))
+    assert (settings["PORTICO_CLUSTER_HOST"], settings["PORTICO_CLUSTER_PLACE"]) == ("host-3", "demo")
+    flags = [word.replace("FOLDER", str(folder / "more")) for word in words[words.index("serve") :]]
+    process = await asyncio.create_subprocess_exec(
+        *(PORTICO, *flags, "--print-ready"), env=environment(**settings), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert (await asyncio.wait_for(process.stdout.readline(), 60)).startswith(b"READY:")
+    process.terminate()
+    await process.wait()
 
 
 def _listens(address: str) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib.util
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -145,8 +146,21 @@ async def _work(hosts: "list[_Host]", proxy: RoundRobin, about: _About, port: in
     if about.temporal:
         print(f"Temporal:    {about.temporal}", file=sys.stderr)
     print(f"Hosts:       {program()} hosts list --home {hosts[0].home}", file=sys.stderr)
-    print(f"One more:    {program()} serve --port 0 --home FOLDER --log {about.log}", file=sys.stderr)
+    print(f"One more:    {one_more(about, len(hosts) + 1)}", file=sys.stderr)
     print("Stop all of it with Ctrl-C.", file=sys.stderr, flush=True)
+
+
+def _joining(about: _About, number: int) -> dict[str, str]:
+    """The settings of a host that joins the others: the same place and, as the log demands, the same engine."""
+    found = {"PORTICO_CLUSTER_HOST": f"host-{number}", "PORTICO_CLUSTER_PLACE": "demo"}
+    engine = {"PORTICO_JOBS_ENGINE": "temporal", "PORTICO_JOBS_ADDRESS": about.temporal}
+    return found | (engine if about.temporal else {})
+
+
+def one_more(about: _About, number: int) -> str:
+    """The command line of one more host."""
+    settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in _joining(about, number).items())
+    return f"{settings} {program()} serve --port 0 --home FOLDER --log {shlex.quote(about.log)}"
 
 
 class _Host:
@@ -158,9 +172,7 @@ class _Host:
         self.port = 0
         self._colour = _COLOURS[number % len(_COLOURS)] if sys.stderr.isatty() else 0
         self._flags = ["--log", about.log, *(["--script", str(about.script.absolute())] if about.script else [])]
-        self._environment = {**os.environ, "PORTICO_CLUSTER_HOST": self.name, "PORTICO_CLUSTER_PLACE": "demo"}
-        if about.temporal:
-            self._environment |= {"PORTICO_JOBS_ENGINE": "temporal", "PORTICO_JOBS_ADDRESS": about.temporal}
+        self._environment = {**os.environ, **_joining(about, number)}
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
