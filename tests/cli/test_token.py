@@ -1,10 +1,13 @@
 """`portico token`: new, list, revoke, against a running host."""
 
+import errno
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.process import HostProcess, inside, portico
 
@@ -41,3 +44,28 @@ def test_tokens_made_at_once_are_all_kept(home: Path) -> None:
     assert [each.returncode for each in made] == [0] * 4
     kept = {each["name"] for each in json.loads(inside(home, "token", "list", "--json").stdout)}
     assert {f"many-{number}" for number in range(4)} <= kept
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS], ids=errno.errorcode.get)
+@pytest.mark.parametrize(
+    "verb",
+    [["token", "new", "other"], ["token", "revoke", "kept"], ["people", "add", "ann"], ["agents", "default", "demo"]],
+    ids=" ".join,
+)
+def test_a_full_disk_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: list[str], number: int
+) -> None:
+    """`token new` printed a traceback. What was there before stays."""
+    home = tmp_path / "home"
+    assert inside(home, "token", "new", "kept").returncode == 0
+    before = (home / "tokens.json").read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = inside(home, *verb)
+    assert (done.returncode, done.stderr.count("\n"), "Traceback" in done.stderr) == (74, 1, False), done.stderr
+    assert os.strerror(number) in done.stderr
+    assert (home / "tokens.json").read_bytes() == before
+    assert {each.name for each in home.iterdir() if each.name.startswith(".tokens")} == set()

@@ -5,6 +5,7 @@ Exit codes: 0 well, 1 a turn or job failed, 2 wrong use of the command line, 130
 77 not allowed.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from portico.cli.output import complain
-from portico.errors import PorticoError, kind
+from portico.errors import LogUnavailable, PorticoError, kind
 
 VERBS = (
     "serve",
@@ -117,6 +118,9 @@ def _root(
     """The host for coding agents: one log, many doors."""
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
 def main() -> None:
     wanted = sys.argv[1] if len(sys.argv) > 1 else None
     app = build(wanted if wanted in VERBS else None)
@@ -125,3 +129,10 @@ def main() -> None:
     except PorticoError as error:
         complain(error)
         sys.exit(kind(error).exit)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        where = f" to {error.filename!r}" if error.filename else ""
+        full = LogUnavailable(f"Nothing was written{where}: {error.strerror}. Make some room, then try again.")
+        complain(full)
+        sys.exit(kind(full).exit)
