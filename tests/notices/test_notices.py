@@ -281,6 +281,10 @@ PRIVATE = [
     "http://[2001:0:7f00:1::]/",
     "http://[fe80::1]/",
     "http://[fd00::1]/",
+    "http://[fec0::1]/",
+    "http://[feff:ffff::1]/",
+    "http://[3fff::1]/",
+    "http://[3fff:fff::1]/",
 ]
 
 

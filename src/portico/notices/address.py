@@ -12,8 +12,8 @@ from collections.abc import Container
 from concurrent.futures import Executor
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_REFUSED = (ipaddress.ip_network("192.88.99.0/24"), ipaddress.ip_network("64:ff9b:1::/48"))
-"""Relays of 6to4 and local NAT64: Python calls them global."""
+_REFUSED = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "64:ff9b:1::/48", "fec0::/10", "3fff::/20")))
+"""Relays of 6to4, local NAT64, the old site-local addresses and those of documentation: Python calls them global."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
