@@ -250,3 +250,24 @@ def test_the_input_of_a_call_stands_in_one_of_three_places(update: dict[str, Any
 def test_names_of_tools_are_found_at_any_depth() -> None:
     assert list(tool_names({"a": {"toolName": "x", "b": {"toolName": "y"}}, "toolName": ["no"]})) == ["x", "y"]
     assert list(tool_names("toolName")) == []
+
+
+@pytest.mark.parametrize(
+    ("reported", "asked", "expected"),
+    [
+        ({}, {}, True),
+        (None, None, True),
+        ({}, {"argument": "x"}, False),
+        ({"argument": "x"}, {}, False),
+        ({"argument": "x"}, None, False),
+    ],
+)
+def test_a_permission_for_our_tool_without_its_input_shows_nothing(
+    reported: object, asked: object, expected: bool
+) -> None:
+    """opencode asks before it sends the input: the card had none, and the call was shown twice."""
+    own = OwnTools(["job_done"])
+    update = {"toolCallId": "c", "title": "portico_job_done", "status": "pending"}
+    assert own.hides({**update, "rawInput": reported})
+    assert own.is_without_input({**update, "rawInput": asked}) is expected
+    assert not own.is_without_input({**update, "toolCallId": "d", "title": "bash", "rawInput": {}})

@@ -19,7 +19,7 @@ from portico.agents.acp.link import AgentLink
 from portico.agents.acp.own_tools import OwnTools
 from portico.agents.acp.prompt import Texts, blocks
 from portico.agents.acp.replay import HistoryReplay, ping
-from portico.agents.acp.service import Cancelled, Service
+from portico.agents.acp.service import Cancelled, Service, choose
 from portico.agents.acp.update import Track, Updates
 from portico.agents.agent import Autonomy, Json, Message, Opening, Turn
 from portico.agents.elicitation import elicit
@@ -371,8 +371,11 @@ class AcpConversation:
         async with self._order:
             assert self._updates is not None  # there is a turn
             asked = params.get("toolCall")
-            track = self._updates.track(asked if isinstance(asked, dict) else {})
-        options = [each for each in params.get("options") or [] if isinstance(each, dict)]
+            asked = asked if isinstance(asked, dict) else {}
+            options = [each for each in params.get("options") or [] if isinstance(each, dict)]
+            if self._own_tools.is_without_input(asked) and (allowed := choose(options, allow=True)) is not None:
+                return {"outcome": {"outcome": "selected", "optionId": allowed}}
+            track = self._updates.track(asked)
         try:
             return await self._service.permit(track, options, turn)
         except Cancelled:

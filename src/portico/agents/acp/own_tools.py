@@ -58,6 +58,12 @@ class OwnTools:
         shown = [given for call, given in self._shown if call.tool == name and not call.done]
         return arguments in shown or (arguments in told and len(told) > self._performed[name])
 
+    def is_without_input(self, update: Json) -> bool:
+        """A permission request for one of these tools that does not contain its input (opencode). It is shown, and
+        asks if it must, when it arrives over MCP with its input."""
+        known = self._told.get(str(update.get("toolCallId")))
+        return self.name(update) is not None and not (input_of(update) or known)
+
     def show(self, call: Call, update: Json) -> str:
         """A call that asks for permission; returns its input as JSON text. Codex tells it only before it asks."""
         told = self._told.pop(str(update.get("toolCallId")), None)
