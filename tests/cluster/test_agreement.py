@@ -101,6 +101,23 @@ async def test_two_first_hosts_with_different_settings_are_not_both_there(databa
     databases.give_back(url)
 
 
+async def test_two_live_hosts_do_not_share_one_number(databases: Databases, tmp_path: Path) -> None:
+    """Each host gives every thousandth number to new sessions: the thousand and first name had those of the first."""
+    url = await databases.new()
+    opened = Log(url, tmp_path)
+    a = await opened("a", LOCAL)
+    gone = "INSERT INTO hosts (id, expires, seen, started, name, folder, place, state, info) SELECT id + 1000,"
+    gone += " to_timestamp(0), to_timestamp(0), to_timestamp(0), 'b', '', 'here', 'stopped', '{}' FROM hosts"
+    await a.run(lambda db: db.execute(gone))
+    with pytest.raises(BadRequest, match="The hosts 'b' and 'a' would give the same numbers") as rejected:
+        await opened("b", LOCAL)
+    assert rejected.value.field == "cluster.host"
+    await (await opened("other", LOCAL)).close()
+    await a.close()
+    await (await opened("b", LOCAL)).close()
+    databases.give_back(url)
+
+
 async def test_a_server_says_which_setting_is_different(databases: Databases, tmp_path: Path) -> None:
     url = await databases.new()
     for name in ("a", "b"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from portico.cluster.cluster import STRIDE
 from portico.errors import BadRequest
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.schema import AGREEMENT
@@ -16,6 +17,9 @@ from portico.settings import Settings
 _KEY = "settings"
 _JOBS = ("jobs.engine", "jobs.namespace")
 _OTHERS = "SELECT count(*) FROM hosts WHERE id != $1 AND expires > clock_timestamp()"
+_SAME_NUMBERS = (
+    f"SELECT name FROM hosts WHERE id != $1 AND (id - $1) % {STRIDE} = 0 AND expires > clock_timestamp() LIMIT 1"
+)
 _LAST = "SELECT e.data FROM events e WHERE e.channel = c.id ORDER BY e.pos DESC LIMIT 1"
 _UNFINISHED = (
     f"SELECT count(*) FROM channels c WHERE c.name LIKE 'job/%' AND position('\"job.ended\"' IN ({_LAST})) = 0"
@@ -39,6 +43,8 @@ async def agree(log: PostgresLog, settings: Settings) -> None:
     async def check(connection: Any) -> BadRequest | None:
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", AGREEMENT)
+            if (other := await connection.fetchval(_SAME_NUMBERS, log.lease.host)) is not None:
+                return _same_numbers(log.opening.host, other)
             found = await connection.fetchval("SELECT value FROM meta WHERE key = $1", _KEY)
             recorded = msgspec.json.decode(found, type=dict[str, str]) if found else {}
             for name in [name for name in mine if recorded.get(name, mine[name]) != mine[name]]:
@@ -52,6 +58,14 @@ async def agree(log: PostgresLog, settings: Settings) -> None:
 
     if (different := await log.run(check)) is not None:
         raise different
+
+
+def _same_numbers(name: str, other: str) -> BadRequest:
+    return BadRequest(
+        f"The hosts {name!r} and {other!r} would give the same numbers to sessions: the log has had over {STRIDE} "
+        "names of hosts. Start this host with another name, or with that of a host that is gone.",
+        field="cluster.host",
+    )
 
 
 def _different(name: str, mine: str, recorded: str, others: int, running: int) -> BadRequest:
