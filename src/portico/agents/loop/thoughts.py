@@ -10,6 +10,7 @@ from typing import NamedTuple
 TAGS = ("think", "thinking", "thought", "reasoning", "seed:think")
 _OPEN = re.compile(r"\s*<(" + "|".join(TAGS) + r")>", re.IGNORECASE)
 _CLOSE = re.compile(r"</(?:" + "|".join(TAGS) + r")>\s*", re.IGNORECASE)
+_LONE = "</think>"
 _TAG_CHARS = 16
 """The longest tag, so that one that arrives in pieces is waited for."""
 _HARMONY = "<|"
@@ -39,7 +40,7 @@ class ThoughtFilter:
     @property
     def passes(self) -> bool:
         """What has no tag in it needs no filter any more."""
-        return self._mode == "text"
+        return self._mode == "text" and not self._held
 
     def feed(self, text: str) -> Piece:
         if self._mode == "text":
@@ -81,8 +82,14 @@ class ThoughtFilter:
     def _text(self, text: str) -> Piece:
         """A closing tag without an opening one: everything before it was reasoning. Only Qwen's and DeepSeek's
         templates do this, and only with `</think>`."""
-        before, tag, after = text.partition("</think>")
-        return Piece(after.lstrip(), before, void=True) if tag else Piece(text)
+        text, self._held = self._held + text, ""
+        before, tag, after = text.partition(_LONE)
+        if tag:
+            return Piece(after.lstrip(), before, void=True)
+        tail = text.rfind("<", max(0, len(text) - len(_LONE)))
+        if tail >= 0 and _LONE.startswith(text[tail:]):  # it may arrive in pieces
+            text, self._held = text[:tail], text[tail:]
+        return Piece(text)
 
     def _thought(self) -> Piece:
         match = _CLOSE.search(self._held)
