@@ -79,7 +79,7 @@ class JobQuestions:
                 await end_tasks(asking, elsewhere)
 
     async def _answered(self, ident: str) -> None:
-        """Returns when somebody else has answered, or the time is over."""
+        """Returns when another person has answered, or the time is over."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             with contextlib.suppress(PorticoError):

@@ -30,7 +30,7 @@ async def failure(log: Log, job: JobSummary, error: str) -> str:
 
 
 def _short(text: str) -> str:
-    """The first line, which names the step, and the end: the last lines of an output tell what is wrong."""
+    """The first line, which names the step, and the end: the last lines of an output show what is wrong."""
     words = " ".join(text.split())
     if len(words) <= _CHARS or "\n" not in text:
         return words[:_CHARS]

@@ -1,5 +1,5 @@
 """What a task had done when its host ended, by its channel and its sessions: the agent's work, the checks that have a
-result, and the question that is open. A task that has come so far goes on in its next process; nothing is repeated."""
+result, and the question that is open. Such a task continues in its next process; nothing is repeated."""
 
 from msgspec import Struct
 
