@@ -1,7 +1,9 @@
 """Commands: what they print, and that nothing of them is left."""
 
 import asyncio
+import errno
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -10,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import BadRequest, Forbidden, NotFound
+from portico.errors import BadRequest, Forbidden, NotFound, RateLimited
 from portico.workspace import process
-from portico.workspace.child import UnownedPipe
+from portico.workspace.child import UnownedPipe, refusal
 from portico.workspace.process import Clip, command_environment, environment, run
+from portico.workspace.terminal import Terminal
 
 from .living import alive, gone, open_descriptors, pids_in
 
@@ -234,3 +237,24 @@ async def test_a_folder_that_looks_like_a_repository_runs_nothing(tmp_path: Path
     done = await run("git status", cwd=evil, env=command_environment())
     assert done.code != 0
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM], ids=errno.errorcode.get)
+def test_a_host_that_has_nothing_left_is_no_mistake_of_the_caller(number: int) -> None:
+    """Starting a terminal without file descriptors was answered with 400."""
+    found = refusal(OSError(number, os.strerror(number)), "bash")
+    assert (found.code, found.retry_after) == ("rate_limited", 5.0)
+    assert os.strerror(number) in found.message
+
+
+async def test_a_terminal_without_file_descriptors(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    terminal = Terminal(lambda event: None, command=["/bin/sh"], cwd=tmp_path, env={}, typed=False)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        with pytest.raises(RateLimited, match="ulimit -n"):
+            await terminal.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

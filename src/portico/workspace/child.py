@@ -10,6 +10,7 @@ On systems without /proc only the group can be found.
 """
 
 import asyncio
+import errno
 import os
 import secrets
 import signal
@@ -22,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from portico.errors import BadRequest, Forbidden, NotFound, PorticoError
+from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
 from portico.workspace import adoption
 
 GRACE = 0.4  # seconds to say goodbye after the polite signal; a cancel has to be over within one second
@@ -30,6 +31,9 @@ GIVE_UP = 2.0  # seconds of killing; what survives SIGKILL hangs in the kernel, 
 POLL = 0.02  # seconds between two looks
 CHUNK = 64 * 1024  # bytes per read; the size of a Linux pipe
 DRAIN_SECONDS = 1.0  # after the end everybody who held the pipe or terminal is dead, so the rest comes at once
+
+RETRY_SECONDS = 5.0  # after a refusal for want of descriptors or processes: commands end in seconds
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
 MARK = "PORTICO_PROCESS"
 DEAF = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
@@ -94,7 +98,7 @@ class Child:
                     start_new_session=True,
                 )
         except (ValueError, OSError) as error:
-            raise _refusal(error, command[0]) from error
+            raise refusal(error, command[0]) from error
         return cls(process, mark)
 
     @property
@@ -220,12 +224,16 @@ def _signal(pid: int, number: signal.Signals) -> None:
             os.kill(pid, signal.SIGCONT)  # a stopped job would not hear the first one
 
 
-def _refusal(error: ValueError | OSError, program: str) -> PorticoError:
+def refusal(error: ValueError | OSError, program: str) -> PorticoError:
+    """Why a program could not be started."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         # The error names what is missing: the program, or the folder it should run in.
         return NotFound("command or folder", str(error.filename or program), "Is it installed and on the PATH?")
     if isinstance(error, PermissionError):
         return Forbidden(f"The system does not allow to run {program!r}.")
+    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+        words = f"{program!r} cannot be started now: {error.strerror}. Close terminals, or raise the host's limits"
+        return RateLimited(f"{words} (ulimit -n, ulimit -u).", retry_after=RETRY_SECONDS)
     # A NUL in an argument, or too many arguments.
     return BadRequest(f"{program!r} cannot be started: {error}.", field="command")
 

@@ -7,7 +7,6 @@ and who may see is the host's business. Shell integration (see `shell`) is taken
 import asyncio
 import codecs
 import os
-import pty
 import secrets
 import signal
 import termios
@@ -19,7 +18,7 @@ from typing import Literal
 from msgspec import Struct
 
 from portico.errors import BadRequest, Conflict, TooLarge
-from portico.workspace.child import Child, Outlet
+from portico.workspace.child import Child, Outlet, refusal
 from portico.workspace.escapes import Plain, Scanner
 from portico.workspace.scrollback import SCROLLBACK_MAX, Scrollback, ShellCommand
 from portico.workspace.shell import Integration, integrate, unescape
@@ -115,7 +114,11 @@ class Terminal:
         integration = Integration(self._asked, self._env, secrets.token_hex(16))  # what looks like a report is forged
         if self._typed:
             integration = await asyncio.to_thread(integrate, self._asked, self._env)
-        ours, theirs = pty.openpty()
+        try:
+            ours, theirs = os.openpty()
+        except OSError as error:
+            integration.forget()
+            raise refusal(error, self._asked[0]) from error
         try:
             termios.tcsetwinsize(ours, (self.rows, self.cols))
             # A session gets its controlling terminal (Ctrl-C, job control) by opening one as its leader; doing that in
