@@ -48,7 +48,10 @@ async def test_what_is_wrong_is_said(door: Portal, tmp_path: Path) -> None:
     assert (await call(door, "POST", "", {"job": "main"}, 400))["field"] == "cwd"
     asking = msgspec.to_builtins(make({"ask": task("[[say:$user-input]]")}))
     refused = await call(door, "POST", "", {"job": "main", "cwd": str(tmp_path), "entry": asking}, 400)
-    assert (refused["error"], refused["field"]) == ("The job 'main' needs input from its user.", "input")
+    assert (refused["error"], refused["field"]) == (
+        "The job 'main' needs input from its user. Give it as 'input' (--input on the command line).",
+        "input",
+    )
 
 
 async def test_a_job_has_the_chart_of_its_own_entry_and_not_of_the_hosts(door: Portal, tmp_path: Path) -> None:
