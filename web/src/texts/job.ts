@@ -53,3 +53,12 @@ export const JOB = {
   stopped: "Stopped.",
   bar: (step: string, state: string, took: string, from: string) => `${step}: ${state}, ${took}, from ${from}`,
 } as const;
+
+/** Texts of the table of all jobs. */
+export const JOBS = {
+  title: "Jobs",
+  about: "A job runs a saved plan of tasks, with checks.",
+  start: "Start a job",
+  empty: "No jobs yet. Start one, and watch its steps here.",
+  columns: ["Job", "State", "Folder", "Steps run", "Started", "Took"],
+} as const;
