@@ -52,6 +52,7 @@ test.each<[string, object, object[], { pill: string; strip: string | undefined; 
   ["succeeded quickly", { status: "succeeded", ended: NOW - 10_000 }, [STORY[0]!], { pill: "Succeeded", strip: "Succeeded in under 1 s · 0 steps ran · no files changed", stop: false }],
   ["failed at a step", { status: "failed", ended: NOW }, [...STORY, ended(5, -1_000, 1, "t2", "failed")], { pill: "Failed", strip: "Failed at check. After 10 s · 2 steps ran · no files changedResumeRun again", stop: false }],
   ["failed with an error", { status: "failed", ended: NOW, error: "No such folder" }, [], { pill: "Failed", strip: "Failed: No such folder After 10 s · 0 steps ran · no files changedResumeRun again", stop: false }],
+  ["failed at a step, with the host's error about it", { status: "failed", ended: NOW, error: "check: Criteria condition failed." }, [...STORY, ended(5, -1_000, 1, "t2", "failed")], { pill: "Failed", strip: "Failed: check: Criteria condition failed. After 10 s · 2 steps ran · no files changedResumeRun again", stop: false }],
   ["was stopped", { status: "canceled", ended: NOW }, STORY, { pill: "Stopped", strip: "Stopped. After 10 s · 2 steps ran · no files changedResumeRun again", stop: false }],
 ])("a job that %s", async (_, job, records, { pill, strip, stop }) => {
   const { view } = await open(job, ...records);

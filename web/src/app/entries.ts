@@ -206,6 +206,8 @@ function jobLine({ status, reason, error, works = [] }: JobRow, current: string 
   if (status === "canceled") return "Stopped";
   if (status !== "failed") return "Succeeded";
   const step = works.findLast((work) => work.status === "failed")?.name;
+  // The host names the step before its error: the page of the job has the details.
+  if (step && (error ?? "").startsWith(`${step}: `)) return `Failed at ${step}`;
   return error || reason ? `Failed: ${said(error || reason || "")}` : step ? `Failed at ${step}` : "Failed";
 }
 

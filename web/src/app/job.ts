@@ -215,14 +215,14 @@ export class JobView implements View {
     return html`<span class="strip-text"><b>${won ? JOB.state.succeeded : whole.status === "failed" ? this.failure(whole) : JOB.stopped}</b>${text}${files ? counts(added, removed) : nothing}</span>`;
   }
 
-  /** Its own error, else the step that failed and the result of its check. */
+  /** The step that failed and the result of its check, if both are known; else the job's own error. */
   private failure(whole: Whole): string {
-    if (whole.error || whole.reason) return JOB.failed(plain(said(whole.error || whole.reason || "")));
     const run = this.history.runs.findLast(({ outcome }) => outcome === "failed" || outcome === "crashed");
-    if (!run) return JOB.failed("");
-    const check = this.ofTasks.findLast(({ task, ok }) => task === run.task && ok === false);
-    const why = this.ofTasks.findLast(({ task, evidence }) => task === run.task && evidence)?.evidence ?? (check ? said(check.text) : "");
-    return plain(JOB.failedAt(this.nameOf(run.work), why));
+    const check = this.ofTasks.findLast(({ task, ok }) => task === run?.task && ok === false);
+    const why = this.ofTasks.findLast(({ task, evidence }) => task === run?.task && evidence)?.evidence ?? (check ? said(check.text) : "");
+    if (run && why) return plain(JOB.failedAt(this.nameOf(run.work), why));
+    if (whole.error || whole.reason) return JOB.failed(plain(said(whole.error || whole.reason || "")));
+    return run ? plain(JOB.failedAt(this.nameOf(run.work), "")) : JOB.failed("");
   }
 
   /** Of the job and of all its steps, by time. */
