@@ -68,6 +68,7 @@ test("from the empty page to a run with its history: errors at their fields, run
   await page.fill(field("schedule.every"), "2h");
   await page.selectOption(field("what"), "job");
   await page.selectOption(field("job.job"), "told");
+  await page.fill(field("job.input"), "the notes"); // the job says that it needs it
   await page.click("button >> text=Save");
   await page.waitForSelector('.facts-list:has-text("Every 2h"):has-text("Job told")');
   expect(await host.ask("/v1/automations/morning")).toMatchObject({ plan: { schedule: { every: "2h" }, job: { job: "told" } } });
