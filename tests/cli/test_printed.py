@@ -337,6 +337,7 @@ def test_a_job_with_its_works_and_why_one_failed(fake: FakeHost) -> None:
     ]
     shown = job(status="failed", ended=AT + 2_000, error="It broke.", origin="job-0", works=works)
     fake.answers["GET /v1/jobs/job-1"] = {**msgspec.to_builtins(shown), "entry": ENTRY}
+    fake.answers["GET /v1/sessions"] = {"sessions": []}
     decided = {"event": {"type": "task.decided", "reason": "2 tests\nfailed"}}
     fake.answers["GET /v1/events"] = {"events": [decided, {"event": {"type": "task.started"}}]}
     assert fake.run("jobs", "show", "job-1").out.splitlines() == [
