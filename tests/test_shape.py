@@ -1,0 +1,178 @@
+"""The size of the system as a reader meets it: what one message passes, import cycles, registration, words.
+
+Each figure has a goal (docs/architecture.md). Until it is reached, the limit here is the figure of today: it may only
+get smaller, so lower it with every change that allows it.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Coroutine
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from tests.doors.standing import Standing, standing
+from tests.test_imports import ROOT, imported, modules, name_of
+
+REPOSITORY = ROOT.parents[1]
+
+# -- one message ---------------------------------------------------------------------------------------------------
+
+FUNCTIONS, FILES = 270, 70
+"""What one message passes between the request and the end of the turn. The goals are 120 functions in 40 files."""
+
+
+async def test_one_message_passes_no_more_than_before(tmp_path: Path) -> None:
+    async with standing(tmp_path) as host:
+        session = await host.start()
+        for _ in range(3):  # what is imported, cached or opened once does not count
+            await send(host, session)
+        seen = await traced(send(host, session))
+    files = {file for file, _, _ in seen}
+    assert (len(seen) <= FUNCTIONS, len(files) <= FILES) == (True, True), f"{len(seen)} functions in {len(files)} files"
+
+
+async def send(host: Standing, session: str) -> None:
+    answer = await host.http.post(f"/v1/sessions/{session}/messages", json={"text": "[[say:hello]]"})
+    await (await host.server.host.get(session)).wait(answer.json()["turn"])
+
+
+async def traced(work: Coroutine[Any, Any, object]) -> set[tuple[str, str, int]]:
+    """The functions of ours that run in this thread until it ends: file, name and line."""
+    seen: set[tuple[str, str, int]] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(ROOT)) and not code.co_name.startswith("<"):
+            seen.add((code.co_filename, code.co_name, code.co_firstlineno))
+
+    sys.setprofile(note)
+    try:
+        await work
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+# -- import cycles -------------------------------------------------------------------------------------------------
+
+CYCLE = 36
+"""Modules in the largest cycle, with imports inside of functions and for types. The goal is 12."""
+
+
+def graph() -> dict[str, set[str]]:
+    """Module -> the modules of ours that it imports, wherever in the file."""
+    files = {name_of(path): path for path in modules()}
+    found: dict[str, set[str]] = {}
+    for name, path in files.items():
+        names = imported(path)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        found[name] = {other for other in names if other in files and other != name}
+    return found
+
+
+def cycles(imports: dict[str, set[str]]) -> list[set[str]]:
+    """Strongly connected groups of more than one module, largest first (Tarjan, without recursion)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+    for start in imports:
+        if start in index:
+            continue
+        work = [(start, iter(sorted(imports[start])))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        while work:
+            module, others = work[-1]
+            for other in others:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    stack.append(other)
+                    work.append((other, iter(sorted(imports[other]))))
+                    break
+                if other in stack:
+                    low[module] = min(low[module], index[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[module])
+                if low[module] == index[module]:
+                    group = set(stack[stack.index(module) :])
+                    del stack[stack.index(module) :]
+                    if len(group) > 1:
+                        found.append(group)
+    return sorted(found, key=len, reverse=True)
+
+
+def test_cycles_are_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}) == [
+        {"a", "b", "c"},
+        {"d", "e"},
+    ]
+
+
+def test_no_import_cycle_grows() -> None:
+    largest = cycles(graph())[0]
+    assert len(largest) <= CYCLE, sorted(largest)
+
+
+# -- registration --------------------------------------------------------------------------------------------------
+
+PARTS = 21
+"""Uses of `host.part(X)`. The goal is none: a feature declares the features that it needs."""
+
+
+def test_no_new_use_of_host_part() -> None:
+    found = [
+        f"{name_of(path)}:{number}"
+        for path in modules()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"\bhost\.part\(", line)
+    ]
+    assert len(found) <= PARTS, found
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+LITERARY = re.compile(
+    r"\b(hears?|heard|tells?|told|goes on|go on|going on|whoever|whatever|nobody|somebody|says?|said|stands?|stood|"
+    r"takes? up|taken up|took up|at once|comes? back|came back|by itself|of its own|mend(s|ed)?|lets? go|"
+    r"in one breath|meanwhile)\b",
+    re.IGNORECASE,
+)
+"""Words that an engineer would not search for. Use the usual terms: subscribe, notify, return, continue, resume."""
+PER_THOUSAND = {"src/portico": 17.3, "docs": 10.4, "README.md": 0.5}
+"""By folder. The goal is 1.5 for each."""
+
+
+def prose(path: Path) -> str:
+    """Comments and docstrings of Python, Markdown without its code."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        return re.sub(r"```.*?```|`[^`]*`", " ", text, flags=re.DOTALL)
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    parts = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            parts.append(node.value.value)
+    return "\n".join(parts)
+
+
+def per_thousand(*paths: Path) -> float:
+    text = "\n".join(map(prose, paths))
+    return 1000 * len(LITERARY.findall(text)) / max(1, len(text.split()))
+
+
+@pytest.mark.parametrize("where", PER_THOUSAND)
+def test_the_words_are_those_that_engineers_search_for(where: str) -> None:
+    root = REPOSITORY / where
+    paths = [root] if root.is_file() else [*root.rglob("*.py"), *root.rglob("*.md")]
+    assert round(per_thousand(*paths), 1) <= PER_THOUSAND[where]
