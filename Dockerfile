@@ -4,7 +4,8 @@
 ARG BASE=python:3.13-slim-bookworm
 FROM ${BASE}
 
-# Changes of files are shown with git. A base without apt brings its own.
+# Changes of files are shown with git, in the version of the base. A base without apt brings its own.
+# hadolint ignore=DL3008
 RUN if command -v git >/dev/null || ! command -v apt-get >/dev/null; then exit 0; fi; \
     apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*
 

@@ -16,7 +16,7 @@ CHANNEL = "session/s1"
 
 def new_meter() -> Meter:
     """One that is told what was committed by the test."""
-    host: Any = SimpleNamespace(log=SimpleNamespace(on_commit=lambda listener: None))
+    host: Any = SimpleNamespace(commits=SimpleNamespace(on_batch=lambda name, listener: None))
     return Meter(host)
 
 

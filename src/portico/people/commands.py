@@ -10,7 +10,7 @@ from portico.errors import BadRequest, Forbidden, NotFound
 from portico.home import Home
 from portico.host.host import Host
 from portico.people.identity import NamedToken, effective_tokens, new_token, read_tokens, remove_person, revoke_token
-from portico.people.people import add_person, check_scopes
+from portico.people.people import add_person, check_scopes, read_people
 from portico.people.quotas import Quotas
 from portico.people.retention import DAY_MS, Retention
 from portico.settings import PeopleSettings
@@ -46,9 +46,12 @@ class PeopleCommands:
         return c.Done()
 
     async def _erase(self, command: c.ErasePerson, caller: Caller) -> c.RetentionDone:
-        """Also of a person who was removed before: then only their sessions say that they existed."""
+        """Also the data of a person who was removed before: then only their sessions show that they existed."""
         retention = self._host.part(Retention)
-        return await retention.answer(retention.of_person(command.name), command.dry_run, caller, running=True)
+        planned = retention.of_person(command.name)
+        if not planned and all(each.name != command.name for each in read_people(self._home)):
+            raise NotFound("person", command.name, "No session belongs to that name, so there is nothing to erase.")
+        return await retention.answer(planned, command.dry_run, caller, running=True)
 
     async def _add_token(self, command: c.AddToken, caller: Caller) -> c.TokenMade:
         scopes = check_scopes(["read"] if command.scopes is None else command.scopes)
