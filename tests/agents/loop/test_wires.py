@@ -227,11 +227,12 @@ def test_a_server_that_does_not_stream(wire: Any, body: Json, reply: Reply) -> N
     assert (found.text, found.calls, found.finish, found.usage) == (reply.text, reply.calls, reply.finish, reply.usage)
 
 
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("body", [b"no", b"{}", b'{"error": {"message": "busy"}}'])
+BROKEN = [(wire, body) for wire in WIRES for body in (b"no", b"{}", b'{"error": {"message": "busy"}}')]
+
+
+@pytest.mark.parametrize(("wire", "body"), [each for each in BROKEN if each != ("responses", b"{}")])
 def test_a_whole_answer_that_is_none(wire: Any, body: bytes) -> None:
-    if (wire, body) == ("responses", b"{}"):
-        pytest.skip("an empty response is an empty answer, which is asked for again")
+    """An empty object of the Responses API is an empty answer, which the run handles."""
     with pytest.raises(ModelError) as broken:
         CODECS[wire].stream("x", lambda text, thought: None, lambda: None, lambda *_: None).take_whole(body)
     assert broken.value.again
