@@ -50,7 +50,7 @@ class Sealed(Struct, array_like=True):
     until: float
 
 
-class Ways(Struct):
+class Ways(Struct, omit_defaults=True):
     """What the login page offers."""
 
     oidc: str | None
