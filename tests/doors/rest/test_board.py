@@ -1,5 +1,6 @@
 """The list that people leave open, the inbox, and drafts."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -152,7 +153,9 @@ async def test_what_runs_is_on_the_first_page_however_old_and_older_ones_follow_
     running = await begin(shared, "[[reasoning:0]] [[hang]]", "scripted")
     async with socket(shared) as feed:
         await until(feed, running, status="running")
-    await shared.http.post("/v1/sessions", json={"agent": "demo", "title": "Newer"})
+    newer = (await shared.http.post("/v1/sessions", json={"agent": "demo", "title": "Newer"})).json()
+    while shared.server.host.now() <= newer["modified"]:  # in one millisecond both would be on the first page
+        await asyncio.sleep(0)
     await shared.http.post("/v1/sessions", json={"agent": "demo", "title": "Newest"})
     first = (await shared.http.get("/v1/board", params={"limit": "1"})).json()
     assert titled(first)[0] == "Newest"
