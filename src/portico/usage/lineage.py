@@ -1,7 +1,7 @@
-"""What a session counts to: the job and the automation that began it, and the person or token behind them.
+"""The origin of a session: the job and automation that started it, and the person or token that pays for it.
 
-A session names who began it (`task:ID`, `run:ID`); the rest stands in the first events of those channels. It is
-remembered beside the session, since the runs of an automation go before the sessions that they began.
+A session records who started it (`task:ID`, `run:ID`). The rest is in the first events of those channels. The result is
+stored with the session, because the runs of an automation are deleted before the sessions that they started.
 """
 
 import msgspec
@@ -16,11 +16,11 @@ from portico.host.session import Session
 
 _KEY = "lineage"
 _REMEMBERED = 10_000
-"""Sessions whose origin is in memory: a few hundred bytes each."""
+"""Cache size: origins of sessions, a few hundred bytes each."""
 _WORKS = 10_000
-"""Events of a job that are read for its tasks."""
+"""Maximum number of events of a job that are read to find its tasks."""
 _BEGUN = 200
-"""Jobs, tasks and runs whose first events are in memory: sessions begin right after them. A job's holds its entry."""
+"""Cache size: first events of jobs, tasks and runs. Sessions start right after them. A job's contains its entry."""
 ORIGINS = (e.TaskStarted, e.JobStarted, e.RunClaimed)
 
 
@@ -30,11 +30,11 @@ class Lineage(Struct, frozen=True, omit_defaults=True):
     automation: str = ""
     """Its name."""
     spender: str = ""
-    """A person's name, or `token:NAME` where the token is nobody's; empty: the host itself."""
+    """A person's name, or `token:NAME` if the token has no owner; empty: the host itself."""
     job_budget: e.Budget = e.Budget()
-    """Of the entry."""
+    """The budget in the entry."""
     run_budget: e.Budget = e.Budget()
-    """Of the automation's plan."""
+    """The budget in the plan of the automation."""
 
 
 class Lineages:
@@ -44,12 +44,12 @@ class Lineages:
         self._begun = Cache[Channel, e.Event](_BEGUN)
 
     def note_begun(self, record: Record) -> None:
-        """One of `ORIGINS` was committed: it need not be read."""
+        """Cache a committed event of `ORIGINS`, so that it need not be read."""
         if record.pos == 1:
             self._begun[record.channel] = record.event
 
     async def of(self, session: Session) -> Lineage:
-        """Of its root: a sub-agent counts to whoever began the conversation."""
+        """Return the origin of the root session: the usage of a sub-agent counts for the conversation."""
         root = self._host.catalogue.root(session)
         found = self._known.get(root.id)
         if found is None:
@@ -60,7 +60,7 @@ class Lineages:
         by = root.summary.by
         if not by.startswith(("task:", "run:")):
             return Lineage(spender=self._spender(root, by))
-        new = by.replace(":", "/", 1) in self._begun  # and nothing is stored beside its sessions
+        new = by.replace(":", "/", 1) in self._begun  # and nothing is stored with its sessions yet
         stored = None if new else await self._host.log.get_kv(root.channel, _KEY)
         if stored is not None:
             return msgspec.json.decode(stored, type=Lineage)
@@ -100,7 +100,7 @@ class Lineages:
         return records[0].event if records else None
 
     async def sessions_of(self, lineage: Lineage, *, whole_run: bool) -> list[Session]:
-        """Those of the job, or of the whole run; without sub-agents."""
+        """Return the sessions of the job, or of the whole run, without sub-agents."""
         began: set[str] = {f"run:{lineage.run}"} if whole_run else set()
         if lineage.job:
             records = await self._host.log.read(f"job/{lineage.job}", 0, _WORKS)

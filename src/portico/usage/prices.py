@@ -1,7 +1,7 @@
-"""What tokens cost where the agent does not say: the list prices of `genai-prices` (extra `portico[prices]`).
+"""Estimates the cost of tokens if the agent does not report it, from `genai-prices` (extra `portico[prices]`).
 
-An estimate is marked as one and names the list it comes from. A model that the list does not know costs "unknown",
-never 0. The library takes a third of a second and 27 MB: it is imported when the first price is asked for, in a thread.
+An estimate is marked as one and names its price list. The cost of a model that is not in the list is "unknown",
+never 0. The library takes a third of a second and 27 MB to import: a thread imports it when a price is first needed.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ logger = logging.getLogger("portico.usage")
 
 
 _MODELS = 1_000
-"""Names that are remembered: agents say what they like."""
+"""Cache size: model names. It is bounded because agents report arbitrary names."""
 
 
 class TokenUse(NamedTuple):
     model: str
     input: int
-    """With the cached ones."""
+    """Includes the cached tokens."""
     output: int
     cached: int
 
 
 @cache
 def source() -> str:
-    """Which list, by its release; empty: none is installed."""
+    """Return the name and release of the price list; empty: none is installed."""
     try:
         return f"genai-prices {version('genai-prices')}"
     except PackageNotFoundError:
@@ -39,18 +39,18 @@ def source() -> str:
 
 
 class PriceList(NamedTuple):
-    """What estimates come from."""
+    """The price list used for estimates."""
 
     name: str = ""
-    """By its release; empty: none is installed."""
+    """Name and release; empty: none is installed."""
     date: str = ""
-    """Of its newest price that holds today; empty: nothing was estimated by it."""
+    """Date of its newest price that is valid today; empty: it was not used for an estimate."""
     matched: dict[str, str] = {}
-    """The entries that stand for models it knows by another name: `gpt-5.2-codex` is priced as `gpt-5.2`."""
+    """The entries used for models that have another name in the list: `gpt-5.2-codex` is priced as `gpt-5.2`."""
 
 
 async def price_list(estimated: Collection[str]) -> PriceList:
-    """For whoever shows estimates of these models."""
+    """Return the price list to show with estimates of these models."""
     if not estimated or not source():
         return PriceList(source())
     return await asyncio.to_thread(_list_for, estimated)
@@ -63,7 +63,7 @@ def _list_for(models: Collection[str]) -> PriceList:
 
 @cache
 def newest_price() -> str:
-    """YYYY-MM-DD: the list has no date of its own, its prices say since when they hold."""
+    """Return the newest start date of a price (YYYY-MM-DD). The list itself has no date."""
     from genai_prices.data_snapshot import get_snapshot
 
     priced = [model.prices for provider in get_snapshot().providers for model in provider.models]
@@ -82,7 +82,7 @@ def _entry(model: str) -> str:
 
 
 async def dollars(used: Sequence[TokenUse]) -> list[float | None]:
-    """In the same order; None: unknown."""
+    """Return the costs in the same order; None: unknown."""
     if not source() or not used:
         return [None] * len(used)
     return await asyncio.to_thread(lambda: [price(each) for each in used])
@@ -96,14 +96,14 @@ def price(used: TokenUse) -> float | None:
 
 @lru_cache(_MODELS)
 def _names(model: str) -> tuple[str, ...]:
-    """The model's own name, then without the provider that an agent puts before it, then with dashes for dots."""
+    """Return the model name, the name without the provider prefix, and the name with dashes instead of dots."""
     plain = model.rpartition("/")[2]
     dashed = re.sub(r"(?<=\d)\.(?=\d)", "-", plain)
     return tuple(dict.fromkeys(name for name in (model, plain, dashed) if name and name.lower() not in _NO_MODELS))
 
 
 _NO_MODELS = frozenset({"default", "auto"})
-"""What agents call a choice of their own: which model it was, nobody knows."""
+"""Names that agents use for an automatic choice. The actual model is unknown."""
 
 
 def _priced(name: str, used: TokenUse) -> float | None:
@@ -115,7 +115,7 @@ def _priced(name: str, used: TokenUse) -> float | None:
         return float(calculate(counted, model_ref=name).total_price)
     except (LookupError, ValueError):
         return None
-    except Exception:  # a broken or changed library costs an estimate, and neither the turn nor the end of a run
+    except Exception:  # a broken or changed library must not fail the turn or the run
         logger.exception("no list price for %r", name)
         return None
 

@@ -1,4 +1,4 @@
-"""Rows added up by what somebody wants to compare: `by=agent,model`."""
+"""Groups usage rows by the requested keys and sums them: `by=agent,model`."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +17,7 @@ def read_keys(text: str) -> list[str]:
 
 
 def roll_up(rows: Iterable[UsageRow], by: Sequence[str]) -> list[UsageSum]:
-    """Sorted by day where that is a key, else the dearest first."""
+    """Return the sums, sorted by day if that is a key, otherwise by cost in descending order."""
     sums: dict[tuple[str, ...], UsageSum] = {}
     sessions: dict[tuple[str, ...], set[str]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""What `GET /v1/usage` answers."""
+"""The response of `GET /v1/usage`."""
 
 from msgspec import Struct
 
@@ -11,35 +11,35 @@ class UsageCounts(Struct, omit_defaults=True, kw_only=True):
     output: int = 0
     cached: int = 0
     cost: float = 0.0
-    """Dollars, as the agents told them."""
+    """Dollars, as reported by the agents."""
     estimated: float = 0.0
-    """Dollars by list prices, of turns whose cost no agent told."""
+    """Dollars at list prices, for turns whose cost was not reported."""
     unpriced: int = 0
-    """Turns that told no cost and have no list price: what they cost is unknown, not nothing."""
+    """Turns without a reported cost and without a list price: their cost is unknown, not zero."""
 
 
 class UsageRow(UsageCounts, omit_defaults=True):
     """One session on one day."""
 
     day: str
-    """YYYY-MM-DD, in the zone of whoever asks."""
+    """YYYY-MM-DD, in the time zone of the caller."""
     session: str
     title: str
     agent: str
     model: str
     by: str = ""
-    """Who began the session: `task:ID` for one of a job."""
+    """Who started the session: `task:ID` for a session of a job."""
     job: str = ""
-    """The job that it was a task of."""
+    """The job that the session belongs to."""
     automation: str = ""
-    """The name of the automation that began it, or its job."""
+    """The name of the automation that started the session or its job."""
     person: str = ""
-    """Whose it counts as: a person, or `token:NAME` where the token is nobody's."""
+    """Whose usage it is: a person, or `token:NAME` if the token has no owner."""
 
 
 class UsageSum(UsageCounts, omit_defaults=True):
     key: dict[str, str]
-    """What it is the sum of, for example `{"agent": "loop", "day": "2026-11-16"}`."""
+    """The values that the sum is grouped by, for example `{"agent": "loop", "day": "2026-11-16"}`."""
     sessions: int = 0
 
 
@@ -48,10 +48,10 @@ class UsageAnswer(Struct, omit_defaults=True):
 
     rows: list[UsageRow] = []
     sums: list[UsageSum] = []
-    """Instead of the rows, with `by`."""
+    """Returned instead of the rows if `by` is given."""
     prices: str = ""
-    """The list that estimates come from, by its release; empty: none is installed."""
+    """Name and release of the price list for estimates; empty: none is installed."""
     prices_date: str = ""
-    """Of the newest price in that list; empty: nothing here is estimated."""
+    """Date of the newest price in that list; empty: nothing in this response is estimated."""
     priced_as: dict[str, str] = {}
-    """Models whose estimate is by another name of that list."""
+    """Models that are priced by an entry with another name, and that name."""

@@ -1,7 +1,7 @@
-"""What was used, by day and session: tokens and cost of every turn, as far as the agents tell them.
+"""Usage by day and session: tokens and cost of every turn, as far as the agents report them.
 
-The totals of each session are stored beside it, by minute and model, and counted again only when the session has
-changed. So an answer costs as much as it has rows, and the sums of a day are known without reading any session.
+The totals of each session are stored with it, by minute and model, and are recomputed only when the session changes. So
+the cost of a request is proportional to its rows, and the sums of a day need no session to be read.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ _DAY = 86_400_000
 
 
 class UsageBucket(UsageCounts, omit_defaults=True):
-    """What one model used in one minute: every zone has its days from them."""
+    """Usage of one model in one minute. The days of any time zone are computed from these."""
 
     at: int
-    """The beginning of that minute: milliseconds since the epoch."""
+    """Start of the minute, in milliseconds since the epoch."""
     model: str = ""
 
 
@@ -38,9 +38,9 @@ class SessionUsage(Struct, omit_defaults=True):
     """The totals of one session."""
 
     pos: int
-    """Of the session when it was counted."""
+    """Position of the session when it was counted."""
     prices: str = ""
-    """The list that its estimates are from."""
+    """The price list of its estimates."""
     buckets: list[UsageBucket] = []
     job: str = ""
     automation: str = ""
@@ -48,7 +48,7 @@ class SessionUsage(Struct, omit_defaults=True):
 
 
 class UsageIndex:
-    """`of(host)` returns the one that all parts of a host share."""
+    """The usage of all sessions. `of(host)` returns the instance that all parts of a host share."""
 
     _shared: "WeakKeyDictionary[Host, UsageIndex]" = WeakKeyDictionary()
 
@@ -60,7 +60,7 @@ class UsageIndex:
         self._counting = asyncio.Lock()
         self._offset = 0
         self._days: dict[tuple[str, str], UsageCounts] = {}
-        """Sums by day and person, for one zone."""
+        """Sums by day and person, for one time zone."""
 
     @classmethod
     def of(cls, host: Host) -> "UsageIndex":
@@ -72,8 +72,8 @@ class UsageIndex:
     async def rows(
         self, days: int, offset_minutes: int = 0, sees: Callable[[Channel], bool] | None = None
     ) -> list[UsageRow]:
-        """Of the last so many days, newest first. The offset is the asker's zone east of Greenwich; `sees` says which
-        sessions they may see."""
+        """Return the rows of the last `days` days, newest first. The offset is the caller's UTC offset; `sees` decides
+        which sessions the caller may see."""
         now = self._host.now()
         first = _day(now - (days - 1) * _DAY, offset_minutes)
         found: list[UsageRow] = []
@@ -88,7 +88,7 @@ class UsageIndex:
         return sorted(found, key=lambda row: row.day, reverse=True)
 
     async def sum(self, period: str, offset_minutes: int, person: str | None = None) -> UsageCounts:
-        """Of a day (`2026-11-16`) or a month (`2026-11`) until now; of one person, or of everybody."""
+        """Return the usage of a day (`2026-11-16`) or a month (`2026-11`) until now, of one person or of all."""
         if offset_minutes != self._offset:
             self._offset, self._days = offset_minutes, {}
             for used in self._known.values():
@@ -101,8 +101,8 @@ class UsageIndex:
         return found
 
     async def _refresh(self, since: int) -> list[Session]:
-        """The sessions that have changed since then, all of them counted."""
-        async with self._counting:  # two callers load no session twice
+        """Count the sessions that have changed since then, and return them."""
+        async with self._counting:  # so that two callers do not load a session twice
             if not self._loaded:
                 await self._load()
             wanted = [
@@ -172,7 +172,7 @@ async def _estimates(state: SessionState) -> dict[str, float]:
 def count(
     state: SessionState, offset_minutes: int, estimates: Mapping[str, float] = MappingProxyType({})
 ) -> list[UsageRow]:
-    """`estimates`: dollars by turn, for those whose cost nobody told."""
+    """`estimates`: dollars by turn, for turns whose cost was not reported."""
     return by_day(_bucketed(state, estimates), state, offset_minutes)
 
 
@@ -207,7 +207,7 @@ def _bucketed(state: SessionState, estimates: Mapping[str, float]) -> list[Usage
 
 
 def _own(state: SessionState) -> list[TurnState]:
-    """The turns that ran in this session. Those that a copy began with are older than it, and count in the original."""
+    """Return the turns that ran in this session. Turns copied from another session are older and count there."""
     return [turn for turn in state.turns if turn.started >= state.created]
 
 
