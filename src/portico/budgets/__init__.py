@@ -1,1 +1,1 @@
-"""Budgets: what a turn, a session, a job, a person or a day may cost, and who is asked when it is spent."""
+"""Budgets: limits on the cost of a turn, session, job, person or day, and the question when one is exhausted."""

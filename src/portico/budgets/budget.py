@@ -1,18 +1,18 @@
-"""A budget, what was spent of it, and the words for both. Pure."""
+"""A budget, the amount spent, and the texts for both. Pure."""
 
 from msgspec import Struct
 
 from portico.events import Budget
 
 WARN_AT = 0.8
-"""From here on people are told, once."""
+"""From this share on, people are notified once."""
 
 
 class Spent(Struct):
     dollars: float = 0.0
     estimated: bool = False
     unpriced: int = 0
-    """Turns whose cost nobody knows."""
+    """Turns whose cost is unknown."""
     tokens: int = 0
     minutes: float = 0.0
     turns: int = 0
@@ -30,7 +30,7 @@ class Spent(Struct):
 
 
 class Use(Struct, frozen=True):
-    """How far the bound is used that is used most."""
+    """The bound with the highest share of use."""
 
     bound: str
     share: float
@@ -39,8 +39,8 @@ class Use(Struct, frozen=True):
 
 
 def most_used(budget: Budget, spent: Spent) -> Use | None:
-    """None: it has no bound. A number of turns is used up by the one after the last. Rounded: eight times $0.10 are
-    $0.7999999999999999."""
+    """Return the bound with the highest share of use; None if the budget has no bound. A limit on turns is exceeded by
+    the first turn after the last allowed one. Shares are rounded: eight times $0.10 are $0.7999999999999999."""
     found = [
         Use(name, round((used - (name == "turns")) / limit, 9), _words(name, used, limit, spent))
         for name in Budget.__struct_fields__
@@ -59,7 +59,7 @@ def _words(name: str, used: float, limit: float, spent: Spent) -> str:
 
 
 def raised(budget: Budget, by: dict[str, float]) -> Budget:
-    """With what people have added since."""
+    """Return the budget plus the amounts that people have added."""
     values = {name: getattr(budget, name) for name in Budget.__struct_fields__}
     for name, more in by.items():
         if values.get(name) is not None:

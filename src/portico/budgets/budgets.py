@@ -1,10 +1,11 @@
-"""Holds turns to their budgets: before they start, before each model call and tool that an agent asks about, and when
-usage arrives.
+"""Enforces the budgets of turns: before they start, before each model call and tool that an agent asks about, and when
+usage is reported.
 
-At 80 % a remark, once. At 100 % a person is asked, and no turn that counts toward the budget starts: raise it by as
-much again, let it finish, or stop. Nothing is killed. The question belongs to the budget (`question.py`): it is asked
-once, and its answer applies to every turn that waits. What a person added is stored, and so is their answer about a
-job or a run: both survive a restart. A turn that waits to start waits again after a restart.
+At 80 % the turn gets one remark. At 100 % a person is asked, and no turn that counts toward the budget starts. The
+options are: raise it by the same amount, let the turn finish, or stop. No process is killed. The question belongs to
+the budget (`question.py`): it is asked once, and the answer applies to every waiting turn. Amounts that a person added
+are stored, and so is the answer about a job or a run: both survive a restart. A turn that waits to start waits again
+after a restart.
 """
 
 import asyncio
@@ -33,19 +34,19 @@ from portico.usage.lineage import ORIGINS
 
 STORED = "budget/"
 HELD = "held"
-"""Beside a session: its turn that waits to start (`HeldTurn`)."""
+"""Key of the stored turn of a session that waits to start (`HeldTurn`)."""
 WARNED = "budget.warned"
-"""What the audit record calls it."""
+"""Its name in the audit record."""
 STARTS_LATER = "The agent starts when it is answered."
 WAITS = "The agent waits."
 WORKS_ON = "The agent works on meanwhile: it waits only before a tool that it asks about."
-"""Of an agent that does not ask us before each call of its model: nobody can hold it there."""
+"""For an agent that does not ask the host before each model call: it cannot be paused there."""
 _LOOK_SECONDS, _NAP_SECONDS = 1.0, 60.0
-"""Between two looks at the minutes of a turn, at least and at most: 80 % are noticed within a minute."""
+"""Minimum and maximum interval between two checks of a turn's minutes: 80 % are noticed within a minute."""
 _GRACE_SECONDS = 5.0
-"""In which an agent that asks us before each call ends by itself."""
+"""Time for an agent that asks before each call to end the turn before it is canceled."""
 _PERIOD_OVER = "budget"
-"""Who withdraws a question about a day or a month that is over."""
+"""The name under which a question about a past day or month is withdrawn."""
 
 
 _GUARDED = frozenset({c.StartSession, c.ChangeSession, c.ConfigureSession, c.AnswerQuestion})
@@ -65,22 +66,22 @@ class Budgets(Feature, Spending):
         self._rules: dict[str, Budget] = {}
         self._ledger = Ledger(host)
         self._evaluating = asyncio.Lock()
-        """Turns that want to start are counted one after another."""
+        """Turns that are about to start are counted one after another."""
         self._questions: dict[str, BudgetQuestion] = {}
-        """By budget: what a person is asked about it."""
+        """The open question of each budget."""
         self._answers = 0
         self._starting: dict[str, bool] = {}
-        """Turns that want to start, and whether they are resumed."""
+        """Turns that are about to start, and whether they are resumed."""
         self._stored: set[str] = set()
-        """Those of them that are stored as waiting."""
+        """Those of `_starting` that are stored as waiting."""
         self._recovered: set[str] = set()
-        """Turns that waited to start when the host ended."""
+        """Turns that were waiting to start when the host stopped."""
         self._configured = asyncio.Event()
         self._warned: set[tuple[str, str]] = set()
         self._excused: set[str] = set()
-        """Turns that a person let finish."""
+        """Turns that a person allowed to finish."""
         self._stopped: dict[str, str] = {}
-        """Turns that a person stopped, and the words for it."""
+        """Turns that a person stopped, and the message."""
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
         host.spending = self
@@ -88,7 +89,7 @@ class Budgets(Feature, Spending):
 
     @property
     def rules(self) -> dict[str, Budget]:
-        """`turn`, `session`, `day`, `month`, ...: as the settings say."""
+        """The budgets in the settings: `turn`, `session`, `day`, `month`, ..."""
         return self._rules
 
     @rules.setter
@@ -120,7 +121,7 @@ class Budgets(Feature, Spending):
                 watch.cancel()
             return
         if isinstance(record.event, e.TurnStarted | e.TurnResumed):
-            asyncio.get_running_loop().call_soon(self._begin, ident)  # when everybody has heard of it
+            asyncio.get_running_loop().call_soon(self._begin, ident)  # after all subscribers have received it
             return
         turn = self.host.turns.get(ident)
         if turn is not None and not turn.admits and self._counts(turn.session):
@@ -132,7 +133,7 @@ class Budgets(Feature, Spending):
             self._watches[_key(session, turn.id)] = self.host.own(self._watch(turn), f"minutes of {turn.id}")
 
     async def _watch(self, turn: Turn) -> None:
-        """Agents may be silent for an hour: minutes pass all the same."""
+        """Check the minutes of a turn periodically: an agent may report nothing for an hour."""
         while turn.live and not turn.withdrawn and _key(turn.session.id, turn.id) not in self._excused:
             left = await self._minutes_left(turn)
             if left is None:
@@ -144,7 +145,7 @@ class Budgets(Feature, Spending):
                 return
 
     async def _minutes_left(self, turn: Turn) -> float | None:
-        """Of the budget that ends first; None: none is in minutes."""
+        """Return the minutes left in the budget that ends first; None: no budget is in minutes."""
         found: list[float] = []
         for held in await self._ledger.held(turn, self.rules):
             said = await self._said(held.key) if held.budget.minutes is not None else {FINISH: 1.0}
@@ -154,14 +155,14 @@ class Budgets(Feature, Spending):
         return min(found, default=None)
 
     async def _look(self, turn: Turn) -> bool:
-        """Whether it may go on."""
+        """Check the budgets of a turn; return whether it may continue."""
         try:
             await self.admit(turn)
             return True
         except BudgetSpent as spent:
             if turn.live:
                 turn.remark(spent.message)
-                if turn.admits or turn.held:  # it fails by itself where it waits for us
+                if turn.admits or turn.held:  # it waits for the host and fails there
                     ended = self.host.own(turn.session.wait(turn.id), f"end of {turn.id} after its budget")
                     await asyncio.wait({ended}, timeout=_GRACE_SECONDS)
                     ended.cancel()
@@ -170,11 +171,11 @@ class Budgets(Feature, Spending):
             return False
 
     async def start(self, turn: Turn, *, resumed: bool) -> None:
-        """Returns when the turn may start; BudgetSpent if a person said stop."""
+        """Return when the turn may start. Raise BudgetSpent if a person stopped it."""
         session, key = turn.session, _key(turn.session.id, turn.id)
         recovered = key in self._recovered
         if recovered:
-            await self._configured.wait()  # the host has restarted: its budgets are known with its settings
+            await self._configured.wait()  # after a restart, budgets are known once the settings are loaded
             self._begin(session.id)
         try:
             if self._counts(session):
@@ -191,7 +192,7 @@ class Budgets(Feature, Spending):
                 self._stored.discard(key)
 
     async def held_at_start(self, session: Session, turn: str) -> bool | None:
-        """Jobs and automations resume their turns themselves."""
+        """Return None for jobs and automations, which resume their turns themselves."""
         if session.state.by.startswith(("task:", "run:")):
             return None
         data = await self.host.log.get_kv(session.channel, HELD)
@@ -210,7 +211,7 @@ class Budgets(Feature, Spending):
             await self.host.log.flush()
 
     async def admit(self, turn: Turn) -> None:
-        """Returns when the turn may go on; BudgetSpent if a person said stop."""
+        """Return when the turn may continue. Raise BudgetSpent if a person stopped it."""
         key = _key(turn.session.id, turn.id)
         if not self._counts(turn.session) or key in self._excused or not turn.live:
             return
@@ -224,7 +225,7 @@ class Budgets(Feature, Spending):
         await asyncio.shield(running)
 
     def _counts(self, session: Session) -> bool:
-        """Whether there may be a budget at all: jobs and automations have theirs in the log."""
+        """Return whether a budget may apply at all. Those of jobs and automations are in the log."""
         root = self.host.catalogue.root(session).summary
         return bool(self.rules) or BUDGET in session.state.config or root.by.startswith(("task:", "run:"))
 
@@ -232,7 +233,7 @@ class Budgets(Feature, Spending):
 
     async def _check(self, turn: Turn) -> None:
         key = _key(turn.session.id, turn.id)
-        await self.host.log.flush()  # what was reported is counted
+        await self.host.log.flush()  # so that all reported usage is counted
         while not _is_over(turn) and key not in self._excused:
             if key in self._stopped:
                 raise BudgetSpent(self._stopped[key])
@@ -254,7 +255,7 @@ class Budgets(Feature, Spending):
                 self._ledger.note_held(turn, self.host.now() - since)
 
     async def _first_exhausted(self, turn: Turn) -> tuple[AppliedBudget, Use] | None:
-        """The narrowest one, unless a person let it finish. BudgetSpent: a person stopped the whole job or run."""
+        """Return the narrowest one, unless a person let it finish. BudgetSpent: a person stopped the job or run."""
         for held in await self._ledger.held(turn, self.rules):
             said = await self._said(held.key)
             use = None if said.get(FINISH) else await self._use(held, said, turn)
@@ -279,14 +280,14 @@ class Budgets(Feature, Spending):
     # -- people --------------------------------------------------------------------------------------------------
 
     async def _warn(self, held: AppliedBudget, use: Use, turn: Turn) -> None:
-        """In the conversation, and in the log, from which people are told who do not look."""
+        """Warn in the conversation and in the log; notices to people who are away are sent from the log."""
         words = f"{use.share:.0%} of the budget of {held.about} is spent: {use.words}."
         if self._tell(held, use.bound, turn, words):
             detail = {"budget": held.key, "session": turn.session.id, "words": words}
             await self.host.audit(WARNED, "host", **detail)
 
     def _tell(self, held: AppliedBudget, what: str, turn: Turn, words: str) -> bool:
-        """Whether it was new."""
+        """Add a remark to the turn once; return whether it was new."""
         if (held.key, what) in self._warned:
             return False
         self._warned.add((held.key, what))
@@ -294,7 +295,7 @@ class Budgets(Feature, Spending):
         return True
 
     async def _wait(self, held: AppliedBudget, use: Use, turn: Turn) -> None:
-        """Until the question about this budget is answered, or the turn ends."""
+        """Wait until the question about this budget is answered or the turn ends."""
         question = self._questions.setdefault(held.key, BudgetQuestion())
         if question.shown_in is not None:
             turn.remark(f"Waits for an answer about the budget of {held.about}, asked in {question.asked_in}.")
@@ -320,7 +321,7 @@ class Budgets(Feature, Spending):
                     self._answers += 1
 
     async def _ask(self, held: AppliedBudget, use: Use, turn: Turn) -> tuple[Answer, str]:
-        """Returns the answer and the question's id. After a restart the question of before is waited for."""
+        """Return the answer and the question's id. After a restart, wait for the answer to the existing question."""
         key, words = _key(turn.session.id, turn.id), f"The budget of {held.about} is spent:"
         asked = _asked_before(turn) if key in self._recovered else None
         if key in self._recovered:
@@ -337,7 +338,7 @@ class Budgets(Feature, Spending):
         return answer, asked.id if asked is not None else ""
 
     async def _apply(self, held: AppliedBudget, use: Use, answer: Answer, part: str, question: BudgetQuestion) -> None:
-        """To every turn that waits for it."""
+        """Apply the answer to every turn that waits for it."""
         fields = options(use.bound, getattr(held.budget, use.bound), held.whole)
         choice = (chosen(fields, answer.text) if answer.response == "accept" else None) or STOP
         await self.host.audit("budget.answered", answer.by, budget=held.key, answer=choice, spent=use.words)
@@ -353,7 +354,7 @@ class Budgets(Feature, Spending):
             self._stopped |= dict.fromkeys(question.turns, words)
 
     async def sweep(self) -> None:
-        """A budget of a day or a month that is over holds nothing any more."""
+        """Withdraw questions about a past day or month: that budget no longer applies."""
         for key, question in list(self._questions.items()):
             turn = question.shown_in
             if turn is None or is_current(key, self.host.now()):
@@ -370,7 +371,7 @@ class Budgets(Feature, Spending):
         await self.host.log.flush()
 
     async def _said(self, key: str) -> dict[str, float]:
-        """What people added, by bound; `stop` and `finish` where they said so of the whole."""
+        """Return what people added, by bound, and `stop` or `finish` if they chose that for the whole job or run."""
         data = await self.host.log.get_kv(HOST, STORED + key)
         return msgspec.json.decode(data, type=dict[str, float]) if data is not None else {}
 
@@ -386,7 +387,7 @@ class Budgets(Feature, Spending):
                 self._guard_answer(command, caller)
 
     def _guard_answer(self, command: c.AnswerQuestion, caller: c.Caller) -> None:
-        """A budget of a day or a month is not of one conversation alone: where there are people, an admin raises it.
+        """Several conversations depend on a budget of a day or a month: on a host with people, only an admin raises it.
         An answer that names no option is rejected: it counts neither as yes nor as no."""
         session = self.host.find(command.question.rpartition(".")[0])
         active = session.state.active if session is not None and session.loaded else None
@@ -408,18 +409,18 @@ def _key(session: str, turn: str) -> str:
 
 
 def _is_over(turn: Turn) -> bool:
-    """It has ended, or is being cancelled."""
+    """Return whether the turn has ended or is being canceled."""
     return not turn.live or turn.withdrawn
 
 
 async def _answer_to(part: QuestionPart, turn: Turn) -> Answer:
-    """Of a question that was asked before the host restarted."""
+    """Wait for the answer to a question that was asked before the host restarted."""
     await turn.session.wait_until(lambda _: part.done or _is_over(turn))
     return Answer(part.response or "cancel", part.answers, "turn" if _is_over(turn) else part.by)
 
 
 def _asked_before(turn: Turn) -> QuestionPart | None:
-    """The last question about a budget in this turn."""
+    """Return the last question about a budget in this turn."""
     state = turn.session.state.turn(turn.id)
     found = [part for part in state.parts if isinstance(part, QuestionPart)] if state is not None else []
     return next((part for part in reversed(found) if is_budget_question(part.fields)), None)

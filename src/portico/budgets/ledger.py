@@ -1,7 +1,7 @@
-"""Which budgets a turn is held to, and what was spent of each.
+"""The budgets that apply to a turn, and the amount spent of each.
 
-They nest: a sub-agent spends what its parents have, a task what its job has, a job what the run of an automation has,
-and all of them what a person and the host have for the day and the month.
+Budgets nest: a sub-agent spends from the budgets of its parents, a task from that of its job, a job from that of the
+run of an automation, and all of them from the daily and monthly budgets of the person and the host.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -26,22 +26,22 @@ from portico.usage.prices import TokenUse, dollars
 from portico.usage.usage_index import UsageIndex
 
 SHARED = ("day/", "month/")
-"""How the keys of budgets begin that more than one conversation depends on."""
+"""Key prefixes of budgets that several conversations share."""
 _HELD = 10_000
-"""Turns whose waiting time is in memory: a hundred bytes each."""
+"""Cache size: waiting times of turns, a hundred bytes each."""
 
 
 class AppliedBudget(NamedTuple):
-    """One budget that counts for a turn."""
+    """One budget that applies to a turn."""
 
     key: str
-    """What it is remembered by: `session/ID`, `day/2026-11-16` ..."""
+    """Its key in storage: `session/ID`, `day/2026-11-16` ..."""
     about: str
-    """`this session`, `today on this host`: for sentences."""
+    """Description for messages: `this session`, `today on this host`."""
     budget: Budget
     spent: Callable[[], Awaitable[Spent]]
     whole: str = ""
-    """What a person stops or lets finish with it; empty: the turn."""
+    """What the answer stops or lets finish (`job`, `run`); empty: the turn."""
 
 
 class Ledger:
@@ -50,17 +50,17 @@ class Ledger:
         self._book = UsageIndex.of(host)
         self.lineages = Lineages(host)
         self.unstarted: set[tuple[str, str]] = set()
-        """Turns that wait to start, by session and turn: they have not spent anything."""
+        """Turns that wait to start, by session and turn. They have spent nothing."""
         self._held = Cache[tuple[str, str], int](_HELD)
-        """Milliseconds in which a turn waited for a question that another turn shows. It did not work."""
+        """Milliseconds that a turn waited for a question shown in another turn. They do not count as work."""
 
     def note_held(self, turn: Turn, milliseconds: int) -> None:
         key, state = (turn.session.id, turn.id), turn.session.state.turn(turn.id)
-        if state is not None and not state.waited:  # else the fold has counted it
+        if state is not None and not state.waited:  # otherwise the state already includes it
             self._held[key] = self._held.get(key, 0) + milliseconds
 
     async def held(self, turn: Turn, rules: dict[str, Budget]) -> list[AppliedBudget]:
-        """Those with a bound, the narrowest first."""
+        """Return the budgets that have a bound, the narrowest first."""
         found = [*self._of_family(turn, rules), *await self._of_origin(turn, rules)]
         return [each for each in found if each.budget != Budget()]
 
@@ -112,7 +112,7 @@ class Ledger:
         return spent
 
     async def _of_session(self, session: Session, turn: str | None, asking: Turn) -> Spent:
-        """With its sub-agents: they spend what it was given. `asking` counts as a turn, also before it starts."""
+        """Return the amount spent, including sub-agents. `asking` counts as a turn even before it starts."""
         await session.load()
         state = session.state
         turns = [each for each in state.turns if turn is None or each.id == turn]
@@ -128,14 +128,14 @@ class Ledger:
         return spent
 
     def _unstarted(self, asking: Turn) -> set[tuple[str, str]]:
-        """Other turns that wait to start."""
+        """Return the other turns that wait to start."""
         return self.unstarted - {(asking.session.id, asking.id)}
 
     async def _of_host(self, period: str, asking: Turn, spender: str | None = None) -> Spent:
         offset = int(datetime.now().astimezone().utcoffset().total_seconds() // 60)  # type: ignore[union-attr]
         used = await self._book.sum(period, offset, spender)
         tokens = used.input + used.output
-        # Sums that grow and shrink by fractions of a cent are rounded where that is seen.
+        # Round the sum: repeated additions and subtractions of fractions of a cent leave float errors.
         cost = round(used.cost + used.estimated, 9)
         spent = Spent(cost, used.estimated > 1e-9, used.unpriced, tokens, 0.0, used.turns)
         for session, _ in self._unstarted(asking):
@@ -146,7 +146,7 @@ class Ledger:
 
 
 def is_current(key: str, now: int) -> bool:
-    """Whether the period of a budget of a day or a month is not over."""
+    """Return False for a budget of a past day or month."""
     return not key.startswith(SHARED) or _today(now).startswith(key.split("/")[1])
 
 
@@ -175,7 +175,7 @@ async def spent_in(state: SessionState, turns: list[TurnState], now: int) -> Spe
 
 
 def rules_of(settings: BudgetSettings) -> dict[str, Budget]:
-    """By name (`session`, `day`; `day/NAME` for one person), without those that bound nothing."""
+    """Return the budgets by name (`session`, `day`; `day/NAME` for one person), without those that have no bound."""
     found = {name: budget for name, budget in msgspec.structs.asdict(settings).items() if name != "people"}
     for person, own in settings.people.items():
         found |= {f"day/{person}": own.day, f"month/{person}": own.month}

@@ -17,7 +17,7 @@ RAISE, FINISH, STOP = "raise", "finish", "stop"
 class BudgetQuestion:
     def __init__(self) -> None:
         self.turns: dict[str, Turn] = {}
-        """Those that wait for the answer, by `SESSION/TURN`."""
+        """Turns that wait for the answer, by `SESSION/TURN`."""
         self.shown_in: Turn | None = None
         self.closed = False
         """It was answered, or the period of its budget is over: all turns check their budgets again."""
@@ -25,7 +25,7 @@ class BudgetQuestion:
 
     @property
     def asked_in(self) -> str:
-        """The session in which it is shown."""
+        """Return the session in which it is shown."""
         return self.shown_in.session.id if self.shown_in is not None else ""
 
     @contextmanager
@@ -47,11 +47,11 @@ class BudgetQuestion:
             self._wake()
 
     async def changed(self) -> None:
-        """Returns when it is closed, when no turn shows it, and when a turn that waits has ended."""
+        """Return when it is closed, when no turn shows it, or when a waiting turn has ended."""
         await self._changed.wait()
 
     def left(self, key: str) -> None:
-        """A turn has ended: it does not wait any more."""
+        """Remove a turn that has ended."""
         if self.turns.pop(key, None) is not None:
             self._wake()
 
@@ -61,7 +61,7 @@ class BudgetQuestion:
 
 
 def options(bound: str, size: float, whole: str) -> list[Json]:
-    """The fields of the question. `whole`: what a person stops or lets finish; empty: the turn."""
+    """Return the fields of the question. `whole`: what the answer stops or lets finish; empty: the turn."""
     amount = f"${size:.2f}" if bound == "dollars" else f"{size:,g} {'tool calls' if bound == 'calls' else bound}"
     found = [
         {"id": RAISE, "label": f"Raise it by {amount}"},
@@ -76,7 +76,7 @@ def is_budget_question(fields: list[Json]) -> bool:
 
 
 def chosen(fields: list[Json], said: str) -> str | None:
-    """The option that the answer names by its id or its label; None: there is no such option."""
+    """Return the option whose id or label equals the answer; None: there is no such option."""
     named = said.strip().casefold()
     found = [option for field in fields for option in field["options"]]
     return next((each["id"] for each in found if named in (each["id"].casefold(), each["label"].casefold())), None)
