@@ -1,2 +1,2 @@
-"""What sessions change in their folders: captures around turns, worktrees, commit and discard. May import the core and
+"""Changes of sessions in their folders: captures around turns, worktrees, commit and discard. May import the core and
 `workspace`."""

@@ -1,10 +1,10 @@
-"""What a session's turns changed in its folder, whoever drives it and by whatever means: tools, shells, sub-agents.
+"""Records the files that a session's turns change in its folder, by any means: tools, shells, sub-agents.
 
-In a git work tree the folder is captured when a turn starts and when it ends (`workspace/changes.py`: hidden refs;
-nothing of the user's is touched). The first capture runs beside the prompt and is awaited before the first effect, so
-no turn begins later for it. A folder without git costs one look for `.git`.
+In a git work tree the folder is captured when a turn starts and when it ends (`workspace/changes.py`: hidden refs; the
+user's files, index and branches are not touched). The first capture runs concurrently with the prompt and is awaited
+before the first effect, so it does not delay the turn. A folder without git costs one check for `.git`.
 
-The refs are named after the session and its birth: another home folder numbers its sessions from one, too.
+The names of the refs contain the session id and its creation time, because other home folders use the same session ids.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from portico.host.session import Session
 
 _EDITS = 100
-"""Files that are kept with the count: version 1 of AHP lists them, whole each time, and lists show no more."""
+"""Maximum files stored with the count. AHP version 1 sends the whole list each time, and lists show no more."""
 OWN_TURNS = 100
-"""Turns that are compared to say which changes are a session's own: three short git processes each."""
+"""Maximum number of turns compared to find a session's own changes: three short git processes each."""
 _FILES = "files/"
-"""Key of the stored files of a turn, beside the session's channel."""
+"""Key prefix of the stored files of a turn, under the session's channel."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class _Span(Struct, frozen=True):
-    """Two captured states of the folder; without a `note` both are there."""
+    """Two captured states of the folder. Both exist if `note` is empty."""
 
     changes: Changes
     old: str = ""
@@ -47,16 +47,16 @@ class _Span(Struct, frozen=True):
 
 
 class OwnChanges(Struct, omit_defaults=True):
-    """Which of a session's changes are its own, where others work in its folder as well."""
+    """The changes that a session made itself, if other sessions work in the same folder."""
 
     shared: bool = False
-    """Other sessions have worked in this folder since this one began, or do so now."""
+    """Other sessions have worked in this folder since this one started, or do so now."""
     files: list[str] | None = None
-    """What changed while a turn of this session ran; absent: nobody else was there, or nobody knows any more."""
+    """Files that changed during a turn of this session; absent: the folder is not shared, or this is unknown."""
 
 
 class CaptureBounds(Protocol):
-    """What all sessions of a host share."""
+    """Settings and limits shared by all sessions of a host."""
 
     enabled: bool
     slots: asyncio.Semaphore
@@ -75,16 +75,16 @@ class Captures(FolderCaptures):
     # -- while a turn runs -------------------------------------------------------------------------------------
 
     def begin(self, turn: str, *, resumed: bool = False) -> None:
-        """The turn starts. Returns at once; `ready` waits."""
+        """Start the capture for a turn and return immediately; `ready` waits for it."""
         host = self._session.host
         self._turn, self._starting = turn, None
         if resumed:
-            self._put(turn, None)  # it ends again, with other files
+            self._put(turn, None)  # its files are stored again when it ends
         if self._bounds.enabled and in_work_tree(self._folder):
             self._starting = host.own(self._first(turn, resumed), f"capture {self._session.id}/{turn}")
 
     async def ready(self, turn: str) -> None:
-        """To be awaited before an effect. A capture that takes too long is given up: it would mix before and after."""
+        """Wait for the first capture, before an effect. On timeout it is canceled: it would mix before and after."""
         starting = self._starting
         if starting is not None and self._turn == turn and not starting.done():
             await asyncio.wait({starting}, timeout=limits.CAPTURE_SECONDS)
@@ -92,31 +92,31 @@ class Captures(FolderCaptures):
                 self._session.host.logger.warning("%s/%s: the capture took too long", self._session.id, turn)
 
     async def finish(self, turn: str, *, effects: bool) -> None:
-        """The turn is over. After effects its end waits a little, so that whoever sees the end and edits a file at
-        once is not taken for the agent."""
+        """Capture the end of a turn. After effects this waits briefly, so that an edit that a person makes right after
+        the end is not attributed to the agent."""
         if self._starting is not None and self._turn == turn:
             ending = self._session.host.own(self._last(turn, effects), f"capture {self._session.id}/{turn} end")
             if effects:
                 await asyncio.wait({ending}, timeout=limits.CAPTURE_END_SECONDS)
 
     def recover(self, turn: str) -> None:
-        """The host died in this turn: what it had changed by then is captured now, before anything else runs."""
+        """Capture the changes of a turn that a crash of the host interrupted, before anything else runs."""
         if self._bounds.enabled and in_work_tree(self._folder):
             self._session.host.own(self._last(turn, effects=True), f"capture {self._session.id}/{turn} end")
 
     async def _first(self, turn: str, resumed: bool) -> bool:
         start, before = self._name("start"), self._name(turn, "before")
-        # What is there stays: the session began long ago, and so did a turn that is resumed.
+        # Existing captures are kept: the session, or the resumed turn, started earlier.
         return await self._capture([] if resumed else [before], once=[start, before] if resumed else [start])
 
     async def _last(self, turn: str, effects: bool) -> None:
         names = [self._name("end"), self._name(turn, "after")]
         if await self._capture(names, needs=self._name(turn, "before")) and effects:
-            # The turn's end does not wait for it.
+            # The end of the turn does not wait for this.
             self._session.host.own(self._count(turn), f"capture {self._session.id} count")
 
     async def _count(self, turn: str) -> None:
-        """Store the files of the turn, and how much the session has changed if that is new: lists show it."""
+        """Store the files of the turn, and the totals of the session (shown in lists) if they changed."""
         session = self._session
         await session.load()
         try:
@@ -137,7 +137,7 @@ class Captures(FolderCaptures):
                 }
                 if value != session.state.client_data.get(CHANGES) and (files or CHANGES in session.state.client_data):
                     await session.keep(CHANGES, value, by="host")
-        except (PorticoError, OSError) as error:  # nobody's turn fails for that
+        except (PorticoError, OSError) as error:  # the turn does not fail because of this
             session.host.logger.info("the changes of %s are not known: %s", session.id, error)
 
     @staticmethod
@@ -146,8 +146,8 @@ class Captures(FolderCaptures):
         return None if found[0] is None or found[1] is None else (found[0], found[1])
 
     def _store(self, turn: str, found: Differences) -> None:
-        """The two trees of a finished turn never change, so its files are computed once. A turn that is resumed ends
-        again and stores them again."""
+        """Store the files of a finished turn. Its two trees never change, so they are computed once. A resumed turn
+        stores them again when it ends."""
         self._put(turn, msgspec.json.encode(found))
 
     def _put(self, turn: str, data: bytes | None) -> None:
@@ -164,12 +164,12 @@ class Captures(FolderCaptures):
                     return False
                 taken = await changes.capture()
                 await changes.keep(taken.tree, *names, once=once)
-        except (PorticoError, OSError) as error:  # a broken repository, a full disk: the turn itself goes on
+        except (PorticoError, OSError) as error:  # a broken repository, a full disk: the turn continues
             host.logger.debug("no capture of %s: %s", self._session.id, error)
             return False
         return True
 
-    # -- what became of it -------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------------------
 
     async def list(self, turn: str | None) -> ChangeList:
         found = await self._known(turn)
@@ -184,7 +184,7 @@ class Captures(FolderCaptures):
         return ChangeList(True, [change_of(each) for each in found.files], found.cut)
 
     async def own(self) -> OwnChanges:
-        """What the others did between two turns is not in it; what they did during one cannot be told apart."""
+        """Exclude changes that others made between two turns. Changes made during a turn cannot be distinguished."""
         span = await self._span(None) if self._is_shared() else None
         turns = self._session.state.turns
         if span is None or span.note or len(turns) > OWN_TURNS:
@@ -203,13 +203,13 @@ class Captures(FolderCaptures):
         return any(self._shares(each) and _overlap(Path(each.cwd), self._folder) for each in others)
 
     def _shares(self, other: Summary) -> bool:
-        """Whether it has done something since this one began; its sub-agents are part of it."""
+        """Return whether another session ran a turn since this one started. Its own sub-agents do not count."""
         own = self._session.summary
         helper = other.parent == own.id and other.origin is not None and other.origin.kind == "agent"
         return other.id != own.id and not helper and bool(other.turns) and other.last_turn_at >= own.created
 
     async def differences(self, turn: str | None) -> Differences | None:
-        """The same with the names of the contents; None where nothing is known."""
+        """Return the changes with the ids of the contents; None if they are unknown."""
         found = await self._known(turn)
         if found is not None:
             return found
@@ -222,7 +222,7 @@ class Captures(FolderCaptures):
         return found
 
     async def _known(self, turn: str | None) -> Differences | None:
-        """The stored files of a finished turn, after the capture of its end."""
+        """Return the stored files of a finished turn, after the capture of its end."""
         if turn is None or not self._is_over(turn) or not in_work_tree(self._folder):
             return None
         async with self._order:
@@ -235,14 +235,14 @@ class Captures(FolderCaptures):
         return found is not None and found.outcome is not None
 
     async def between(self, original: str, modified: str) -> Differences | None:
-        """From the end of one turn to the end of another."""
+        """Compare the end of one turn with the end of another."""
         first, last = await self._span(original), await self._span(modified)
         if first is None or last is None or first.note or last.note:
             return None
         return await last.changes.between(first.new, last.new)
 
     async def diff(self, path: str | None, turn: str | None) -> str:
-        """The unified diff of one file, or of all; cut where it gets too long to read."""
+        """Return the unified diff of one file, or of all, truncated at `limits.DIFF_BYTES`."""
         span = await self._span(turn)
         if span is None:
             raise NotFound("git repository", str(self._folder), "Run 'git init' there to see what changes.")
@@ -261,13 +261,13 @@ class Captures(FolderCaptures):
         return f"{kept[: kept.rfind(chr(10)) + 1]}[... cut after {limits.DIFF_BYTES} bytes ...]\n"
 
     async def _span(self, turn: str | None) -> _Span | None:
-        """None without git."""
+        """Return the states before and after a turn or the session; None without git."""
         session = self._session
         if turn is not None and session.state.turn(turn) is None:
             raise NotFound("turn", turn)
         if not in_work_tree(self._folder):
             return None
-        async with self._order:  # what was begun before this question is part of the answer
+        async with self._order:  # wait for captures that were started before this call
             pass
         try:
             changes = await Changes.open(self._folder)
@@ -276,7 +276,7 @@ class Captures(FolderCaptures):
         old = await changes.find(self._name("start") if turn is None else self._name(turn, "before"))
         if old is None:
             return _Span(changes, note=f"The beginning of this {'turn' if turn else 'session'} was not captured.")
-        running = session.state.active  # perhaps at another host that sees these files
+        running = session.state.active  # possibly on another host that can access these files
         if running is not None and turn in (None, running.id):
             return _Span(changes, old, (await changes.capture()).tree)
         new = await changes.find(self._name("end") if turn is None else self._name(turn, "after"))
@@ -285,12 +285,12 @@ class Captures(FolderCaptures):
         return _Span(changes, old, new)
 
     async def forget(self) -> None:
-        """With the session its captures go."""
+        """Delete the captures of a deleted session."""
         if in_work_tree(self._folder):
             try:
                 async with self._order:
                     await (await Changes.open(self._folder)).forget(self._base)
-            except (PorticoError, OSError) as error:  # the session goes in any case
+            except (PorticoError, OSError) as error:  # the session is deleted in any case
                 self._session.host.logger.warning("captures of %s stay: %s", self._session.id, error)
 
     # -- names -------------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ class Captures(FolderCaptures):
         return f"{self._session.id}-{self._session.summary.created}"
 
     def _name(self, *parts: str) -> str:
-        """`start`, `end`, or a turn (whose id a client may have chosen) and its side."""
+        """Return a ref name for `start`, `end`, or a turn (whose id may come from a client) and its side."""
         if len(parts) == 1:
             return f"{self._base}/{parts[0]}"
         turn, side = parts

@@ -1,4 +1,4 @@
-"""The room's share in the host: captures around turns, worktrees for sessions."""
+"""The feature in the host: captures around turns, worktrees for sessions."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ class FolderChanges(Feature, Worktrees):
         self._locks = KeyedLocks()
 
     def lock_of(self, command: c.CommitChanges | c.DiscardChanges | c.RestoreChanges) -> asyncio.Lock:
-        """One for each work tree: several sessions may work in it."""
+        """Return the lock of the work tree, which several sessions may share."""
         session = self._host.find(command.session)
         folder = os.path.realpath(session.summary.cwd) if session is not None else ""
         return self._locks.of(work_tree(folder) or folder)
@@ -72,13 +72,13 @@ class FolderChanges(Feature, Worktrees):
         await captures_of(session).forget()
 
     async def close(self) -> None:
-        """The last turn's end must not be forgotten for a hurried goodbye."""
+        """Wait for running captures, so that the end of the last turn is not lost."""
         running = self._host.tasks("capture ")
         if running:
             await asyncio.wait(running, timeout=limits.CAPTURE_SECONDS)
 
 
 def captures_of(session: Session) -> Captures:
-    """Those of a session in a host that has this room."""
+    """Return the captures of a session on a host with this feature."""
     assert isinstance(session.captures, Captures)
     return session.captures

@@ -1,7 +1,7 @@
-"""A git worktree for one session, on request: made before the session begins, removed when it is deleted.
+"""A git worktree for one session, on request. It is created before the session and removed when the session is deleted.
 
-Work is never lost: a worktree with uncommitted files stays where it is, a branch with commits too, and whoever deletes
-the session is told.
+Work is never lost: a worktree with uncommitted files is kept, and so is a branch with commits. The response to the
+deletion reports this.
 """
 
 import secrets
@@ -22,16 +22,16 @@ async def isolate(folder: str, session: str, wanted: Isolation) -> Worktree:
     except AlreadyExists:
         if wanted.name:
             raise
-        # Another home folder's session of the same number, or the branch that a deleted one left behind.
+        # The name is used by a session of another home folder, or by the branch of a deleted session.
         return await worktree.create(Path(folder), f"{session}-{secrets.token_hex(3)}", base=wanted.base)
 
 
 async def release(kept: Json) -> str:
-    """Removes it as far as nothing is lost; says what stays, in a sentence."""
+    """Remove a worktree as far as no work is lost; return a sentence that names what is kept."""
     tree = msgspec.convert(kept, Worktree)
     try:
         if await worktree.remove(tree):
             return f"The branch {tree.branch!r} has commits and stays."
-    except PorticoError as error:  # the repository may be gone, too: nobody is kept from deleting the session
+    except PorticoError as error:  # for example a deleted repository: this must not prevent the deletion of the session
         return f"The worktree {tree.path!r} stays: {error.message}"
     return ""

@@ -1,6 +1,6 @@
-"""What a person does with uncommitted changes in a session's folder: look, commit, throw away, and take that back.
+"""Review of uncommitted changes in a session's folder: show, commit, discard, and undo a discard.
 
-Whoever decides has seen a state of the folder, named by its tree; if the folder has moved on since, nothing is done.
+A decision refers to a state of the folder, identified by its tree. If the folder has changed since, it is rejected.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from portico.workspace.changes import Changes, Differences
 from portico.workspace.git import git, in_work_tree
 
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
-"""A file may be called `*`: names are names here, never patterns."""
+"""Paths are literal names, never patterns: a file may be named `*`."""
 
 
 Side = Literal["before", "after"]
@@ -27,7 +27,7 @@ Side = Literal["before", "after"]
 class Uncommitted(Struct, frozen=True):
     git: bool
     state: str = ""
-    """Names the folder as it is now: send it with what you decide."""
+    """Identifies the current state of the folder; send it with the decision."""
     files: list[FileChange] = []
     cut: bool = False
 
@@ -63,7 +63,7 @@ async def changed_file(session: Session, found: Differences | None, path: str, s
 
 
 async def _content(changes: Changes, found: Differences, path: str, side: Side) -> bytes:
-    """One side of a changed file, for what has no lines to compare."""
+    """Return one side of a changed file, for files that cannot be compared by lines."""
     blobs = {each.path: each.before if side == "before" else each.after for each in found.files}
     if not blobs.get(path):
         raise NotFound("changed file", path, f"It is not there {side} the change.")
@@ -71,7 +71,7 @@ async def _content(changes: Changes, found: Differences, path: str, side: Side) 
 
 
 async def commit(session: Session, message: str, paths: Sequence[str], state: str | None, *, by: str) -> str:
-    """Returns the new commit. Only these files; what else is staged stays staged."""
+    """Commit only these files and return the new commit. Other staged files stay staged."""
     if not message.strip():
         raise BadRequest("A commit needs a message.", field="message")
     seen = await _unmoved(session, state)
@@ -84,7 +84,7 @@ async def commit(session: Session, message: str, paths: Sequence[str], state: st
 
 
 async def discard(session: Session, paths: Sequence[str], state: str | None, *, by: str) -> str:
-    """The files as they were committed; returns the tree that brings them back."""
+    """Restore the files to their committed state; return the tree with which this can be undone."""
     seen = await _unmoved(session, state)
     chosen = await _chosen(seen, paths)
     folder = seen.changes.folder
@@ -101,7 +101,7 @@ async def discard(session: Session, paths: Sequence[str], state: str | None, *, 
 
 
 async def undo_discard(session: Session, paths: Sequence[str], tree: str, *, by: str) -> None:
-    """Only what was discarded last, and only where nobody has written since."""
+    """Undo the last discard, if the files have not changed since."""
     changes = await Changes.open(Path(session.summary.cwd))
     kept = await changes.find(f"{session.id}-{session.summary.created}/discarded")
     if not tree or kept != tree:
@@ -134,7 +134,7 @@ async def _unmoved(session: Session, state: str | None) -> _Seen:
 
 
 async def _chosen(seen: _Seen, paths: Sequence[str]) -> list[str]:
-    """Changed files only, both names of a renamed one: so no path leads out of the folder."""
+    """Return changed files only, with both names of a renamed file. So no path leads out of the folder."""
     found = {each.path: each for each in (await seen.changes.between(seen.base, seen.tree)).files}
     unknown = [path for path in paths if path not in found]
     if unknown:
