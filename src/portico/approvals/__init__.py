@@ -1,1 +1,1 @@
-"""Which calls pass without asking a person: rules over command lines and files. May import the core and `workspace`."""
+"""Decides which calls need no approval: rules for command lines and files. May import the core and `workspace`."""

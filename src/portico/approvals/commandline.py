@@ -1,8 +1,8 @@
-"""A shell's command line, taken apart far enough to compare it with rules.
+"""Splits a shell command line far enough to compare it with rules.
 
 The attack: a line that looks harmless and is not. `ls; rm -rf ~`, `ls $(curl evil)`, `ls <(make)`, a here-document, a
-redirection, `PATH=. ls`, `git -C x push` where `git push` is not allowed, `xargs rm`. So a line is understood only if
-it does nothing but run plain commands one after another; whatever else is in it, a person looks at it.
+redirection, `PATH=. ls`, `git -C x push` where `git push` is not allowed, `xargs rm`. So a line is accepted only if
+it runs nothing but plain commands one after another. A person reviews every other line.
 """
 
 import re
@@ -11,20 +11,20 @@ from collections.abc import Container, Iterable
 from functools import lru_cache
 
 LINE_MAX = 4_000
-"""Characters: nobody reads a longer line, and no rule is run over it."""
+"""Characters. No person reads a longer line, and no rule is applied to it."""
 
 _UNSAFE = re.compile(r"[`$\\<>{}\[\]~*?!#^\x00-\x08\x0a-\x1f\x7f]|\.\.")
-"""Substitution, redirection, expansion, further lines and steps upwards. Inside quotes they may be harmless: then a
-person says so."""
+"""Substitution, redirection, expansion, further lines and `..`. Inside quotes they may be harmless: a person decides
+that."""
 _SEPARATORS = frozenset({";", "&&", "||", "|", "&"})
 _ELSEWHERE = re.compile(r"^/|^-.*/|=/|^=")
-"""A path from the root, also behind an option (`-o/etc/x`, `--output=/x`), or zsh's `=program`."""
+"""An absolute path, also after an option (`-o/etc/x`, `--output=/x`), or zsh's `=program`."""
 
 Words = list[str]
 
 
 def split(line: str) -> list[Words] | None:
-    """The sub-commands of a command line, as words; None when it does more than run them one after another."""
+    """Return the sub-commands of a line as words; None if it does more than run them one after another."""
     if len(line) > LINE_MAX or _UNSAFE.search(line):
         return None
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
@@ -32,7 +32,7 @@ def split(line: str) -> list[Words] | None:
     lexer.commenters = ""
     try:
         words = list(lexer)
-    except ValueError:  # an open quote
+    except ValueError:  # an unclosed quote
         return None
     parts: list[Words] = [[]]
     for word in words:
@@ -43,7 +43,7 @@ def split(line: str) -> list[Words] | None:
         else:
             parts[-1].append(word)
     parts = [part for part in parts if part]
-    # `NAME=value program` changes what the program does; a keyword (`if`, `for`) begins more than a command.
+    # `NAME=value program` changes what the program does; a keyword (`if`, `for`) starts more than a command.
     if any("=" in part[0] or part[0] in _KEYWORDS or any(map(_ELSEWHERE.search, part)) for part in parts):
         return None
     return parts
@@ -54,7 +54,7 @@ _KEYWORDS = frozenset(
     | {"time", "coproc", "in", "eval", "exec", "source", ".", "command", "builtin", "alias", "unalias", "trap", "env"}
     | {"export", "declare", "typeset", "readonly", "local", "set", "shopt"}
 )
-"""Words of the shell itself: what follows them is not a plain command."""
+"""Shell keywords and builtins: what follows them is not a plain command."""
 
 
 _STARTING = {
@@ -80,17 +80,17 @@ _STARTING = {
     | frozenset({"--config-env", "--upload-pack", "--receive-pack", "filter-branch", "--exec-path", "--output"})
     | frozenset({"--tool", "--sendmail-cmd", "--smtp-server"}),
 }
-"""Options (of git, verbs as well) with which a program starts another one, or one that only looks changes files."""
+"""Options (for git also verbs) with which a program starts another, or a program that only reads changes files."""
 
 
 def starts_another(words: Words) -> bool:
-    """Does a program that usually only looks do more here? A rule for its name alone does not mean that."""
+    """Return whether a program that usually only reads does more here. A rule for its name does not allow that."""
     options = _STARTING.get(program(words[0]), frozenset())
     return any(_is_option(word, options) for word in words[1:]) if options else False
 
 
 def _is_option(word: str, options: frozenset[str]) -> bool:
-    """Also with its value attached (`-Oless`, `-xmake`), or cut short, as git and GNU programs take it (`--exe=x`)."""
+    """Match an option, also with an attached value (`-Oless`, `-xmake`) or abbreviated, as in GNU and git (`--exe`)."""
     name = word.partition("=")[0]
     if name in options:
         return True
@@ -100,8 +100,8 @@ def _is_option(word: str, options: frozenset[str]) -> bool:
 
 
 def allows(rule: str, words: Words, *, options: bool = True) -> bool:
-    """Does an allowing rule speak of this sub-command? Its words are the first ones. `options=False`: no further
-    option may follow, for programs that write files when told to (`git log --output=x`)."""
+    """Return whether an allowing rule matches this sub-command: its words are the first ones. `options=False`: no
+    further option may follow, for programs with options that write files (`git log --output=x`)."""
     if starts_another(words) and not starts_another(rule.split() or [""]):
         return False
     if is_expression(rule):
@@ -112,8 +112,8 @@ def allows(rule: str, words: Words, *, options: bool = True) -> bool:
 
 
 def forbids(rule: str, words: Words) -> bool:
-    """Does a refusing rule speak of this sub-command? Options between its words do not hide it, nor does a path:
-    there are many ways to write one, so it is the program's name that counts, in the rule as well."""
+    """Return whether a refusing rule matches this sub-command. Options between its words do not prevent a match.
+    Paths of programs can be written in many ways, so only the name of the program is compared, also in the rule."""
     if is_expression(rule):
         return _found(rule, words, broken=True)
     wanted = rule.split()
@@ -121,7 +121,7 @@ def forbids(rule: str, words: Words) -> bool:
 
 
 def mentions(rule: str, words: Words) -> bool:
-    """Might a refusing rule speak of it? `xargs rm`, `nice rm`: a program can be started by another."""
+    """Return whether a refusing rule may match. A program can be started by another: `xargs rm`, `nice rm`."""
     if is_expression(rule):
         return any(_found(rule, words[at:], broken=True) for at in range(len(words)))
     wanted, rest = rule.split(), iter(words)
@@ -129,17 +129,17 @@ def mentions(rule: str, words: Words) -> bool:
 
 
 def may_mention(rule: str, programs: Container[str]) -> bool:
-    """The same for all sub-commands of a long line at once, by the names in it."""
+    """Return whether a rule may match any sub-command of a long line, by the program names in it."""
     return is_expression(rule) or program((rule.split() or [""])[0]) in programs
 
 
 def is_expression(rule: str) -> bool:
-    """`/a regular expression/`, searched in the whole sub-command."""
+    """Return whether a rule is `/a regular expression/`, which is searched in the whole sub-command."""
     return len(rule) > 2 and rule.startswith("/") and rule.endswith("/")
 
 
 def _found(rule: str, words: Words, *, broken: bool) -> bool:
-    """`broken` is the answer for a rule that is none: it lets nothing pass, and what it should forbid is doubtful."""
+    """`broken` is the result for an invalid expression: it allows nothing, and what it should forbid is unclear."""
     expression = _compiled(rule)
     return broken if expression is None else expression.search(" ".join(words)) is not None
 
@@ -153,7 +153,7 @@ def _compiled(rule: str) -> re.Pattern[str] | None:
 
 
 def program(word: str) -> str:
-    """Its name without the folder, whatever its case: `RM` is `rm` where the file system says so."""
+    """Return the name without the folder, in lower case: `RM` is `rm` on a case-insensitive file system."""
     return word.rpartition("/")[2].casefold()
 
 

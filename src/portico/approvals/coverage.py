@@ -1,6 +1,6 @@
-"""Which calls a remembered answer covers, and whether two actions are the same.
+"""Decides which calls a remembered answer covers, and whether two actions are the same.
 
-The attack: the approval of one call lets another call pass. So an approval covers what was shown: this program and
+The attack: the approval of one call also allows another call. So an approval covers what was shown: this program and
 subcommand, these files, or this call. `Breadth` can request more, never beyond the session's folder. A call that
 cannot be judged (`Action.unclear`) is covered only by an approval of the identical call: its unknown fields may do
 anything.
@@ -17,21 +17,21 @@ from portico.host.action import Action
 
 
 def subcommands(action: Action) -> list[list[str]] | None:
-    """The plain commands that it runs one after another; None when it does more than that."""
+    """Return the plain commands that it runs one after another; None if it does more than that."""
     if action.odd_env:
         return None
     return commandline.split(action.text) if action.text is not None else None
 
 
 def programs(action: Action) -> list[list[str]] | None:
-    """Every command that is started, also inside of substitutions; None when that cannot be known."""
+    """Return every command that is started, also inside substitutions; None if that cannot be determined."""
     found = shell_syntax.started(action.argv) if action.argv else shell_syntax.commands(action.line or "")
     variables = [["export", *(f"{name}={value}" for name, value in action.odd_env)]] if action.odd_env else []
     return [*variables, *found] if found is not None else None
 
 
 def same(one: Action, other: Action) -> bool:
-    """Would the same thing happen? A list of words and the line that stands for it are the same."""
+    """Return whether two actions do the same. A list of words and the equivalent line are the same."""
     return (one.kind, one.odd_env, one.cwd, _canonical(one), one.files) == (
         other.kind,
         other.odd_env,
@@ -42,7 +42,7 @@ def same(one: Action, other: Action) -> bool:
 
 
 _SHELLS = frozenset(f"{folder}{name}" for folder in ("", "/bin/", "/usr/bin/") for name in ("sh", "bash", "zsh"))
-"""By these very names: `./bash` is whatever somebody has put there."""
+"""Exactly these names: `./bash` could be any program."""
 
 
 def _canonical(action: Action) -> str | None:
@@ -60,7 +60,7 @@ _RULE, _LINE, _PATH, _FOLDER, _CALL = "command:", "line:", "path:", "folder:", "
 
 
 def coverage(action: Action, paths: Iterable[str], input: str, home: str) -> list[str]:
-    """What a remembered approval covers: this program and subcommand, these files, or this call.
+    """Return what a remembered approval covers: this program and subcommand, these files, or this call.
     Empty: the tool with any input (`other`)."""
     if action.unclear:
         return [_identical(action, input, home)]
@@ -73,7 +73,7 @@ def coverage(action: Action, paths: Iterable[str], input: str, home: str) -> lis
 
 
 def widened(action: Action, covers: list[str], breadth: Breadth, home: str) -> list[str] | None:
-    """The same approval for more than was shown; None: this action has no such breadth."""
+    """Return the coverage of an approval for more than was shown; None: this action has no such breadth."""
     if breadth == "shown":
         return covers
     if action.unclear:
@@ -93,20 +93,20 @@ def _within(path: str, folder: str) -> bool:
 
 _SCRIPTS = frozenset({"npm", "pnpm", "yarn"})
 _STARTS = frozenset({"run", "exec", "dlx", "x", "compose", "config", "alias", "env", "remote", "set"})
-"""Subcommands behind which another command stands (`uv run`, `docker exec`), or what is run later (`git config`)."""
+"""Subcommands followed by another command (`uv run`, `docker exec`) or by something run later (`git config`)."""
 _WITH_SUBCOMMANDS = frozenset(
     {"git", "gh", "glab", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "rustup", "go", "pip", "pip3", "uv", "poetry"}
     | {"pdm", "hatch", "pipenv", "conda", "docker", "podman", "kubectl", "helm", "terraform", "dotnet", "mix", "bundle"}
     | {"composer", "swift", "flutter", "dart", "zig", "cabal", "stack", "brew", "apt", "apt-get", "systemctl", "nx"}
     | {"ruff", "alembic", "find"}
 )
-"""Of other programs the second word is a file (`cp a b`) or one target of several (`make test deploy`). What follows
-the folder of `find` only looks, but for the options that `starts_another` knows."""
+"""Programs with subcommands. For other programs the second word is a file (`cp a b`) or one of several targets
+(`make test deploy`). The arguments after the folder of `find` only read, except the options in `starts_another`."""
 
 
 def _rule(words: list[str]) -> str:
-    """`npm test --watch` is about `npm test`, `npm run lint` about that script; what has no subcommand (`cp a b`), an
-    option in its place, or another command behind it (`uv run x`) is about itself."""
+    """Return the rule for a command: `npm test` for `npm test --watch`, the script for `npm run lint`. A command with
+    no subcommand (`cp a b`), with an option in its place, or that runs another command (`uv run x`) covers itself."""
     if words[0] in _SCRIPTS and words[1:2] == ["run"]:
         named = 3
     else:
@@ -119,8 +119,8 @@ def _rule(words: list[str]) -> str:
 def covered(
     covers: Iterable[str], action: Action, paths: Iterable[str], input: str, home: str, *, allow: bool = True
 ) -> bool:
-    """Whether a remembered answer covers this action. A refusal (`allow=False`) also covers unclear actions: whatever
-    else they do, they do what was refused."""
+    """Return whether a remembered answer covers this action. A refusal (`allow=False`) also covers unclear actions:
+    they include what was refused."""
     known = frozenset(covers)
     if _identical(action, input, home) in known:
         return True
@@ -145,7 +145,7 @@ def _covers(known: frozenset[str], words: list[str]) -> bool:
 
 
 def _identical(action: Action, input: str, home: str) -> str:
-    """An agent may name the command or the files beside the input: an unclear call is identical if they are too."""
+    """Hash a call. An agent may send command and files separately from the input: an unclear call includes them."""
     beside = (action.kind, action.shown(home), *action.files) if action.unclear else ()
     text = "\0".join([input, *(each or "" for each in beside)])
     return f"{_CALL}{sha256(text.encode('utf-8', 'replace')).hexdigest()}"

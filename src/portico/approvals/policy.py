@@ -1,14 +1,14 @@
-"""Which calls pass without asking a person: reads and edits inside the working directory, and harmless commands.
+"""Decides which calls need no approval: reads and edits inside the working directory, and harmless commands.
 
 The attack: a call that looks harmless and is not. A path that leads out through a link; an edit of `.git/hooks` or of
-`.env`; a command line that runs more than it shows (`commandline`). So paths are compared after links are followed,
-some files always ask, and a command line passes only if every one of its sub-commands is on a list. Whatever is not
-understood asks. What is judged is the call's `Action` and nothing else: it is also what is shown and what is run.
+`.env`; a command line that runs more than it shows (`commandline`). So paths are compared after links are resolved,
+some files always need approval, and a command line passes only if all its sub-commands are on a list. Everything that
+is not understood needs approval. Only the `Action` of the call is judged: the same `Action` is shown and run.
 
-Rules come from three places: the settings, the clients (`root/configChanged`) and the session's own config. A call
-passes if a rule of one of them lets it and no rule of any says otherwise. Only the settings can refuse outright, and
-their no stands above everything. What must always be asked about (`must_ask`) stands above whatever lets a call pass:
-rules, grants, a session's `approvals = allow`, an editor's "approve everything".
+Rules come from three sources: the settings, the clients (`root/configChanged`) and the session's own config. A call
+passes if a rule of one source allows it and no rule of any source disagrees. Only the settings can refuse a call
+without asking, and their refusal overrides everything. Calls that always need approval (`must_ask`) override everything
+that allows a call: rules, grants, a session's `approvals = allow`, an editor's "approve everything".
 """
 
 import os
@@ -51,7 +51,7 @@ PROTECTED = (
     "**/npm-shrinkwrap.json",
     "**/go.sum",
 )
-"""Edits of these always ask: hooks, secrets, and what decides which code is installed."""
+"""Edits of these always need approval: hooks, secrets, and files that determine which code is installed."""
 
 COMMANDS = {
     "ls": True,
@@ -69,35 +69,35 @@ COMMANDS = {
     "pkexec": False,
     "su": False,
 }
-"""What is not here asks; a false one asks also where another rule, a grant or a session's setting would let it pass."""
+"""Other commands need approval. False: also if another rule, a grant or a setting of the session would allow it."""
 
 ACCOUNTS = ("sudo", "doas", "pkexec", "su")
-"""Of these, what acts under another account."""
+"""Those of `COMMANDS` that act under another account."""
 
 _PATTERN_CHARS = 500
 RULE_SECONDS = 0.1
-"""Of computing for all rules about one call: usually it is a millisecond, and the host stands still meanwhile."""
+"""CPU time for all rules about one call. It usually takes a millisecond, and it blocks the host."""
 
 
 class Rules(Struct, frozen=True):
-    """What one place says."""
+    """The rules of one source."""
 
     origin: str = "client rule"
-    """How the log names it."""
+    """Its name in the log."""
     everything: bool = False
     reads: bool = True
     edits: Mapping[str, bool] = {}
-    """Globs below the working directory; the last one that matches counts. None: every edit asks."""
+    """Globs below the working directory; the last match applies. No match: ask."""
     commands: Mapping[str, bool] = {}
-    """The first words of a command, or `/a regular expression/` over the whole sub-command. False: it asks."""
+    """The first words of a command, or `/a regular expression/` over the whole sub-command. False: ask."""
     refused: tuple[str, ...] = ()
     """Commands that are refused without asking."""
     tools: Mapping[str, bool] = {}
-    """By the tool's name."""
+    """Allowed or not, by tool name."""
 
 
 def rules_of(values: Mapping[str, Any], origin: str = "client rule") -> Rules:
-    """From what editors push: `globalAutoApproveEnabled`, `editAutoApprovePatterns`, `terminalAutoApproveRules`."""
+    """Read rules from editors: `globalAutoApproveEnabled`, `editAutoApprovePatterns`, `terminalAutoApproveRules`."""
     return Rules(
         origin,
         values.get("globalAutoApproveEnabled") is True,
@@ -108,7 +108,7 @@ def rules_of(values: Mapping[str, Any], origin: str = "client rule") -> Rules:
 
 
 def _switches(said: object) -> dict[str, bool]:
-    """A map of switches; a switch may be `{"approve": true}`. Anything else in it counts as off."""
+    """Read a map of switches; a switch may be `{"approve": true}`. Any other value counts as off."""
     if not isinstance(said, dict):
         return {}
     return {
@@ -119,7 +119,7 @@ def _switches(said: object) -> dict[str, bool]:
 
 
 def _permissions(said: object) -> dict[str, bool]:
-    """`{"allow": [tool, ...], "deny": [tool, ...]}`; what stands in both asks."""
+    """Read `{"allow": [tool, ...], "deny": [tool, ...]}`; a tool in both lists needs approval."""
     if not isinstance(said, dict):
         return {}
     switched = {"allow": True, "deny": False}
@@ -140,8 +140,8 @@ def session_rules(config: Mapping[str, Any]) -> Rules:
 
 
 class WorkspacePolicy(Component, Judge):
-    """The host's `Judge`: `refuse` comes before all policies, `allow` after them. The rules may change at any time,
-    and count at once."""
+    """The host's `Judge`: `refuse` is called before all policies, `allow` after them. The rules may change at any time;
+    changes apply immediately."""
 
     def __init__(self, host: "Host | None" = None) -> None:
         self.settings = Rules("setting")
@@ -166,12 +166,12 @@ class WorkspacePolicy(Component, Judge):
             with _bounded([self.settings]):
                 return _refused(self.settings.refused, request.action)
         except RegexTimeout:
-            return None  # nor does `allow` let it pass: a person looks at it
+            return None  # `allow` does not allow it either: a person is asked
 
     def must_ask(self, session: "Session", request: Request) -> str | None:
-        """The rule by which a person is asked, whatever else would let it pass. The owner's settings can do without
-        the built-in ones (`agent.require_approval`). In a job, where nobody is there to ask, they hold for what
-        reaches beyond its folders."""
+        """Return the rule that requires approval even if something else allows the call. The owner's settings can
+        disable the built-in rules (`agent.require_approval`). In a job, where no person can be asked, they apply only
+        to calls that reach beyond its folders."""
         if request.result:
             return None
         job = unattended(session) and not request.passing
@@ -201,7 +201,7 @@ class WorkspacePolicy(Component, Judge):
             return None
 
     def protects(self, session: "Session", request: Request) -> bool:
-        """Is this an edit that always asks?"""
+        """Return whether this is an edit that always needs approval."""
         if request.kind != "write":
             return False
         return any(_protected(_real(session, path)) for path in request.action.files)
@@ -238,33 +238,33 @@ class WorkspacePolicy(Component, Judge):
 
 
 def _whole_input(request: Request) -> str:
-    """With the change that was shown, which an agent may send beside its input."""
+    """Return the input with the shown diff, which an agent may send separately."""
     return request.input if request.diff is None else f"{request.input}\0{request.diff}"
 
 
 def unattended(session: "Session") -> bool:
-    """A job's session: only jobs begin sessions under this name, and nobody can give it to himself."""
+    """Return whether it is a session of a job. Only jobs start sessions with this name; no client can set it."""
     return session.state.by.startswith("task:") and session.state.config.get("approvals") == "allow"
 
 
 def _hosts_own(session: "Session", path: str) -> bool:
-    """The host's tokens and settings may lie in the folder that a session works in."""
+    """Return whether it is a file of the host: its tokens and settings may be inside the folder of a session."""
     named, top = os.path.join(session.state.cwd, path), os.path.realpath(session.state.cwd)
     return "\0" not in named and is_closed(Path(os.path.realpath(named)), Path(top))
 
 
 def _written(action: Action) -> tuple[str, ...]:
-    """Files that a command writes by itself, as far as it names them: `cat > .env`, `tee .git/config`."""
+    """Return the files that a command writes, as far as it names them: `cat > .env`, `tee .git/config`."""
     return tuple(os.path.join(action.cwd, path) for path in shell_syntax.written(programs(action) or []))
 
 
 def _real(session: "Session", path: str) -> str:
-    """From the root, with links followed and without the first slash, as globs have it."""
+    """Return the absolute path with links resolved and without the first slash, as globs expect it."""
     return os.path.realpath(os.path.join(session.state.cwd, path)).lstrip("/") if "\0" not in path else ""
 
 
 def _inside(session: "Session", path: str) -> str | None:
-    """The path relative to whichever of the session's folders it is in. What is named relative starts at its cwd."""
+    """Return the path relative to the session folder that contains it. Relative names start at the session's cwd."""
     named = os.path.join(session.state.cwd, path)
     if _hosts_own(session, named):
         return None
@@ -290,20 +290,20 @@ def _protected_globs() -> tuple[Glob, ...]:
 
 
 def _last(rules: Rules, path: str) -> tuple[str, bool] | None:
-    """What one place says of a path: its last pattern that matches."""
+    """Return the last pattern of one source that matches a path."""
     matching = [(pattern, passes) for pattern, passes in rules.edits.items() if Glob(pattern).matches(path)]
     return (f"{rules.origin} {matching[-1][0]!r} for edits", matching[-1][1]) if matching else None
 
 
 def _bounded(sources: list[Rules]) -> AbstractContextManager[None]:
-    """Expressions may be slow by mistake or on purpose."""
+    """Limit the time of expressions, which may be slow by mistake or on purpose."""
     rules = (rule for each in sources for rule in (*each.refused, *each.commands))
     return regex_timeout(RULE_SECONDS) if any(map(commandline.is_expression, rules)) else nullcontext()
 
 
 def _refused(refused: Sequence[str], action: Action) -> Ruling | None:
-    """In substitutions and on further lines too: a no is not to be wrapped up. The text of a here-document is only
-    perhaps a command: there a person looks (`_doubtful`)."""
+    """Find a refused command, also in substitutions and on further lines, so that a refusal cannot be bypassed. The
+    text of a here-document may or may not be a command: there a person is asked (`_doubtful`)."""
     text = action.text or ""
     for words in (commandline.split(text) if "<<" in text else programs(action)) or []:
         for rule in refused:
@@ -313,7 +313,7 @@ def _refused(refused: Sequence[str], action: Action) -> Ruling | None:
 
 
 def _doubtful(refused: Sequence[str], action: Action) -> bool:
-    """Where something is forbidden, a line that may hide it does not pass unseen."""
+    """Return whether a line may contain a refused command. Such a line needs approval."""
     if not refused:
         return False
     parts = subcommands(action)
@@ -321,7 +321,7 @@ def _doubtful(refused: Sequence[str], action: Action) -> bool:
 
 
 def _always(sources: list[Rules], request: Request, *, builtin: bool) -> str | None:
-    """The first rule that always asks and may speak of this call."""
+    """Return the first rule that always requires approval and may match this call."""
     tool = next((each.origin for each in sources if each.tools.get(request.tool) is False), None)
     if tool is not None:
         return f"{tool}: tool {request.tool!r}"
@@ -338,7 +338,7 @@ def _always(sources: list[Rules], request: Request, *, builtin: bool) -> str | N
 
 
 def _mentioned(rules: Iterable[str], started: list[list[str]]) -> Iterator[str]:
-    """Those that may speak of one of these commands."""
+    """Return the rules that may match one of these commands."""
     looked = [each for words in started for each in (words, list(shell_syntax.pieces(_looked_into(words))))]
     names = {commandline.program(word) for words in looked for word in words}
     for rule in rules:
@@ -347,8 +347,8 @@ def _mentioned(rules: Iterable[str], started: list[list[str]]) -> Iterator[str]:
 
 
 def _beyond(session: "Session", request: Request) -> str | None:
-    """What the policy of a job does not cover, since that is about the folders it works in. A line whose programs are
-    only known when it runs is covered."""
+    """Return the rule for a call that the policy of a job does not cover because it reaches beyond the folders of the
+    job. A line whose programs are only known at run time is covered."""
     action = request.action
     if any(_hosts_own(session, path) for path in (action.files if action.text is None else _written(action))):
         return "a file of the host itself"
@@ -366,7 +366,7 @@ _STARTERS = shell_syntax.RUNNERS | {"busybox"}
 
 
 def _deletes(session: "Session", action: Action, started: list[list[str]]) -> bool:
-    """Does an `rm` name anything that is not surely in a folder of the session or among temporary files?"""
+    """Return whether an `rm` names a path that may be outside the folders of the session and the temporary files."""
     if any(commandline.program(words[0]) in _STARTERS and commandline.mentions("rm", words) for words in started):
         return True  # `xargs rm`, `find / -exec rm`
     deleted = [words[1:] for words in started if commandline.program(words[0]) == "rm"]
@@ -377,7 +377,7 @@ def _deletes(session: "Session", action: Action, started: list[list[str]]) -> bo
 
 
 def _is_near(session: "Session", action: Action, path: str, *, moves: bool) -> bool:
-    dynamic = shell_syntax.DYNAMIC in path  # a wildcard or, behind a `$`, anything
+    dynamic = shell_syntax.DYNAMIC in path  # a wildcard or, after a `$`, anything
     if path.startswith("~") or (dynamic and set(action.text or "") & set("$`{")):
         return False
     if (moves or dynamic) and (path.startswith(("/", "-")) or ".." in path.split("/")):
@@ -387,7 +387,7 @@ def _is_near(session: "Session", action: Action, path: str, *, moves: bool) -> b
 
 
 def _claimed(request: Request) -> list[list[str]] | None:
-    """A command that the agent does not tell: what its title says is enough to ask, and never enough to pass."""
+    """Read a command that the agent does not report from its title. That can require approval, but never allow."""
     words = [word for word in shell_syntax.pieces([request.title]) if word]
     return [words] if words and request.title != request.tool else None
 
@@ -413,7 +413,7 @@ def _command(sources: list[Rules], folder: str, action: Action, strict: bool) ->
 
 
 def _leads_out(folder: str, word: str) -> bool:
-    """A link inside the folder may lead out of it, and then so does a command that follows it."""
+    """Return whether a word names a link that leads out of the folder: a command that follows it does so too."""
     if not os.path.lexists(os.path.join(folder, word)):
         return False
     top = Path(os.path.realpath(folder))
@@ -421,9 +421,9 @@ def _leads_out(folder: str, word: str) -> bool:
 
 
 def _said(sources: list[Rules], words: list[str], strict: bool, at_top: bool) -> Iterator[tuple[str, bool]]:
-    """What all rules say of one sub-command. The built-in ones give way only to a no; `strict`: they only say no.
-    Git's are for the top of a repository: below it, git takes a folder that looks like a bare repository for one, and
-    runs what its config says."""
+    """Yield the rules that match one sub-command. Built-in rules are overridden only by a refusal; `strict`: they only
+    refuse. Those for git apply at the top of a repository: below it, git treats a folder that looks like a bare
+    repository as one, and runs commands from its config."""
     for rules in sources:
         for rule in rules.refused:
             if commandline.mentions(rule, words):

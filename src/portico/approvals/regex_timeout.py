@@ -1,8 +1,8 @@
-"""A bound on the time that people's own regular expressions take.
+"""A timeout for regular expressions written by users.
 
-The attack: a rule such as `/^(a+)+$/`, careless or planted, and a command line that was made for it. Python's engine
-would run for hours, and the whole host stands still meanwhile. But the engine looks for signals now and then, so a
-timer over the process's own computing time can end it. (Threads do not help: the engine holds the lock of them all.)
+The attack: a rule such as `/^(a+)+$/`, by mistake or on purpose, and a command line that makes it slow. Python's engine
+would run for hours and block the whole host. The engine checks for signals regularly, so a timer on the CPU time of the
+process can interrupt it. (Threads do not help: the engine holds the GIL.)
 """
 
 import gc
@@ -14,18 +14,18 @@ from types import FrameType
 
 
 class RegexTimeout(Exception):
-    """It took too long, or there is no way to end it here."""
+    """The expression took too long, or it cannot be interrupted in this thread."""
 
 
 @contextmanager
 def regex_timeout(seconds: float) -> Iterator[None]:
-    """Raises `RegexTimeout` inside the block after so much computing. Only the main thread can be interrupted; in any
-    other one nothing is tried at all."""
+    """Raise `RegexTimeout` inside the block after this much CPU time. Only the main thread can be interrupted; in any
+    other thread it is raised immediately."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         raise RegexTimeout
     before = signal.signal(signal.SIGVTALRM, _raise)
     collects = gc.isenabled()
-    gc.disable()  # what is raised while it runs callbacks would be lost, and it would count as computing
+    gc.disable()  # an exception raised in its callbacks would be lost, and its time would count
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         try:

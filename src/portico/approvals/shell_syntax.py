@@ -1,8 +1,8 @@
-"""Every command that a shell line starts, also those in substitutions, in loops and on further lines.
+"""Finds every command that a shell line starts, also in substitutions, in loops and on further lines.
 
-This is no shell. It answers one question: may this line start a program that must always be asked about? So it finds
-too much rather than too little (the text of a here-document counts as commands), and where the name of a program is
-made at run time (`$X id`, `$(printf ...) x`, `eval`, a pipe into `sh`) it says that it does not know.
+This is not a shell. It answers one question: may this line start a program that always needs approval? So it finds too
+much rather than too little (the text of a here-document counts as commands). If the name of a program is computed at
+run time (`$X id`, `$(printf ...) x`, `eval`, a pipe into `sh`), the result is unknown.
 """
 
 import re
@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from portico.approvals.commandline import starts_another
 
 LINE_MAX = 100_000
-"""Characters: a longer line is not looked through."""
+"""Characters. A longer line is not parsed."""
 _DEPTH = 20
 DYNAMIC = "\0"
-"""Stands in a word for what is only known at run time."""
+"""Placeholder in a word for a part that is only known at run time."""
 WRITES = ">"
-"""Stands in the place of a program before a file that the line itself writes."""
+"""Used in place of a program name, before a file that the line itself writes."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"})
 RUNNERS = frozenset(
@@ -25,49 +25,49 @@ RUNNERS = frozenset(
     | {"taskset", "chrt", "setpriv", "runuser", "prlimit", "systemd-run", "nsenter", "bwrap", "ltrace", "entr"}
     | {"setarch", "linux32", "linux64", "rlwrap", "unbuffer", "faketime"}
 )
-"""They start what stands among their arguments."""
+"""Programs that start a program given in their arguments."""
 _PLACED = frozenset({"chroot", "flock", "taskset", "chrt", "ssh", "setarch", "faketime"})
-"""Of them, those whose first word is no program: a folder, a file, a mask, a machine."""
+"""Runners whose first argument is not a program: a folder, a file, a mask, a machine."""
 _EVALUATING = frozenset({"trap", "alias", "mapfile", "readarray", "compgen", "complete", "bind", "hash", "enable"})
-"""Commands of the shell whose arguments are lines, or name what later names mean."""
+"""Shell builtins whose arguments are lines, or define what later names mean."""
 _COMMAND_VARIABLE = re.compile(
     r"(\w*(PAGER|EDITOR|BROWSER|_COMMAND|_ASKPASS|_DIFF)|VISUAL|SHELL|(BASH_)?ENV|LESS(OPEN|CLOSE)|PS\d|GIT_CONFIG_\w+)\+?="
 )
-"""Variables from which programs take commands."""
+"""Environment variables from which programs take commands."""
 _FINDERS = frozenset({"find", "fd", "fdfind"})
 _FINDER_OPTION = re.compile(r"-exec|-ok|-x\Z|-X\Z|--exec")
-"""Options of theirs that a program follows."""
+"""Options of finders that are followed by a program."""
 _INTERPRETERS = re.compile(r"(python|perl|ruby|node|nodejs|php|lua|tclsh|osascript|Rscript|ed|gdb)[\d.]*\Z")
-"""They run what they read, in a language of their own."""
+"""Programs that run code in their own language from their input."""
 _LANGUAGES = re.compile(rf"[gmn]?awk\Z|sed\Z|[jy]q\Z|find\Z|fd(find)?\Z|{_INTERPRETERS.pattern}")
-"""A `$` in their arguments belongs to their own language."""
+"""Programs for which a `$` in an argument belongs to their own language."""
 _STARTING = re.compile(r"system|shell|popen|spawn|fork|pty\b|exec(?!ut)|subprocess|child_process|getline|\|\s*\"|`")
-"""Words by which code in such a language starts a program, under a name that it may put together."""
+"""Words with which code in such a language starts a program. It may compute the name."""
 _SED_STARTING = re.compile(r"/[gpimMI\d]*e[gpimMI\d]*\Z|(^|[;{\n])\s*[\d$,]*e\s")
 _COMPOSED = re.compile(r"\$[\w({]|`|\w['\"\\]+\w")
-"""In an argument as the program gets it: a line of a shell (`git -c alias.x='!X=su; ${X}do id'`, `trap`, `watch`), in
-which a name is put together. Variables that the line itself expands are `DYNAMIC` by then."""
+"""Matches an argument, as the program receives it, that is a shell line in which a name is computed
+(`git -c alias.x='!X=su; ${X}do id'`, `trap`, `watch`). Variables that the line itself expands are already `DYNAMIC`."""
 _TEXTS = frozenset({"echo", "printf", "grep", "egrep", "fgrep", "rg", "ag"})
-"""What stands in their arguments is text; other programs may run a part of it (`git -c alias.x=!sudo`, `watch`)."""
+"""Programs whose arguments are text. Others may run a part of an argument (`git -c alias.x=!sudo`, `watch`)."""
 _MESSAGES = frozenset({"-m", "-am", "--message"})
-"""Options of git that a text for people follows."""
+"""Options of git that are followed by a text for people."""
 _READ_LATER = frozenset({"at", "batch", "crontab"})
-"""They run the lines that they read."""
+"""Programs that run the lines that they read."""
 _DESCRIPTOR = re.compile(r"-\Z|/dev/(stdin|fd/)|/proc/\w+/fd/")
 _VALUED = frozenset({"-I", "-d", "-E", "-a", "-s", "-j"})
-"""Options of xargs and parallel that a word follows which is no program."""
+"""Options of xargs and parallel that are followed by a word that is not a program."""
 _RESERVED = frozenset(
     {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function"}
     | {"coproc", "in", "!", "{", "}", "[[", "]]", "time"}
 )
 _NO_PROGRAM = re.compile(r"-|[\d.]+[smhd]?\Z|\w+=")
-"""Options, numbers and variables that stand between a runner and the program it runs."""
+"""Options, numbers and variables between a runner and the program it runs."""
 _OPERATOR = re.compile(r"<<-?|[<>]+(&-|[&|])?")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 
 
 class UnknownSyntax(Exception):
-    """The line starts something whose name cannot be read in it."""
+    """The line starts a program whose name cannot be determined from it."""
 
 
 def is_shell(word: str) -> bool:
@@ -75,7 +75,7 @@ def is_shell(word: str) -> bool:
 
 
 def commands(line: str) -> list[list[str]] | None:
-    """The words of every command in the line, quotes removed; None when one of them cannot be known."""
+    """Return the words of every command in the line, without quotes; None if one cannot be determined."""
     if len(line) > LINE_MAX:
         return None
     try:
@@ -85,7 +85,7 @@ def commands(line: str) -> list[list[str]] | None:
 
 
 def started(argv: Sequence[str]) -> list[list[str]] | None:
-    """The same for a program that is started without a shell."""
+    """Return the commands of a program that is started without a shell; None if one cannot be determined."""
     try:
         return [list(argv), *_inside(list(argv), 0)]
     except (UnknownSyntax, IndexError, RecursionError):
@@ -93,7 +93,7 @@ def started(argv: Sequence[str]) -> list[list[str]] | None:
 
 
 def pieces(words: Sequence[str]) -> Iterator[str]:
-    """Everything in these words that could name a program."""
+    """Yield every part of these words that could name a program."""
     for word in words:
         attached = [word[2:]] if re.match(r"-[A-Za-z]", word) else []  # env -S'sudo id'
         for each in (word, *attached):
@@ -119,12 +119,12 @@ def _found(line: str, depth: int) -> Iterator[list[str]]:
 
 
 def _stands_before(word: str) -> bool:
-    """Before the name of a program: words of the shell with their options (`time -p`), and variables."""
+    """Return whether a word precedes a program name: shell keywords with their options (`time -p`), and variables."""
     return word in _RESERVED or word.startswith("-") or _ASSIGNMENT.match(word) is not None
 
 
 def _inside(words: list[str], depth: int) -> Iterator[list[str]]:
-    """What a command starts by itself: `sh -c LINE`, `eval LINE`."""
+    """Yield the commands that a command starts: `sh -c LINE`, `eval LINE`."""
     name = _program(words[0])
     if name == "busybox" and words[1:] and not is_shell(words[1]):
         yield from _inside(words[1:], depth)
@@ -160,8 +160,8 @@ def _command_variable(words: list[str]) -> bool:
 
 
 def _runs_dynamic(words: list[str]) -> bool:
-    """Is the program that a runner starts made at run time? A word behind an option may be its value (`env -u A $X`),
-    so the program is the first one that follows no option."""
+    """Return whether the program that a runner starts is computed at run time. A word after an option may be its value
+    (`env -u A $X`), so the program is the first word that does not follow an option."""
     skipped, before = _program(words[0]) in _PLACED, ""
     for word in words[1:]:
         if DYNAMIC in word:
@@ -175,7 +175,7 @@ def _runs_dynamic(words: list[str]) -> bool:
 
 
 def _composes(words: list[str]) -> bool:
-    """Does an argument hold a line or code that starts a program under a name made in there?"""
+    """Return whether an argument contains a line or code that starts a program with a computed name."""
     name = _program(words[0])
     if name == "sed":
         return any(map(_SED_STARTING.search, words[1:]))
@@ -188,14 +188,14 @@ def _composes(words: list[str]) -> bool:
 _LINE_OPTION = re.compile(r"-\w*c\w*\Z")
 _READ_OPTION = re.compile(r"-\w*s\w*\Z")
 _SET = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
-"""Options of a shell that a word follows."""
+"""Options of a shell that are followed by a value."""
 _FLAGS = frozenset({"-0", "-r", "-t", "-p", "-i", "--", "-c"})
-"""Options of runners that no value follows."""
+"""Options of runners without a value."""
 
 
 def _shell(arguments: list[str], depth: int) -> Iterator[list[str]]:
-    """A shell: its line is looked into; what it reads from a pipe is not known, what stands in a file is the file's.
-    Options may have values (`-o pipefail`), so the line is looked for behind them too."""
+    """Yield the commands of a shell's `-c` line. Input from a pipe is unknown; the contents of a script file are not
+    checked. Options may have values (`-o pipefail`), so the line is also searched after them."""
     at = next((at for at, word in enumerate(arguments) if _LINE_OPTION.match(word)), None)
     if at is not None:
         behind = zip(arguments[at:], arguments[at + 1 :], strict=False)
@@ -211,7 +211,7 @@ def _shell(arguments: list[str], depth: int) -> Iterator[list[str]]:
 
 
 def _reads_code(words: list[str]) -> bool:
-    """An interpreter that is given neither a file nor code reads it from a pipe: `echo ... | python3`."""
+    """Return whether an interpreter gets neither file nor code, and so reads code from a pipe: `echo ... | python3`."""
     if _INTERPRETERS.match(_program(words[0])) is None:
         return False
     if any(_DESCRIPTOR.match(word) for word in words[1:]):
@@ -220,7 +220,7 @@ def _reads_code(words: list[str]) -> bool:
 
 
 def _runs_what_it_reads(words: list[str]) -> bool:
-    """`xargs -I% %`, `xargs sh -c '$0'`, `parallel` alone: names of programs that come from a pipe."""
+    """Return whether program names come from a pipe: `xargs -I% %`, `xargs sh -c '$0'`, `parallel` alone."""
     values = {at + 1 for at, word in enumerate(words) if word in _VALUED}
     rest = [word for at, word in enumerate(words) if at and at not in values and not _NO_PROGRAM.match(word)]
     replaced = {"{}", *(words[at] for at in values if words[at - 1] == "-I" and at < len(words))}
@@ -238,14 +238,14 @@ _WRITERS = frozenset(
 
 
 def written(programs: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Files that the commands of a line write, as far as it names them."""
+    """Yield the files that the commands of a line write, as far as it names them."""
     for words in programs:
         if _program(words[0]) in _WRITERS or (_program(words[0]) == "sed" and starts_another(list(words))):
             yield from (word.removeprefix("of=") for word in words[1:] if not word.startswith("-"))
 
 
 def texts(words: Sequence[str]) -> list[str]:
-    """The words of a command whose parts may name a program that it runs: all but what is text for people."""
+    """Return the words of a command that may name a program that it runs: all except text for people."""
     name = _program(words[0])
     if name in _TEXTS:
         return []
@@ -304,8 +304,8 @@ class _Scanner:
         return self._text[self._at] if self._at < len(self._text) else "\n"
 
     def _redirection(self) -> str | None:
-        """The word that it stands for: `<(...)` is a file, other ones are none. None: its target follows. A
-        here-document is a redirection whose text is looked through, and so is what `<<<` gives a program."""
+        """Return the word that replaces a redirection: a file for `<(...)`, otherwise empty. None: its target follows.
+        The text of a here-document is parsed, and so is the text after `<<<`."""
         if self._text.startswith("<<<", self._at):
             self._at += 3
             while self._peek() in " \t":
@@ -313,7 +313,7 @@ class _Scanner:
             self._nested.append(["<<<", self._word()])
             return ""
         operator = _OPERATOR.match(self._text, self._at)
-        assert operator is not None  # it begins with one
+        assert operator is not None  # the caller checked that an operator starts here
         self._at = operator.end()
         if self._peek() == "(":
             self._substitute(self._until(")"))
@@ -351,7 +351,7 @@ class _Scanner:
         return "".join(found)
 
     def _expands(self, sign: str, before: list[str]) -> bool:
-        """Patterns of file names, and `{a,b}`. `[` and `[[` alone are commands."""
+        """Return whether this is a file name pattern or `{a,b}`. `[` and `[[` alone are commands."""
         if sign == "[":
             return before not in ([], ["["]) or self._peek() not in " \t["
         if sign == "{":
@@ -411,7 +411,7 @@ class _Scanner:
         return DYNAMIC
 
     def _until(self, closing: str) -> str:
-        """The text inside of the bracket that begins here."""
+        """Return the text inside the bracket that opens here."""
         opening = {")": "(", "}": "{"}[closing]
         self._at += 1
         start, level = self._at, 1
@@ -440,7 +440,7 @@ class _Scanner:
 
 
 def _substitutions(text: str, depth: int) -> Iterator[list[str]]:
-    """Commands in `${NAME:-$(command)}`: of the inside only what is substituted counts."""
+    """Yield the commands in `${NAME:-$(command)}`. Only substitutions inside it count."""
     scanner = _Scanner(text, depth)
     while scanner._at < len(text):
         sign = text[scanner._at]

@@ -1,6 +1,5 @@
 """The list that people leave open, the inbox, and drafts."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -155,7 +154,7 @@ async def test_what_runs_is_on_the_first_page_however_old_and_older_ones_follow_
         await until(feed, running, status="running")
     newer = (await shared.http.post("/v1/sessions", json={"agent": "demo", "title": "Newer"})).json()
     while shared.server.host.now() <= newer["modified"]:  # in one millisecond both would be on the first page
-        await asyncio.sleep(0)
+        continue
     await shared.http.post("/v1/sessions", json={"agent": "demo", "title": "Newest"})
     first = (await shared.http.get("/v1/board", params={"limit": "1"})).json()
     assert titled(first)[0] == "Newest"
