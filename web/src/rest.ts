@@ -1233,7 +1233,7 @@ export interface Output {
   schema?: Record<string, unknown>;
 }
 
-/** Which of a session's changes are its own, where others work in its folder as well. */
+/** The changes that a session made itself, if other sessions work in the same folder. */
 export interface OwnChanges {
   shared?: boolean;
   files?: string[];
