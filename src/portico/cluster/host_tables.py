@@ -130,7 +130,9 @@ class HostTables:
         await self._value("SELECT take_epoch($1)", dead)
         if await self._value("SELECT state FROM hosts WHERE id = $1", dead) not in ("away", "stopped"):
             return []
-        chosen = f"host = $1 AND (hashtext(channel) & 2147483647) % {share.of} = {share.part}"
+        # One host takes all jobs with their tasks: a job's owner ends its tasks.
+        number = "CASE WHEN channel LIKE 'session/%' THEN hashtext(channel) & 2147483647 ELSE $1 END"
+        chosen = f"host = $1 AND ({number}) % {share.of} = {share.part}"
         free = f"SELECT channel FROM owners WHERE {chosen} ORDER BY channel LIMIT {CHUNK} FOR UPDATE SKIP LOCKED"
 
         async def take(connection: Any) -> list[Any]:
