@@ -1,8 +1,8 @@
-"""How many agent processes run at once, and how much memory they may take together.
+"""Limits on the number of concurrent agent processes and on their total memory.
 
-Fifty sessions of an agent that wants a process for each were fifty processes of up to 700 MB. So a new one needs a
-place: one that nobody uses is let go first (its conversation is taken up again later); if all are busy, the turn waits
-in a queue and says so.
+Fifty sessions of an agent that needs a process per session meant fifty processes of up to 700 MB. So a new process
+needs a free slot: an idle process is stopped first (its conversation is resumed later). If all are busy, the turn
+waits in a queue and reports that.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from portico.workspace import adoption
 
 MIB = 1024 * 1024
 LOOK_SECONDS = 5.0
-"""Between two looks while a turn waits: nobody tells when memory becomes free."""
+"""Poll interval while a turn waits: there is no notification when memory becomes free."""
 
 Tell = Callable[[str], None]
 
 
 class Bounds(Struct, frozen=True):
     processes: int
-    """0: no bound."""
+    """0: no limit."""
     memory: int
-    """In bytes; 0: no bound."""
+    """In bytes; 0: no limit."""
 
 
 class PoolMember(Protocol):
@@ -43,17 +43,17 @@ class PoolMember(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Its process can be let go: nobody uses it."""
+        """Whether its process is unused and can be stopped."""
 
     @property
     def resumes(self) -> bool:
-        """Whether another process takes up its conversations, and need not be told what was said."""
+        """Whether another process can resume its conversations without receiving the history again."""
 
     def rest(self) -> None: ...
 
 
 class _Waiting:
-    """A turn in the queue; it is told once why it waits, and then that it waits no more."""
+    """A turn in the queue. It is notified once of the reason for the wait, and once when the wait ends."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -73,16 +73,16 @@ class Pool:
     def __init__(self, bounds: Callable[[], Bounds]) -> None:
         self._bounds = bounds
         self._members = WeakSet[PoolMember]()
-        """One that nobody has any more needs no place."""
+        """Weak references: a supervisor that is no longer in use needs no slot."""
         self._turnstile = asyncio.Lock()
         self._changed = asyncio.Event()
         self._queue: list[_Waiting] = []
         self._full_because = ""
-        """While the first of the queue waits: so do those behind it."""
+        """Set while the first turn in the queue waits; the turns behind it wait for the same reason."""
 
     @classmethod
     def of(cls, home: Path) -> "Pool":
-        """With the bounds of the settings file, as they are each time."""
+        """Create a pool that reads its limits from the settings file each time."""
         settings = SettingsFile(home)
 
         def bounds() -> Bounds:
@@ -92,7 +92,7 @@ class Pool:
         return cls(bounds)
 
     async def admit(self, member: PoolMember, tell: Tell) -> None:
-        """Returns when there is room for one more process of it; first come, first served."""
+        """Wait until there is room for one more process of the member; first come, first served."""
         waiting = _Waiting(tell)
         self._queue.append(waiting)
         try:
@@ -124,7 +124,7 @@ class Pool:
         self.changed()
 
     def changed(self) -> None:
-        """A process has ended, or a turn: whoever waits looks again."""
+        """Wake the waiting turn, because a process or a turn has ended."""
         self._changed.set()
 
     async def _wait(self) -> None:
@@ -136,7 +136,7 @@ class Pool:
             return
 
     def _full(self, member: PoolMember) -> str | None:
-        """Why there is no room; None when there is. Whoever has no process gets one in any case."""
+        """Return why there is no room, or None. If no other member has a process, there is always room."""
         bounds = self._bounds()
         running = [pid for each in self._members if each is not member for pid in each.pids]
         if not running:
@@ -158,7 +158,7 @@ def machine_memory() -> int:
 
 
 def memory_of(leaders: Iterable[int]) -> int:
-    """Resident bytes of these processes with all of their sessions, where there is a /proc."""
+    """Resident bytes of these processes and everything in their process sessions, where /proc exists."""
     wanted = set(leaders)
     pages = sum(each.pages for each in adoption.processes().values() if each.session in wanted)
     return pages * os.sysconf("SC_PAGE_SIZE")

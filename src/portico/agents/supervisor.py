@@ -1,9 +1,9 @@
-"""The life of an agent's process: started when it is needed, watched, started again after its death, ended as a group.
+"""The lifecycle of an agent's process: started on demand, watched, restarted after a crash, ended as a process group.
 
-Whoever talks to the program gives a `connect` function; what it returns is shared by all conversations until the
-process dies. A death is seen at once (no waiting for an answer that cannot come) and told with the last words of the
-program. One that nobody has used for long is ended, if it can take its conversations up again: some hold 200 MB. The
-order of the end: the connection's own goodbye, then the process with all it started.
+The caller provides a `connect` function. Its result is shared by all conversations until the process exits. The exit is
+detected immediately (no request waits for an answer that cannot arrive) and reported with the last lines of stderr.
+A process that is idle for long is ended if its conversations can be resumed: some hold 200 MB. Shutdown order: the
+connection is closed first, then the process and all its children are ended.
 """
 
 import asyncio
@@ -27,25 +27,25 @@ from portico.workspace.child import MARK, Child, Outlet, UnownedPipe, command_en
 from portico.workspace.escapes import plain
 
 LINE_BYTES = 32 * 1024 * 1024
-"""One line of an agent's output: a whole file in base64 fits; more is an agent gone wild."""
+"""One line of an agent's output: a whole file in base64 fits. A longer line means that the agent is broken."""
 START_SECONDS = 60.0
-"""From the start to the first answer. Some unpack themselves at the first start."""
+"""From the start to the first answer. Some agents unpack themselves at the first start."""
 IDLE_SECONDS = 1800.0
-"""Without a turn: long enough for a person who thinks, short enough for a laptop."""
+"""Time without a turn: long enough for a person to think, short enough for a laptop."""
 _LOOKS = 4
-"""How often, in that time, somebody looks whether it has come."""
+"""How often the idle time is checked during that period."""
 LAST_WORDS = 4 * 1024
-"""Bytes of error output that are kept to explain a death."""
+"""Bytes of stderr that are kept to explain an exit."""
 GOODBYE_SECONDS = 1.0
-"""For the connection's own end; the process is ended afterwards in any case."""
+"""Timeout for closing the connection. The process is ended afterwards in any case."""
 KEPT_SECONDS = 5.0
-"""From the opening of a conversation to its turn: it follows at once, and a busy machine is given some time."""
+"""From the opening of a conversation to its turn. The turn follows immediately; this leaves time on a busy machine."""
 PIPE_BYTES = 1024 * 1024
-"""Of the pipe that it writes to: all that an ordinary user may have, some thousand updates."""
+"""Size of the pipe that the agent writes to: the maximum for an ordinary user, some thousand updates."""
 DRAIN_SECONDS = 0.2
-"""After a death the rest of its error output is there at once."""
+"""Timeout for the rest of stderr after an exit; it is available immediately."""
 
-# Agents talk to the network themselves, and keep their login where their vendor puts it.
+# Agents access the network themselves, and keep their login where their vendor puts it.
 PASSED = (
     *("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
@@ -53,27 +53,27 @@ PASSED = (
 )
 
 STARTS: Counter[str] = Counter()
-"""Started processes by the agent's name, over all supervisors of this process."""
+"""Number of started processes by agent name, over all supervisors of this process."""
 
 logger = logging.getLogger("portico.agents")
 T = TypeVar("T")
 
 
 def agent_environment(passed: Sequence[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What an agent's process gets: the way to its own files and the network, what the settings pass on by name, what
-    they say in full. Never our token, never another agent's key."""
+    """Return the environment of an agent's process: paths to its own files, network settings, variables that the
+    settings pass on by name, and variables that they define. Never our token, never another agent's key."""
     own = {name: os.environ[name] for name in (*PASSED, *passed) if name in os.environ}
     return command_environment(NO_COLOR="1", TERM="dumb") | own | dict(extra or {})
 
 
 class Process:
-    """One running program: `read` its output, write to its input, and see its end in `gone`."""
+    """One running program: `read` its output, write to its input, and wait for its exit with `gone`."""
 
     def __init__(self, name: str, child: Child) -> None:
         self.name = name
         self.child = child
         self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """Says why, once the process has ended."""
+        """The reason, once the process has ended."""
         self._stderr = bytearray()
         assert child.process.stderr is not None
         self._outlet = Outlet(os.dup(child.process.stderr.fileno()), self._hear)
@@ -86,7 +86,7 @@ class Process:
         self._read_out = asyncio.Event()
 
     async def attach(self) -> None:
-        """Binds the pipes to the loop."""
+        """Connect the pipes to the event loop."""
         loop, process = asyncio.get_running_loop(), self.child.process
         assert process.stdout is not None
         assert process.stdin is not None
@@ -99,7 +99,7 @@ class Process:
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
 
     async def read(self, size: int) -> bytes:
-        """Some of its output; empty at its end."""
+        """Return the next bytes of its output; empty at EOF."""
         data = await self.reader.read(size)
         self._taken += len(data)
         if not data:
@@ -107,8 +107,8 @@ class Process:
         return data
 
     async def let_wait(self, seconds: float) -> None:
-        """What it says meanwhile stays in the pipe, if that has the room: to wake a reader for each line of a flood
-        costs the program as much as the line itself."""
+        """Sleep without reading the output, if the pipe is large enough to buffer it. During a flood, waking a reader
+        for each line costs the program as much as the line itself."""
         reading = self._reading
         if not self._wide or reading is None or reading.is_closing():
             await asyncio.sleep(seconds)
@@ -121,7 +121,7 @@ class Process:
                 reading.resume_reading()
 
     async def write(self, data: bytes) -> None:
-        """Raises AgentDied when nobody reads any more."""
+        """Write to stdin. Raises AgentDied when the process no longer reads it."""
         if self._writer is None or self.gone.done():
             raise AgentDied(self.reason)
         try:
@@ -135,7 +135,7 @@ class Process:
         return self.gone.result() if self.gone.done() else f"{self.name} has ended."
 
     async def watch(self) -> None:
-        """Waits for the death of the process and tells it."""
+        """Wait for the exit of the process and set `gone`."""
         code = await self.child.wait()
         await self._outlet.drain(DRAIN_SECONDS)
         await self._take_rest()
@@ -143,7 +143,7 @@ class Process:
             self.gone.set_result(f"The process of {self.name} ended ({_code(code)}){self.last_words}")
 
     async def _take_rest(self) -> None:
-        """What it said before its death counts: waits for who reads it, as long as they come further."""
+        """Wait until the output from before the exit is read, as long as the reader makes progress."""
         before = 0
         while not self._read_out.is_set() and self._taken != before:
             before = self._taken
@@ -151,7 +151,7 @@ class Process:
                 await asyncio.wait_for(self._read_out.wait(), DRAIN_SECONDS)
 
     async def end(self) -> None:
-        """Ends it with all it started. Safe to call again."""
+        """End the process and all its children. Idempotent."""
         if not self.gone.done():
             self.gone.set_result(f"{self.name} was ended.")
         if self._writer is not None:
@@ -168,7 +168,7 @@ class Process:
         return f": {' | '.join(telling[-3:])}" if lines else "."
 
     async def alive(self, work: Awaitable[T]) -> T:
-        """The result of `work`, or AgentDied as soon as the process is dead: an answer can no longer come."""
+        """Return the result of `work`, or raise AgentDied as soon as the process exits: no answer can arrive then."""
         doing = asyncio.ensure_future(work)
         try:
             waiting: set[asyncio.Future[Any]] = {doing, self.gone}
@@ -185,28 +185,28 @@ class Process:
 
 
 class Connected:
-    """What a `connect` function returns: the shared way to talk to one process."""
+    """What a `connect` function returns: the shared connection to one process."""
 
     running = 0
-    """Turns at this moment."""
+    """Number of running turns."""
     doomed = False
-    """No new turn begins here; it ends when the last one does."""
+    """No new turn starts here; the process is ended after the last running turn."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
 
     @property
     def resumes(self) -> bool:
-        """Whether another process can take up its conversations."""
+        """Whether another process can resume its conversations."""
         return True
 
     @property
     def usable(self) -> bool:
-        """False when another process has to take its place, also if this one still lives."""
+        """False when the process must be replaced, even if it is still alive."""
         return not (self.doomed or self.process.gone.done())
 
     async def close(self) -> None:
-        """Says goodbye. The process is ended afterwards."""
+        """Close the connection. The process is ended afterwards."""
         raise NotImplementedError
 
 
@@ -214,7 +214,7 @@ C = TypeVar("C", bound=Connected)
 
 
 class Supervisor(Generic[C]):
-    """One program, at most one current process of it."""
+    """Runs one program, with at most one current process."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class Supervisor(Generic[C]):
         idle_seconds: float = IDLE_SECONDS,
         pool: Pool | None = None,
     ) -> None:
-        """`idle_seconds`: 0 for a process that stays. `pool`: where its processes need a place."""
+        """`idle_seconds`: 0 to never end an idle process. `pool`: limits the processes, if given."""
         self._pool = pool
         self.name = name
         self.command = list(command)
@@ -242,7 +242,7 @@ class Supervisor(Generic[C]):
         self._idle_seconds = idle_seconds
         self.used_at = 0.0
         self._kept_until = 0.0
-        """Its process has a place for a turn that has not begun yet."""
+        """The process keeps its slot until then, for a turn that has not started yet."""
         self._current: C | None = None
         self._starting = asyncio.Lock()
         self._processes: set[Process] = set()
@@ -264,7 +264,7 @@ class Supervisor(Generic[C]):
         return self._current is not None and self._current.resumes
 
     async def get(self, tell: Tell = lambda text: None) -> C:
-        """The connection to the living process, which is started first if need be. `tell` is told what it waits for."""
+        """Return the connection to the process, starting it if needed. `tell` is called with the reason for a wait."""
         async with self._starting:
             self.used_at = asyncio.get_running_loop().time()
             current = self._current
@@ -283,7 +283,7 @@ class Supervisor(Generic[C]):
 
     @contextlib.contextmanager
     def busy(self, connection: C) -> Iterator[None]:
-        """While something is asked of it, it does not rest; one that dies or leaves it unanswered is replaced."""
+        """Mark the connection as in use, so that it is not ended as idle. Replace it if it dies or does not answer."""
         self._kept_until = 0.0
         connection.running += 1
         try:
@@ -292,7 +292,7 @@ class Supervisor(Generic[C]):
             self.dismiss(connection)
             raise
         except asyncio.CancelledError:
-            # It was told to stop and did not, or nobody waits for it: this process is not to be trusted again.
+            # It ignored a cancel, or the caller no longer waits for it: do not use this process again.
             connection.doomed = True
             raise
         finally:
@@ -304,13 +304,13 @@ class Supervisor(Generic[C]):
 
     @contextlib.contextmanager
     def opening(self, connection: C) -> Iterator[None]:
-        """`busy` while a conversation is opened: its turn follows, and nobody else gets the place in between."""
+        """`busy` while a conversation is opened. Its turn follows; the slot stays reserved until then."""
         with self.busy(connection):
             yield
             self._kept_until = asyncio.get_running_loop().time() + KEPT_SECONDS
 
     async def _rest(self, connection: C) -> None:
-        """Ends a process that nobody has used for long; the next turn starts another."""
+        """End a process that has been idle for long; the next turn starts a new one."""
         now = asyncio.get_running_loop().time
         self.used_at = now()
         while self._current is connection and connection.usable:
@@ -342,7 +342,7 @@ class Supervisor(Generic[C]):
             raise
 
     def _spawn(self) -> Process:
-        # In the loop and not in a thread: a cancel in between would leave a process that nobody knows.
+        # In the event loop, not in a thread: a cancel in between would leave a process without an owner.
         mark = secrets.token_hex(16)
         try:
             self.cwd.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -368,7 +368,7 @@ class Supervisor(Generic[C]):
 
     async def _watch(self, process: Process) -> None:
         await process.watch()
-        await self.end(process)  # what it started may have survived it
+        await self.end(process)  # its children may still run
 
     def _own(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
@@ -376,12 +376,12 @@ class Supervisor(Generic[C]):
         task.add_done_callback(self._tasks.discard)
 
     def rest(self) -> None:
-        """Ends its process, unless somebody uses it."""
+        """End the process if it is unused."""
         if self._current is not None and not self._current.running:
             self.dismiss(self._current)
 
     def dismiss(self, connection: C) -> None:
-        """Ends a process that nobody needs any more; returns at once."""
+        """End a process that is no longer needed; returns immediately."""
         connection.doomed = True
         if self._current is connection:
             self._current = None
@@ -418,13 +418,13 @@ class Supervisor(Generic[C]):
 
 
 def _widen(process: "subprocess.Popen[bytes]") -> bool:
-    """Room for a flood while we are busy elsewhere: some agents give up when nobody takes what they say."""
+    """Enlarge the pipe so that it buffers a flood of output: some agents give up when their output is not read."""
     size = getattr(fcntl, "F_SETPIPE_SZ", None)  # Linux
     if size is None or process.stdout is None:
         return False
     try:
         fcntl.fcntl(process.stdout.fileno(), size, PIPE_BYTES)
-    except OSError:  # many pipes of this user are wide already
+    except OSError:  # this user has reached the limit for large pipes
         return False
     return True
 

@@ -1,9 +1,9 @@
 """The wire of one ACP process: one JSON object a line, many lines at a time.
 
-Updates are the bulk of what comes, so they do not go through the SDK (a task for each would cost more than all the
-rest): they are heard right here, in the order of the wire, and the pieces of one text that came together are one. What
-is no JSON object is somebody's print. Reading does not wait for the log: an agent whose pipe is full may give up
-(Copilot does after 4,096 events that nobody took).
+Updates are most of the traffic, so they bypass the SDK (one task per update would cost more than everything else).
+They are handled here, in wire order, and text chunks that arrive together are merged. A line that is not a JSON object
+is debug output and is skipped. Reading does not wait for the log: an agent whose pipe is full may give up (Copilot does
+after 4,096 unread events).
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from portico.events import Json
 
 UPDATE = "session/update"
 CHUNK_BYTES = 256 * 1024
-"""Taken from the pipe's buffer at once: some hundred updates."""
+"""Maximum size of one read from the pipe's buffer: some hundred updates."""
 BREATH_SECONDS = 0.02
-"""Between two reads while one update follows the other: what comes meanwhile is one event, and one commit, for readers
-who see no difference. Each costs a millisecond of the processor, which is far more than reading a line."""
+"""Pause between two reads during a stream of updates: the updates that arrive in this time become one event and one
+commit, and readers see no difference. Each commit costs a millisecond of CPU, far more than reading a line."""
 _FLOOD = 8
-"""Reads in a row that found more updates at once: then it is a flood, and not the first words of an answer."""
+"""Consecutive reads that found more updates without waiting: then it is a flood, not the first words of an answer."""
 _PIECES = ("agent_message_chunk", "agent_thought_chunk")
 _KEYS = (b'"text":', b'"text": ')
 
@@ -34,11 +34,11 @@ _decode = msgspec.json.Decoder().decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 Place = tuple[str, str, Any]
-"""Where a piece of text belongs: the session, the kind of update, the message."""
+"""Where a text chunk belongs: the session, the kind of update, the message."""
 
 
 class TextUpdate:
-    """An update that is nothing but a text, with the further ones that came together with it."""
+    """An update that contains only text, merged with the following ones that arrived together with it."""
 
     def __init__(self, place: Place, params: Json, text: str) -> None:
         self.place = place
@@ -57,8 +57,8 @@ class TextUpdate:
 
 
 class Form:
-    """The line of one piece. The next ones differ in the text alone: whatever has the same beginning and the same end
-    around a JSON text is the same update with that text, and need not be read as a whole."""
+    """The line of one text chunk, used as a template. The next chunks differ only in the text: a line with the same
+    prefix and suffix around a JSON string is the same update with that text, and need not be parsed completely."""
 
     def __init__(self, piece: TextUpdate, head: bytes, tail: bytes) -> None:
         self.piece = piece
@@ -67,7 +67,7 @@ class Form:
 
     @classmethod
     def of(cls, line: bytes, piece: TextUpdate) -> "Form | None":
-        """None where it is not clear which of its texts is the one, or it is written in a way that we do not know."""
+        """None if it is ambiguous which of its strings is the text, or if the encoding differs from ours."""
         text = msgspec.json.encode(piece.texts[0])
         for key in _KEYS:
             if line.count(key[:7]) == 1 and (at := line.find(key + text)) >= 0:
@@ -88,7 +88,7 @@ class Frames:
     """The SDK's transport over our process."""
 
     def __init__(self, process: Process, hear: Callable[[Json], Awaitable[None]]) -> None:
-        """`hear` takes the params of an update."""
+        """`hear` receives the params of an update."""
         self._process = process
         self._hear = hear
         self._rest: list[bytes] = []
@@ -98,17 +98,17 @@ class Frames:
         self._handed = False
         self._read_at = 0.0
         self._quick = 0
-        """Reads in a row that brought nothing but updates, and without a wait."""
+        """Consecutive reads that returned only updates, without waiting."""
         self.ended = False
 
     async def send(self, message: dict[str, Any]) -> None:
         await self._process.write(msgspec.json.encode(message) + b"\n")
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message that is no update."""
+        """Return the next message that is not an update."""
         if self._handed:
             self._handed = False
-            await asyncio.sleep(0)  # a request is begun with before what the agent said after it is heard
+            await asyncio.sleep(0)  # the handler of a request starts before later updates are processed
         while True:
             while self._messages:
                 message = self._messages.popleft()
@@ -130,7 +130,7 @@ class Frames:
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def _breathe(self) -> None:
-        """In a flood, lets more of it come. Its pipe is read on meanwhile; nobody waits for an answer."""
+        """Read more. During a flood of updates, pause first so that more of them accumulate in the pipe."""
         now = asyncio.get_running_loop().time
         if self._quick >= _FLOOD and (rest := self._read_at + BREATH_SECONDS - now()) > 0:
             await self._process.let_wait(rest)
@@ -143,7 +143,7 @@ class Frames:
     async def _read(self) -> None:
         data = await self._process.read(CHUNK_BYTES)
         if not data:
-            self.ended = True  # half a line is nobody's message
+            self.ended = True  # an incomplete line is not a message
             return
         *lines, rest = data.split(b"\n")
         if lines:
@@ -192,7 +192,7 @@ class Frames:
 
 
 def _piece(params: Any) -> TextUpdate | None:
-    """None for anything but a text that says something."""
+    """Return a non-empty text chunk; None for any other update."""
     if not isinstance(params, dict) or not isinstance(update := params.get("update"), dict):
         return None
     kind, content = update.get("sessionUpdate"), update.get("content")
