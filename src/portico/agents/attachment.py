@@ -40,7 +40,7 @@ class Attached(Struct, frozen=True):
 
 
 async def read(attachment: Json, files: Files) -> Attached:
-    """Never fails: what cannot be read says why."""
+    """Read an attachment. Never fails: `problem` contains the reason if it cannot be read."""
     path = path_of(attachment)
     uri = str(attachment.get("uri") or (Path(path).as_uri() if path.startswith("/") else path))
     label = str(attachment.get("label") or attachment.get("displayName") or Path(path).name or "attachment")

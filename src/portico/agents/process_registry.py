@@ -43,7 +43,7 @@ class ProcessRegistry:
         write_private(self._path(pid, mark), msgspec.json.encode(entry))
 
     def unregister(self, pid: int, mark: str) -> None:
-        with contextlib.suppress(FileNotFoundError):  # somebody tidied up the home folder
+        with contextlib.suppress(FileNotFoundError):  # the home folder was cleaned up
             self._path(pid, mark).unlink()
 
     def sweep(self) -> list[str]:

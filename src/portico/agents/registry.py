@@ -23,10 +23,10 @@ put a plugin before them; `demo` is last."""
 
 def discover(context: AgentContext, wanted: Sequence[str] = ()) -> list[Agent]:
     """The agents named by `wanted` (all that can be found, when empty). A plugin that cannot be loaded is listed as an
-    agent that is not ready, with the reason. Whoever gives a script wants it played: its agents come first."""
+    agent that is not ready, with the reason. If a script is given, its agents come first."""
     points = _points()
     _check_tables(context.settings, [*points, TABLE])
-    mcp_servers(context.settings)  # a mistake in the table is told at the start, not in the first turn
+    mcp_servers(context.settings)  # report a mistake in the table at startup, not in the first turn
     if wanted:
         if context.script is not None and SCRIPTED not in wanted:
             raise BadRequest(f"Only the agent {SCRIPTED!r} plays a script; name it with --agent too.", field="script")
@@ -67,7 +67,7 @@ def _load_or_explain(point: EntryPoint, context: AgentContext) -> list[Agent]:
 
 
 class Unloadable:
-    """Stands in the lists for a plugin that could not be loaded: what is missing must not look as if it never was."""
+    """Listed in place of a plugin that could not be loaded, so that the failure is visible."""
 
     def __init__(self, point: EntryPoint, reason: str) -> None:
         self.id = point.name
@@ -85,7 +85,7 @@ class Unloadable:
 
 
 def _check_tables(tables: Iterable[str], names: Iterable[str]) -> None:
-    """A table of an agent that is not there would be read by nobody."""
+    """Reject a table of an agent that does not exist: it would be ignored."""
     known = sorted(names)
     for table in tables:
         if table not in known:

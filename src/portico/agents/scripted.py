@@ -1,6 +1,6 @@
 """The scripted agent: deterministic, programmable, without a model. Tests, demos and authors of jobs use it.
 
-With no script it plays directives (`[[say:hi]]`) and otherwise says hello. `demo` is the same agent with a packaged
+With no script it plays directives (`[[say:hi]]`) and otherwise greets. `demo` is the same agent with a packaged
 script that streams, reads and really edits files, asks for approval and fails on request.
 """
 
@@ -337,7 +337,7 @@ class Player:
         content = list(s.expand_all(step.content, self._values))
         if step.structured is not None:
             content.append({"type": "structured", "value": s.expand_all(step.structured, self._values)})
-        if step.confirm_result and step.output:  # whoever is asked about a result has to see it, and just that
+        if step.confirm_result and step.output:  # the person who is asked about a result must see exactly that result
             if step.partial:
                 content.insert(0, {"type": "text", "text": self._text(step.output)})
             else:
@@ -407,7 +407,7 @@ class Player:
         await self._turn.settled()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Added to what is there by then: another session may have written meanwhile.
+            # Append to the current content: another session may have written to the file in between.
             with path.open("a" if step.append else "w", encoding="utf-8") as file:
                 file.write(self._text(step.text))
         except OSError as error:

@@ -18,7 +18,7 @@ class KnownAgent(Struct, frozen=True):
 
 
 def not_installed(present: Iterable[str]) -> list[KnownAgent]:
-    """Those that are not among the ids `present`. The SDK's Copilot stands for the one over ACP."""
+    """Return the known agents whose ids are not in `present`. The SDK's Copilot replaces the one over ACP."""
     there = {*present, *(["acp:copilot"] if find_spec("copilot") is not None else [])}
     return [
         KnownAgent(f"acp:{name}", program.name, f"portico agents add {name}", program.install)

@@ -86,7 +86,7 @@ class ToolServer:
         if host not in _HOSTS or "origin" in headers or scheme.lower() != "bearer":
             return None
         found = None
-        for key, toolbox in self._toolboxes.items():  # every key is compared: the time tells nothing
+        for key, toolbox in self._toolboxes.items():  # every key is compared: the timing reveals nothing
             if secrets.compare_digest(key.encode(), given.encode()):
                 found = toolbox
         return found

@@ -153,14 +153,14 @@ class AcpAgent:
     async def open(self, opening: Opening) -> "AcpConversation":
         if missing := self._missing():
             raise AgentUnavailable(missing)
-        # Only now, and in a thread: the SDK takes a second and 50 MB, and nobody else should wait for it.
+        # Imported late and in a thread: the SDK takes a second and 50 MB, and must not block the event loop.
         await asyncio.to_thread(import_module, "portico.agents.acp.conversation")
         from portico.agents.acp.conversation import AcpConversation
 
         conversation = AcpConversation(self, opening, self._supervisor(opening.cwd))
         try:
             await conversation.begin()
-        except BaseException:  # also a cancel: nobody else will ever close it
+        except BaseException:  # also a cancel: no other code closes it
             await conversation.close()
             raise
         return conversation
@@ -187,7 +187,7 @@ class AcpAgent:
     def supervise(
         self, start_seconds: float | None = None, folder: Path | None = None, *, pooled: bool = True
     ) -> "Supervisor[AgentLink]":
-        """`pooled`: its process waits for a free place; that of a check, which ends at once, does not."""
+        """`pooled`: its process waits for a free slot. The process of a check is short-lived and does not wait."""
         program = self.program
         return Supervisor(
             program.name or self.name,
@@ -209,7 +209,7 @@ class AcpAgent:
         return link
 
     async def leave(self, supervisor: "Supervisor[AgentLink]") -> None:
-        """A conversation has ended, and with it the process that only it used."""
+        """Release the supervisor after a conversation, and end a process that only this conversation used."""
         if supervisor not in self._uses:
             return
         self._uses[supervisor] -= 1
@@ -219,7 +219,7 @@ class AcpAgent:
             await supervisor.close()
 
     async def authenticate(self, link: "AgentLink") -> None:
-        """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""
+        """Authenticate with the method in the settings. No login is read or passed on: the agent has its own."""
         if self.program.auth is None:
             raise SignInRequired(self.sign_in_words(link))
         await link.request("authenticate", {"methodId": self.program.auth})
@@ -258,7 +258,7 @@ class AcpAgent:
             self._keep_facts(msgspec.structs.replace(self._facts, signed_out=signed_out, signed_out_at=found))
 
     async def check(self) -> Check:
-        """Starts a process of its own for it, which is ended again."""
+        """Start a separate process for the check and end it afterwards."""
         if missing := self._missing():
             return Check(self.id, "missing", missing)
         await asyncio.to_thread(import_module, "portico.agents.acp.check")
@@ -281,7 +281,7 @@ class AcpAgent:
         model, mode = found.pop("model", None), found.pop("mode", None)
         info = link.about.get("agentInfo")
         facts = AgentFacts(
-            models=_models(model) if model else self._facts.models,  # one that is taken up need not say it again
+            models=_models(model) if model else self._facts.models,  # a resumed session need not repeat it
             modes=list(mode.values) if mode else self._facts.modes,
             options={choice.category: choice.schema for choice in found.values()} or self._facts.options,
             tools=link.capability("mcpCapabilities", "http"),

@@ -1,5 +1,5 @@
-"""Starts an ACP agent and speaks the first handshake: `initialize`, then a session in an empty folder, because only
-there most agents say that nobody is signed in. Whatever goes wrong becomes one sentence with what to do."""
+"""Start an ACP agent and run the handshake: `initialize`, then a session in an empty folder, because most agents
+report only there that the user is not signed in. Every failure becomes one sentence with the next step."""
 
 import asyncio
 import contextlib
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from portico.agents.acp.agent import AcpAgent
 
 START_SECONDS = 30.0
-"""For `initialize`: a person waits for the result, and a program that is none of ours may never answer."""
+"""For `initialize`: a person waits for the result, and a program that does not speak ACP may never answer."""
 PROMPT_SECONDS = 15.0
-"""For an answer to one word. A refusal takes a moment, so whoever takes longer is working on it."""
+"""For the answer to a one-word prompt. A refusal is quick, so an agent that takes longer is working on it."""
 _METHOD_NOT_FOUND = "(-32601)"
 
 
@@ -64,7 +64,7 @@ async def _shake_hands(agent: "AcpAgent", link: AgentLink, folder: str) -> Check
     agent.learn(link, answer)
     agent.works()
     if link.capability("sessionCapabilities", "close"):
-        with contextlib.suppress(AgentError):  # it answered: that it cannot say goodbye is no reason to refuse it
+        with contextlib.suppress(AgentError):  # it works: a failing close is no reason to refuse it
             await link.request("session/close", {"sessionId": answer.get("sessionId")})
     info = link.about.get("agentInfo")
     version = f"version {info.get('version')}, " if isinstance(info, dict) and info.get("version") else ""
@@ -73,8 +73,9 @@ async def _shake_hands(agent: "AcpAgent", link: AgentLink, folder: str) -> Check
 
 
 async def _begin(link: AgentLink, folder: str) -> Json:
-    """AgentUnavailable: nobody is signed in. An agent that says so and opens a session all the same may not count a
-    token of its environment, so it is asked something: without a login it refuses at once, and nothing is spent."""
+    """Open a session; raises AgentUnavailable if the user is not signed in. An agent that reports this and still opens
+    a session may ignore a token in its environment, so it gets a prompt: without a login it refuses immediately, and
+    no tokens are spent."""
     answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
     if link.says_signed_out:
         prompt = {"sessionId": answer.get("sessionId"), "prompt": [{"type": "text", "text": "Reply with: ok"}]}

@@ -1,7 +1,7 @@
 """Commands that an ACP agent runs through us, each in a terminal of the host: people watch it while the agent waits.
 
-Nobody types there. The program finds the end of its input at once, as in a pipe, so it never waits for a person that
-the agent does not have. The agent gets the output as text; escapes and the terminal's own line ends are for watchers.
+There is no keyboard input. The program gets EOF on its input immediately, as in a pipe, so it never waits for a person
+that the agent does not have. The agent gets the output as text; escapes and terminal line ends are for watchers.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class TerminalCommands:
         self._stopped = False
 
     async def stop(self) -> None:
-        """The turn is cancelled: what it runs ends at once. Its output stays."""
+        """End the commands of a cancelled turn immediately. Their output is kept."""
         self._stopped = True
         running = [each.terminal for each in self._of_turn if each.status is None and each.terminal is not None]
         await asyncio.gather(*(terminal.kill() for terminal in running))
@@ -115,7 +115,7 @@ class TerminalCommands:
 async def _close(command: CommandOutput) -> None:
     terminal = command.terminal
     assert terminal is not None  # it was started
-    with contextlib.suppress(NotFound, Conflict):  # somebody has closed it, or is about to
+    with contextlib.suppress(NotFound, Conflict):  # a client has closed it, or is closing it
         await terminal.close(by="agent")
 
 

@@ -57,20 +57,20 @@ class AcpConversation:
         self._commands: list[Json] | None = None
         self._choices: list[OptionChoice] = []
         self._chosen: dict[str, str] = {}
-        """What the session wanted of each choice when it was last looked at: what the agent does to it since stays."""
+        """The session's value of each option when it was last checked: changes by the agent since then are kept."""
         self._ended: asyncio.Future[Json] | None = None
         self._stopping = False
-        """We have told it to cancel."""
+        """We have sent a cancel."""
         self._processes = CallProcesses(0)
         self._done: list[Track] = []
         """Calls that had ended when the turn was cancelled: what they left running stays."""
-        # Updates arrive as tasks of their own; a fair lock keeps them in the order of the wire.
+        # Updates arrive as separate tasks; a fair lock keeps them in wire order.
         self._order = asyncio.Lock()
 
     # -- opening -----------------------------------------------------------------------------------------------
 
     async def begin(self) -> AgentLink:
-        """Connects to a living process and takes the conversation up there: by its id, or told in words."""
+        """Connect to a running process and resume the conversation there, by its id or by sending the history."""
         await self._leave()
         link = await self._supervisor.get(self._opening.tell)
         with self._supervisor.opening(link), self._agent.signing_in(link):
@@ -162,7 +162,7 @@ class AcpConversation:
         return {"action": "cancel"} if self._turn is None else await elicit(params, self._turn)
 
     async def _configure(self, link: AgentLink, config: Json) -> None:
-        """The model, the mode and whatever else the session wants, where the agent has it."""
+        """Set the model, the mode and the other options of the session, where the agent has them."""
         own = {"model": self._opening.model, "mode": config.get("mode") or self._agent.program.mode}
         for choice in self._choices:
             name, current = choice.category, self._chosen.get(choice.category)
@@ -239,7 +239,7 @@ class AcpConversation:
         uninvited = reason == "cancelled" and turn.cancelled_by is None and not self._stopping
         given_up = uninvited and bool(words or not self._service.refused)
         if given_up:
-            await self._service.commands.stop()  # nobody is left to ask for them
+            await self._service.commands.stop()  # the agent will not ask for them again
         if self._updates is not None:
             self._updates.report_usage(reply)
             await self._updates.finish(reason)
@@ -261,7 +261,7 @@ class AcpConversation:
             turn.notice(_STOPS[str(reason)])
 
     def _abandon(self) -> None:
-        """That agent session is not to be trusted again: some never answer any more."""
+        """Discard the agent session: after this, some agents never answer again."""
         if self._link is not None and self._vendor is not None:
             self._link.part(self._vendor, self)
         self._link = self._vendor = self._opening.fork_of = None
@@ -304,7 +304,7 @@ class AcpConversation:
         self._link = None
         await self._servers.close()
 
-    # -- what the agent says and asks --------------------------------------------------------------------------
+    # -- updates and requests of the agent ---------------------------------------------------------------------
 
     async def update(self, update: Json) -> None:
         async with self._order:
@@ -322,7 +322,7 @@ class AcpConversation:
                 await self._turn.drained()
 
     def _take_choices(self, update: Json) -> None:
-        """The agent has changed its mode or another of its options by itself: so it is the session's now."""
+        """Store a mode or another option that the agent has changed itself as the session's value."""
         self._choices = list(choices(update)) or self._choices
         now = {choice.category: choice.current for choice in choices(update) if choice.category != "model"}
         if isinstance(mode := update.get("currentModeId"), str):
@@ -336,12 +336,12 @@ class AcpConversation:
             self._turn.notice("".join(f"The agent is now in {name} {value!r}." for name, value in news.items()))
 
     def _loosens(self, name: str, value: str) -> bool:
-        """Known to ask less than what it has now: nobody has approved that."""
+        """Whether the value is known to ask less than the current one, which no one has approved."""
         now, then = (self._agent.autonomy(name, each) for each in (value, self._chosen.get(name)))
         return then < now < Autonomy.UNKNOWN
 
     def _restore(self, name: str, value: str) -> None:
-        """The agent has switched itself to a mode in which it asks less: it is switched back."""
+        """Switch back an agent that has switched itself to a mode in which it asks less."""
         choice = next((each for each in self._choices if each.category == name), None)
         before, link, turn = self._chosen.get(name), self._link, self._turn
         words = f"The agent switched itself to {name} {value!r}, which asks less"
@@ -393,15 +393,15 @@ class AcpConversation:
         return self._turn is not None and self._own_tools.expects(tool, arguments)
 
     def _strays(self, name: str, arguments: Json) -> bool:
-        """Whether the agent called it in another session, and used the key of this one: the session of a call is what
-        the agent told us of it."""
+        """Whether the agent called the tool in another session but used the key of this one. The session of a call is
+        the one in which the agent announced it."""
         link = self._link
         return link is not None and not self.expects(name, arguments) and link.expected_elsewhere(self, name, arguments)
 
     async def call(self, name: str, arguments: Json) -> ToolResult:
         if self._strays(name, arguments) and self._link is not None:
-            await ping(self._link, str(self._vendor))  # it may have told more by now
-        async with self._order:  # what the agent said of it before is heard before; and one call takes one word of it
+            await ping(self._link, str(self._vendor))  # its announcement may have arrived by then
+        async with self._order:  # earlier updates about it are applied first; each call uses up one announcement
             if self._strays(name, arguments):
                 where = f"[agents.acp.{self._agent.name}] process_per_session = true"
                 raise Conflict(f"Called in another session. With {where} this cannot happen.")

@@ -1,4 +1,4 @@
-"""Installs an agent's package into a folder of its own below the home folder: no other program sees it, and deleting
+"""Installs an agent's package into a separate folder below the home folder: no other program sees it, and deleting
 the folder undoes it. npm and pip use their own settings, so a company's mirror is theirs to configure."""
 
 import json
@@ -28,7 +28,7 @@ class Offer(Struct, frozen=True):
 
     licence: str
     size: str
-    """In words; empty: the registry does not say."""
+    """As text; empty: the registry does not contain it."""
 
 
 def offer(source: AgentSource) -> Offer:
@@ -36,7 +36,7 @@ def offer(source: AgentSource) -> Offer:
 
 
 def install(source: AgentSource, folder: Path) -> list[str]:
-    """The command that starts it, with the program's whole path. If it fails, what was there before is there again."""
+    """Return the command that starts it, with the program's full path. A failure restores the previous version."""
     before = folder.with_name(f".{folder.name}.before")
     shutil.rmtree(before, ignore_errors=True)
     if folder.exists():
@@ -44,7 +44,7 @@ def install(source: AgentSource, folder: Path) -> list[str]:
     folder.mkdir(parents=True, mode=0o700)
     try:
         program = _npm(source, folder) if source.kind == "npm" else _pypi(source, folder)
-    except BaseException:  # also Ctrl-C: the version from before comes back
+    except BaseException:  # also Ctrl-C: the previous version is restored
         shutil.rmtree(folder, ignore_errors=True)
         if before.exists():
             before.rename(folder)
@@ -147,7 +147,7 @@ def _offer_pypi(source: AgentSource) -> Offer:
 
 
 def _downloads(addresses: list[str]) -> int | None:
-    """None: a registry does not say it of all of them."""
+    """Total size; None if a registry does not report the size of all of them."""
     with httpx.Client(timeout=20, follow_redirects=True) as client, ThreadPoolExecutor(8) as pool:
 
         def length(address: str) -> int:

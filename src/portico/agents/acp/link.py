@@ -1,4 +1,4 @@
-"""The connection to one ACP process, shared by its conversations: framing, requests, and who gets what comes in.
+"""The connection to one ACP process, shared by its conversations: framing, requests, and dispatch of messages.
 
 The JSON-RPC engine is the SDK's; messages stay plain dictionaries, since agents send fields and kinds of updates that
 no schema knows yet, and none of that may break a turn.
@@ -28,11 +28,11 @@ _SIGN_IN = re.compile(
     r"failed to resolve provider|configuration value not found",  # goose, before anybody has configured it
     re.IGNORECASE,
 )
-"""How agents say it that have no code for it."""
+"""Error texts of agents that have no error code for a missing sign-in."""
 _AUTH_STATUS = "_auth/status_update"
-"""Claude's word about who is signed in, before the first session."""
+"""Claude's notification of the sign-in status, before the first session."""
 _DEATH_SECONDS = 0.3
-"""After the end of its output a dying process is gone within this."""
+"""A dying process exits within this time after EOF on its output."""
 
 
 class UpdateListener(Protocol):
@@ -50,9 +50,9 @@ class AgentLink(Connected):
     def __init__(self, process: Process, *, files: bool = True, terminals: bool = True) -> None:
         super().__init__(process)
         self.about: Json = {}
-        """What the agent said in `initialize`."""
+        """The agent's answer to `initialize`."""
         self.says_signed_out = False
-        """Of itself (`_auth/status_update`). It need not know of every way to sign in."""
+        """As reported by the agent (`_auth/status_update`). It need not know every way to sign in."""
         self._files = files
         self._terminals = terminals
         self._sessions: dict[str, UpdateListener] = {}
@@ -71,10 +71,10 @@ class AgentLink(Connected):
     def several_folders(self) -> bool:
         return self.capability("sessionCapabilities", "additionalDirectories")
 
-    # -- what we say -------------------------------------------------------------------------------------------
+    # -- requests to the agent ---------------------------------------------------------------------------------
 
     async def initialize(self) -> None:
-        """Says who we are and learns who it is."""
+        """Exchange names, versions and capabilities."""
         self.about = await self.request(
             "initialize",
             {
@@ -89,7 +89,7 @@ class AgentLink(Connected):
         )
 
     async def request(self, method: str, params: Json) -> Json:
-        """Its answer; AgentDied at once when the process dies, AgentError when it says no."""
+        """Return the answer. Raises AgentDied as soon as the process exits, AgentError when the agent refuses."""
         try:
             result = await self.process.alive(self._connection.send_request(method, params))
         except RequestError as error:
@@ -105,20 +105,20 @@ class AgentLink(Connected):
             raise await self._lost() from error
 
     async def _lost(self) -> AgentDied:
-        """Its output ended. Mostly the process has died; one that only closed it is of no use any more either."""
+        """Its output ended. Usually the process has exited; one that only closed its output is not usable either."""
         await asyncio.wait({self.process.gone}, timeout=_DEATH_SECONDS)
         if not self.process.gone.done():
             return AgentDied(f"{self.process.name} closed its connection{self.process.last_words}")
         return AgentDied(self.process.reason)
 
     def capability(self, *path: str) -> bool:
-        """An empty object says yes: `{"sessionCapabilities": {"resume": {}}}`."""
+        """Whether the agent has a capability. An empty object means yes: `{"sessionCapabilities": {"resume": {}}}`."""
         found: Any = self.about.get("agentCapabilities")
         for name in path:
             found = found.get(name) if isinstance(found, dict) else None
         return found is not None and found is not False
 
-    # -- who hears ---------------------------------------------------------------------------------------------
+    # -- dispatch ----------------------------------------------------------------------------------------------
 
     def join(self, session: str, ears: UpdateListener) -> None:
         self._sessions[session] = ears
@@ -135,13 +135,13 @@ class AgentLink(Connected):
         await self._connection.close()
 
     async def _hear(self, params: Json) -> None:
-        """An update. A mistake in it, or of ours, must not end the connection: others are on it."""
+        """Handle an update. An error in it, or in our code, must not close the connection: other sessions use it."""
         listener, update = self._sessions.get(str(params.get("sessionId"))), params.get("update")
         if listener is None or not isinstance(update, dict):
             return
         try:
             await listener.update(update)
-        except Exception:  # whatever an agent sends, and whatever we make of it
+        except Exception:  # any invalid update, or a bug in our handling of it
             logger.exception("%s: an update was not understood", self.process.name)
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Json | None:

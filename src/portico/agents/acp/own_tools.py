@@ -1,8 +1,8 @@
-"""The session's own tools in what an ACP agent reports: one call, although we hear of it twice.
+"""The session's own tools in the updates of an ACP agent: one call, although it is reported twice.
 
-The agent calls them over MCP, where the call is made and shown; what it reports of the same call is left out. Only a
-call that asks for permission is shown from there on, and taken up when it arrives over MCP with the input that was
-shown.
+The agent calls them over MCP, where the call is created and shown; the agent's own report of the same call is hidden.
+Only a call that asks for permission is shown from that moment, and is matched when it arrives over MCP with the input
+that was shown.
 """
 
 import re
@@ -19,7 +19,7 @@ from portico.agents.servers import SESSION_SERVER
 
 class OwnTools:
     def __init__(self, names: Iterable[str], server: str = SESSION_SERVER) -> None:
-        """`server`: the name under which the agent knows our server of tools."""
+        """`server`: the name under which the agent knows our tool server."""
         self._names = {name: re.compile(_form(re.escape(server), re.escape(name))) for name in names}
         self._known: dict[str, str] = {}
         self._shown: list[tuple[Call, Any]] = []
@@ -38,7 +38,7 @@ class OwnTools:
         return self._known.get(ident)
 
     def hides(self, update: Json) -> bool:
-        """Told over MCP already, or soon. A failure that never came to us is shown."""
+        """Whether the update is reported over MCP, now or soon. A failure that never reached us is shown."""
         name, status = self.name(update), update.get("status")
         if name is None:
             return False
@@ -53,7 +53,7 @@ class OwnTools:
         return True
 
     def expects(self, name: str, arguments: Json) -> bool:
-        """Whether just this call was reported and has not come over MCP yet."""
+        """Whether exactly this call was announced and has not arrived over MCP yet."""
         told = [given for ident, given in self._told.items() if self._known[ident] == name]
         shown = [given for call, given in self._shown if call.tool == name and not call.done]
         return arguments in shown or (arguments in told and len(told) > self._performed[name])
@@ -65,14 +65,14 @@ class OwnTools:
         return self.name(update) is not None and not (input_of(update) or known)
 
     def show(self, call: Call, update: Json) -> str:
-        """A call that asks for permission; returns its input as JSON text. Codex tells it only before it asks."""
+        """Show a call that asks for permission; returns its input as JSON. Codex sends the input only before asking."""
         told = self._told.pop(str(update.get("toolCallId")), None)
         given = told if (named := input_of(update)) is None else named
         self._shown.append((call, given))
         return msgspec.json.encode(given if given is not None else {}).decode()
 
     def arrived(self, name: str, arguments: Json) -> Call | None:
-        """The call that was shown and allowed with just this input, if there is one."""
+        """Return the call that was shown and allowed with exactly this input, if any."""
         self._performed[name] += 1
         for index, (call, given) in enumerate(self._shown):
             if call.tool == name and not call.done and given == arguments:
@@ -95,7 +95,7 @@ def _words(update: Json) -> Iterator[str]:
 
 
 def tool_names(meta: Any) -> Iterator[str]:
-    """The agent's own name of the tool, wherever in its remarks it stands."""
+    """Yield the agent's own name of the tool from any place in its metadata."""
     if isinstance(meta, dict):
         for key, value in meta.items():
             if key == "toolName" and isinstance(value, str):

@@ -1,8 +1,8 @@
-"""Taking up a conversation by `session/load`: the agent tells its history again, which we have and must not show twice.
+"""Resume a conversation by `session/load`: the agent replays its history, which we have and must not show twice.
 
-Most agents tell it before they answer; Gemini answers first and goes on telling. Nothing on the wire marks the end, so
-we ask the agent something after each piece: it answers in its turn, and one whole question and answer without a piece
-in between means that it has told everything. This needs no clock, and costs a round trip.
+Most agents replay it before they answer; Gemini answers first and then continues the replay. Nothing on the wire marks
+the end, so we send a ping after each update. The agent answers in order, so a full round trip without an update means
+that the replay is complete. This needs no clock and costs one round trip.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from portico.agents.acp.link import AgentLink, UpdateListener
 
 PING = "_portico/ping"
-"""An extension method: who does not know it must say so, and that is an answer."""
+"""An extension method: an agent that does not know it must return an error, which is also an answer."""
 _PING_SECONDS = 2.0
 """For an agent that leaves unknown requests unanswered, which the protocol forbids."""
 _KEPT = ("available_commands_update",)
-"""What is news also while old things are told."""
+"""Updates that are current even during a replay."""
 
 logger = logging.getLogger("portico.agents.acp")
 
 
 class HistoryReplay:
-    """Sits in the place of the conversation until the agent has told everything."""
+    """Takes the place of the conversation until the replay is complete."""
 
     def __init__(self, ears: "UpdateListener") -> None:
         self._ears = ears
@@ -44,7 +44,7 @@ class HistoryReplay:
         return False
 
     async def over(self, link: "AgentLink", session: str) -> None:
-        """Returns when a whole round trip brought nothing more."""
+        """Wait until a full round trip brings no further update."""
         heard, answers = -1, True
         while answers and heard != self._heard:
             heard = self._heard
@@ -52,7 +52,7 @@ class HistoryReplay:
 
 
 async def ping(link: "AgentLink", session: str) -> bool:
-    """When it returns, all that the agent said before is here. False: it does not answer such questions."""
+    """Wait until all earlier messages of the agent have arrived. False: it does not answer unknown requests."""
     try:
         async with asyncio.timeout(_PING_SECONDS):
             await link.request(PING, {"sessionId": session})

@@ -31,7 +31,7 @@ READ_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class AllowedAction:
-    """One action that somebody has allowed, and what of it was shown."""
+    """One action that a person has allowed, and what was shown of it."""
 
     action: Action
     path: str = ""
@@ -69,7 +69,7 @@ class Service:
         self._open: list[tuple[Call, CommandOutput]] = []
         """Calls whose commands run."""
         self.refused = False
-        """Somebody has said no in this turn: some agents end it then, as cancelled."""
+        """A request was refused in this turn: some agents then end it as cancelled."""
 
     def begin(self) -> None:
         """A new turn: what was allowed in the last one counts no more."""
@@ -81,7 +81,7 @@ class Service:
 
     async def permit(self, track: Track, options: list[Json], turn: Turn) -> Json:
         track.decided = True
-        action = permission_action(track, str(self._cwd))  # before anybody answers: the agent may change it meanwhile
+        action = permission_action(track, str(self._cwd))  # before the answer: the agent may change it during the wait
         permissions = self._permissions(action, track.diffs)
         decision = await track.call.approve(action=action, title=track.title, diff=_diff(track))
         if decision.by == "turn" or turn.cancelled_by is not None:
@@ -110,7 +110,7 @@ class Service:
         return os.path.normpath(self._cwd / path)
 
     def _use(self, allows: Callable[[AllowedAction], bool]) -> bool:
-        """Has somebody allowed it in this turn? That yes is used up."""
+        """Whether it was allowed in this turn. The permission is used up."""
         found = next((each for each in self._allowed if allows(each)), None)
         if found is not None:
             self._allowed.remove(found)
@@ -181,7 +181,7 @@ class Service:
             await call.end(output=output, exit_code=code)
 
     async def finish(self) -> None:
-        """The turn is over: what it left running goes on, and its calls have ended."""
+        """End the open calls after the turn; commands that it left running continue."""
         for call, command in self._open:
             await self._end(call, command)
         self._open.clear()

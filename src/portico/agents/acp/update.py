@@ -1,7 +1,7 @@
-"""What an ACP agent reports, into a turn: text, thoughts, tool calls, plans, usage.
+"""Translate the updates of an ACP agent into a turn: text, thoughts, tool calls, plans, usage.
 
-Fields of tool calls are optional and accumulate; an update may come before the call it updates, and a last one may
-repeat or omit what was said. Whatever is unknown is left out: it must never end a turn.
+Fields of tool calls are optional and accumulate. An update may arrive before the call it updates, and the last one may
+repeat or omit earlier fields. Unknown data is ignored: it must never end a turn.
 """
 
 import re
@@ -30,7 +30,7 @@ _BRIDGE = "tool_call"
 _OUTPUTS = ("terminal_output_delta", "terminal_output")
 """Where in its remarks an agent puts the pieces of a command's output (Codex)."""
 _DIFF_CHARS = 200_000
-"""Of each side of a diff: what somebody can look through; the file itself is in the workspace."""
+"""Limit for each side of a diff: as much as a person can review. The file itself is in the workspace."""
 
 
 class Track:
@@ -40,10 +40,10 @@ class Track:
         self.call = call
         self._known = commands
         self.own = own
-        """One of the session's own tools: its input and output are told by us."""
+        """One of the session's own tools: we report its input and output."""
         self.kind = kind
         self.named = False
-        """The agent has told the tool's own name, or one of ACP's kinds."""
+        """The agent has sent the tool's own name, or one of ACP's kinds."""
         self.title = ""
         self.input: Any = None
         self.raw_output: Any = None
@@ -57,7 +57,7 @@ class Track:
         """It runs, or its input is known: there is nothing more to come of it."""
         self.refused = False
         self.decided = False
-        """Somebody has answered for this input: what the agent says about it later is not what was shown."""
+        """A person has answered for this input: later changes by the agent are not what was shown."""
 
     def take(self, update: Json) -> None:
         self.title = str(update.get("title") or self.title)
@@ -94,7 +94,7 @@ class Track:
         if text.startswith(self.shown):
             self.call.output(text[len(self.shown) :])
         elif text:
-            self.call.output(f"\n{text}")  # it replaced what was there; a stream can only go on
+            self.call.output(f"\n{text}")  # it replaced the earlier output; a stream can only append
         self.shown = text or self.shown
         self.diffs = [_diff(each) for each in pieces if each.get("type") == "diff"] or self.diffs
         terminals = [str(each.get("terminalId")) for each in pieces if each.get("type") == "terminal"]
@@ -106,14 +106,14 @@ class Track:
             self.call.content(content)
 
     async def end(self, ok: bool, stopped: ErrorInfo | None = None) -> None:
-        """`stopped`: the agent has not said how it ended, and this is why."""
+        """`stopped`: the reason, if the agent has not reported how the call ended."""
         output = None
         if not self.shown:  # a terminal goes when the agent releases it; what it showed stays here
             output = "".join(each.output for each in self.commands) or _output(self.raw_output)
         if self.commands and not self.call.done:
             self._tell()
         code = self._exit_code()
-        if self.call.turn.cancelled_by is not None:  # whatever the agent makes of it
+        if self.call.turn.cancelled_by is not None:  # regardless of what the agent reports
             await self.call.end(ok=False, output=output, error=CANCELLED, outcome="cancelled", exit_code=code)
         elif stopped is not None and not self.refused:
             await self.call.end(ok=False, output=output, error=stopped, outcome="cancelled", exit_code=code)
@@ -126,7 +126,7 @@ class Track:
             await self.call.end(ok=False, output=output, error=ErrorInfo("tool_failed", reason), exit_code=code)
 
     def _exit_code(self) -> int | None:
-        """Of the command that it ran with us, else as the agent tells it."""
+        """The exit code of the command that ran through us, or the one that the agent reports."""
         ended = [each.status["exitCode"] for each in self.commands if each.status is not None]
         return ended[-1] if ended else self.exit_code
 
@@ -141,9 +141,9 @@ class Updates:
         self._tracks: dict[str, Track] = {}
         self._plan: Call | None = None
         self._counted = False
-        """Its tokens were told on the way."""
+        """Its tokens were already reported during the turn."""
         self.last_words = ""
-        """What it said after its last call, as far as that is short."""
+        """The agent's text after its last call, if it is short."""
 
     async def apply(self, update: Json) -> None:
         turn = self._turn
@@ -218,7 +218,7 @@ class Updates:
             self._turn.usage(cost=float(amount), total=True)
 
     def _chunk_usage(self, meta: Any) -> None:
-        """Qwen tells the tokens of each request beside an empty piece of text."""
+        """Qwen reports the tokens of each request together with an empty text chunk."""
         usage = meta.get("usage") if isinstance(meta, dict) else None
         if isinstance(usage, dict):
             self._counted = True
@@ -232,7 +232,7 @@ class Updates:
         )
 
     def report_usage(self, reply: Json) -> None:
-        """What the reply to the prompt says about tokens."""
+        """Report the token usage in the reply to the prompt."""
         if self._counted:
             return
         usage = reply.get("usage")
@@ -276,7 +276,7 @@ def _name(update: Json, kind: str) -> str:
 
 
 def _output_piece(meta: Any) -> str:
-    """A piece of a command's output that an agent tells beside the call, from a terminal that is not ours."""
+    """A chunk of a command's output that an agent sends with the call, from a terminal that is not ours."""
     for name in _OUTPUTS:
         piece = meta.get(name) if isinstance(meta, dict) else None
         if isinstance(piece, dict) and isinstance(piece.get("data"), str):
@@ -285,7 +285,7 @@ def _output_piece(meta: Any) -> str:
 
 
 def _exit_code(update: Json) -> int | None:
-    """Beside the call (a terminal that is not ours has ended), or in the agent's own words on its result."""
+    """From the metadata of the call (a terminal that is not ours has exited), or from the agent's raw output."""
     meta, raw = update.get("_meta"), update.get("rawOutput")
     for told in (meta.get("terminal_exit") if isinstance(meta, dict) else None, raw):
         for name in ("exit_code", "exitCode"):

@@ -1,7 +1,7 @@
 """Two shortcuts through the SDK, which spends most of a turn's processor time on reading events.
 
 Each event's time is parsed by a library that guesses any format (130 µs an event, nearly all of what an event costs),
-and each delta comes with a second event that only says how many bytes there are by now. The SDK has no option for
+and each delta comes with a second event that only contains the byte count so far. The SDK has no option for
 either. So its parser of times is replaced by the standard library's, which falls back to the old one, and the second
 event is dropped before it is read. Where the SDK has changed, it is left alone: it is just slow then.
 docs/decisions/0014 has the measurements and what was proposed to its authors.

@@ -1,7 +1,7 @@
 """One connection to an MCP server: the handshake, the list of its tools, their calls, and what it asks back.
 
 How messages travel is the wire's business (`stdio`, `http`). A server may ask while it is asked: a question to a
-person (`elicitation/create`), the folders (`roots/list`); whatever else it wants it does not get.
+person (`elicitation/create`) or the folders (`roots/list`). All other requests are refused.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from portico.host.tool import ToolResult
 from portico.mcp import INVALID_PARAMS, NO_METHOD, VERSIONS
 
 TOOLS_MAX = 1000
-"""Tools of one server: more is a server gone wild, and no model reads them."""
+"""Tools of one server: more means that the server is broken, and no model reads them."""
 START_SECONDS = 30.0
 """For the handshake and the list; a server that is fetched first (npx, uvx) has this long."""
 
@@ -78,7 +78,7 @@ class McpClient:
         self.name = name
         self.wire = wire
         self.serving: Serve | None = None
-        """Who answers the server's questions at this moment; nobody between two turns."""
+        """Answers the server's requests during a turn; None between turns."""
         self.stale = True
         """The list of tools has changed since it was read."""
         self._folder = folder
@@ -99,7 +99,7 @@ class McpClient:
         self.stale = True
 
     async def tools(self) -> list[ServerTool]:
-        """All of them; asked again only after the server said that they changed."""
+        """Return all tools; listed again only after the server reported a change."""
         if self.stale:
             self.stale = False
             self._tools = await self._again(self._list)
@@ -131,12 +131,12 @@ class McpClient:
         return result_of(await self._again(calling))
 
     async def ask(self, operation: str, params: Json) -> Json:
-        """The reply as the server gave it, errors too."""
+        """Return the server's reply unchanged, including errors."""
         reply = await self._again(lambda: self._reply(operation, params))
         return {"error": reply["error"]} if isinstance(reply.get("error"), dict) else {"result": _result(reply)}
 
     async def _again(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Once more after a new handshake, where the server has forgotten us. It has done nothing then."""
+        """Retry once after a new handshake if the server has lost the session. It has not run the request then."""
         try:
             return await work()
         except SessionLost:
@@ -165,9 +165,9 @@ class McpClient:
             async with asyncio.timeout(1.0):
                 await self.wire.notify({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
         except (TimeoutError, AgentError):
-            pass  # it is told as a courtesy: nobody waits for its answer any more
+            pass  # the notification is a courtesy: the caller no longer waits for the answer
 
-    # -- what the server says and asks ---------------------------------------------------------------------------
+    # -- notifications and requests of the server ----------------------------------------------------------------
 
     def hear(self, message: Json) -> None:
         params = message.get("params")
@@ -221,7 +221,7 @@ def _tool(tool: Json) -> ServerTool:
 
 
 def _view(tool: Json) -> tuple[str, bool]:
-    """What shows the tool's calls, and whether it is for nobody else; the flat key is that of earlier drafts."""
+    """The resource that shows the tool's calls, and whether the tool is only for it. Old drafts use the flat key."""
     meta = tool.get("_meta")
     meta = meta if isinstance(meta, dict) else {}
     ui = meta.get("ui")
@@ -232,7 +232,7 @@ def _view(tool: Json) -> tuple[str, bool]:
 
 
 def result_of(result: Json) -> ToolResult:
-    """A call's result in words: texts as they are, anything else named."""
+    """Convert a call's result to text: texts unchanged, other content by name."""
     content = result.get("content")
     texts = [_words(block) for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     text = "\n".join(filter(None, texts))

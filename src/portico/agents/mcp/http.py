@@ -1,6 +1,6 @@
 """An MCP server behind an address: streamable HTTP. Every message is a POST; its answer is JSON or a stream of events.
 
-A stream that breaks off before the reply is taken up again where the server numbers its events (`Last-Event-ID`).
+A stream that breaks off before the reply is resumed if the server numbers its events (`Last-Event-ID`).
 """
 
 import asyncio
@@ -22,7 +22,7 @@ EVENT_BYTES = 32 * 1024 * 1024
 """One event of a stream, as one line of a server on stdio."""
 REPLY_BYTES = 32 * 1024 * 1024
 RESUMES = 5
-"""How often one reply's stream is taken up again."""
+"""How often the stream of one reply is resumed."""
 _SESSION, _VERSION = "Mcp-Session-Id", "MCP-Protocol-Version"
 
 
@@ -41,11 +41,11 @@ class HttpWire:
         self._session = ""
         self._bearer = bearer
         self._resource = ""
-        """What it wants a token for, once it has said so."""
+        """The resource that needs a token, once the server has reported it."""
         local = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
         self._http = httpx.AsyncClient(
             headers=dict(headers),
-            # A tool may take its time without a word; silence that is too long ends the turn that waits for it.
+            # A tool may run long without output; the turn that waits for it has its own timeout for silence.
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
             trust_env=not local,  # a proxy is for the world outside
             verify=verify,
@@ -150,7 +150,7 @@ class HttpWire:
             return
         resource = await self._describe(said.metadata)
         self._resource = resource["resource"]
-        assert self._bearer is not None  # nobody else comes here
+        assert self._bearer is not None  # only called with one
         self._bearer.tokens.learn(resource)
         reason: SignInReason = "insufficient_scope" if status == 403 else "expired" if had else "required"
         message = f"MCP server {self._name!r} wants a sign-in ({resource['resource']})."

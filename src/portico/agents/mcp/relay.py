@@ -33,4 +33,4 @@ class Relay:
 
 
 def _unheard(text: str) -> None:
-    """There is no way to tell the agent how far a call is: its request has one answer."""
+    """Discard progress: the agent's request has a single answer."""

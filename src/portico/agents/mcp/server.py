@@ -1,4 +1,4 @@
-"""A server of the settings, ready to be talked to: connected when it is first needed, and again after it died."""
+"""An MCP server of the settings: connected when it is first needed, and reconnected after it died."""
 
 import asyncio
 import time
@@ -44,7 +44,7 @@ class RunningServer:
 
     @property
     def resting(self) -> bool:
-        """It did not answer a moment ago: nobody waits for it again so soon."""
+        """It failed a moment ago and is not retried yet."""
         return time.monotonic() - self._failed_at < RETRY_SECONDS
 
     async def connect(self) -> McpClient:
@@ -58,7 +58,7 @@ class RunningServer:
             self._failed_at = time.monotonic()
             raise ServerError(f"It did not answer within {START_SECONDS:g} seconds.") from None
         except SignInNeeded:
-            raise  # as soon as somebody signs in it answers
+            raise  # it answers as soon as the user signs in
         except AgentError:
             self._failed_at = time.monotonic()
             raise
@@ -78,7 +78,7 @@ class RunningServer:
             try:
                 async with asyncio.timeout(START_SECONDS):
                     await client.initialize()
-            except BaseException:  # also a cancel: nobody else closes it
+            except BaseException:  # also a cancel: no other code closes it
                 await wire.close()
                 raise
             self._http = client

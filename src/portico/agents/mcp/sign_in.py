@@ -107,7 +107,7 @@ class Bearer:
 
 
 async def asked(needed: SignInNeeded, call: Call) -> bool:
-    """Waits in the call for a token. False: nobody is there who could give one, or somebody would not."""
+    """Wait in the call for a token. False: no client can provide one, or the client declined."""
     bearer = needed.bearer
     if bearer is None or bearer.client not in call.turn.session.host.connected:
         return False

@@ -15,7 +15,7 @@ from portico.events import Json
 from portico.tasks import end_tasks
 
 _DEATH_SECONDS = 1.0
-"""After the end of its output a dying process is gone within this."""
+"""A dying process exits within this time after EOF on its output."""
 
 logger = logging.getLogger("portico.agents.mcp")
 
@@ -59,7 +59,7 @@ class StdioWire:
                 self._take(line)
         except ValueError:
             logger.error("%s sent a line of more than %d bytes", self._process.name, LINE_BYTES)
-        # Mostly it has died, and its death says more: whoever waits hears of it in the same moment.
+        # Usually the process has died, and its exit reason is more useful: waiting callers receive it immediately.
         await asyncio.wait({self._process.gone}, timeout=_DEATH_SECONDS)
         for reply in self._replies.values():
             if not reply.done():
