@@ -20,7 +20,7 @@ REDIRECTS = 5
 _SUM = re.compile(r'"?([0-9a-f]{64})"?')
 Say = Callable[[str], None]
 Work = Callable[[Progress], Path]
-"""Something that takes a while and tells how far it is."""
+"""A long-running task that reports its progress."""
 
 
 def find(name: str) -> KnownModel:
@@ -31,7 +31,7 @@ def find(name: str) -> KnownModel:
 
 
 def get(store: ModelStore, model: KnownModel, progress: Progress, say: Say) -> Path:
-    """Downloads (or goes on with) a model, checks it, and returns its file."""
+    """Download a model (or resume its download), verify it, and return its file."""
     here = store.path(model.name)
     if here is not None:
         return here
@@ -60,7 +60,7 @@ def _check(store: ModelStore, model: KnownModel, wanted: str, say: Say) -> Path:
 
 
 def _hold_to_the_first(store: ModelStore, model: KnownModel, found: str, say: Say) -> None:
-    """No sum of ours is known: the first download's counts from then on, whatever a server says later."""
+    """Without a known checksum, pin the one of the first download, regardless of what a server publishes later."""
     pinned = store.pin(model.name)
     if pinned and pinned != found:
         store.draft(model.name).unlink()

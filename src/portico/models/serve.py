@@ -1,6 +1,6 @@
 """The child process that runs one model: `python -m portico.models.serve MODEL.gguf NAME CONTEXT THREADS`.
 
-A process of its own, because a model takes gigabytes and a crash in native code must not take the host with it. It
+A separate process, because a model takes gigabytes and a crash in native code must not take the host with it. It
 listens on loopback, wants a key that only the host knows, and ends with its standard input: also when the host is
 killed.
 """
@@ -32,7 +32,7 @@ def main(path: str, name: str, context: int, threads: int) -> None:
     server = xllamacpp.Server(params)
     print(f"{READY}{server.listening_address}", flush=True)
     while os.read(sys.stdin.fileno(), 4096):
-        pass  # nobody writes; the end of it is the host's end
+        pass  # stdin carries no data; EOF means that the host has exited
     os._exit(0)
 
 

@@ -1,5 +1,5 @@
-"""Supervises the child processes that run models: started on demand, restarted after a death, ended as a group, and
-ended as well when nobody has asked them anything for a while: a model holds gigabytes."""
+"""Supervise the child processes that run models: started on demand, restarted after a crash, ended as a process group,
+and ended after an idle period, because a model holds gigabytes."""
 
 import asyncio
 import importlib.util
@@ -21,7 +21,7 @@ START_SECONDS = 120.0
 CONTEXT = 8192
 """Tokens for a model that we do not know: what most small ones were trained with."""
 OUTPUT_BYTES = 16 * 1024
-"""Kept of what a child says, for the message when it dies."""
+"""Bytes of a child's output that are kept for the error message when it dies."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class LocalServer:
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Somebody waits for an answer: meanwhile it stays."""
+        """Keep the model loaded while a request waits for its answer."""
         self._users += 1
         try:
             yield
@@ -89,7 +89,7 @@ class LocalServer:
         return self._child is not None
 
     def _rest(self) -> None:
-        """The time without a use begins anew."""
+        """Restart the idle timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -103,7 +103,7 @@ class LocalServer:
 
     async def _unload(self) -> None:
         async with self._lock:
-            if self._users == 0 and self._timer is None:  # else somebody came while we waited for the lock
+            if self._users == 0 and self._timer is None:  # else a request arrived while we waited for the lock
                 await self._end()
 
     async def close(self) -> None:
@@ -141,7 +141,7 @@ class LocalServer:
         stdin, keeper = os.pipe()
         try:
             self._child = Child.start(command, cwd=Path("/"), env=env, stdin=stdin, output=theirs)
-        except BaseException:  # whatever it was, nobody else knows these ends
+        except BaseException:  # on any error: no other code closes these file descriptors
             os.close(output)
             os.close(keeper)
             raise
