@@ -67,7 +67,7 @@ def permission_action(track: Track, cwd: str) -> Action:
 
 
 def _patterns(given: Mapping[str, Any]) -> list[str]:
-    """Patterns of a search that lead somewhere by themselves, whatever its folder is: `/etc/*`, `../*`, `~/.ssh`."""
+    """Patterns of a search that leave its folder, regardless of which folder it is: `/etc/*`, `../*`, `~/.ssh`."""
     said = [str(value) for name, value in given.items() if name in _SEARCH and isinstance(value, str)]
     return [os.path.expanduser(each) for each in said if each.startswith(("/", "~")) or ".." in each.split("/")]
 
@@ -106,7 +106,7 @@ def _command(given: Mapping[str, Any], run: Any, cwd: str, files: list[str]) -> 
 
 
 def _unknown(given: Mapping[str, Any]) -> list[str]:
-    """Fields that say more than was understood; so does a second name for the same thing (`command` and `cmd`)."""
+    """Fields that were not understood; also a second name for the same thing (`command` and `cmd`)."""
     said = [str(name) for name, value in given.items() if value not in (None, "", [], {}, False)]
     seconds = [
         name
@@ -122,7 +122,7 @@ def _first(given: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def _variables(given: Any) -> dict[str, str]:
-    """As an object, or as a list of names and values; whatever else it is, it is shown and asks."""
+    """As an object, or as a list of names and values; anything else is shown and asks."""
     if isinstance(given, dict):
         return {str(name): str(value) for name, value in given.items()}
     found: Iterable[Any] = given if isinstance(given, list) else [given]

@@ -61,9 +61,9 @@ KNOWN: dict[str, Options] = {
             "yolo": _NOBODY,
         },
     },
-    # `provider` is left out on purpose: some of goose's providers are agents themselves, which ask nobody.
+    # `provider` is left out on purpose: some of goose's providers are agents themselves, which never ask.
     "goose": {"mode": {"approve": _ASKS, "chat": _ASKS, "smart_approve": _LESS, "auto": _NOBODY}},
-    # Further modes are agents of the user's or of the folder's: what they may do stands in their files.
+    # Further modes are agents of the user's or of the folder's: their files define what they may do.
     "opencode": {"mode": {"build": _ASKS, "plan": _ASKS}},
     "qwen": {
         "mode": {
@@ -103,7 +103,7 @@ def classify(program: Program, option: str, value: object) -> Autonomy:
 
 
 def asking(program: Program, option: str, current: object, values: Container[str]) -> str | None:
-    """What to choose where nobody has chosen and the agent's own choice is known to ask less; None: it may stay."""
+    """The value to set where the user has chosen none and the agent's own choice asks less; None: keep it."""
     if classify(program, option, current) not in (_LESS, _NOBODY):
         return None
     known = KNOWN.get(kind_of(program) or "", {}).get(option, {})
@@ -122,6 +122,6 @@ def kind_of(program: Program) -> str | None:
 
 
 def classify_command(command: str, asks: Mapping[str, list[str]]) -> Autonomy:
-    """A command at the beginning of a message. It may be one of a mode (`/yolo`, `/permissions`), or of a file in the
-    folder that carries permissions of its own; only names that are known to be harmless ask."""
+    """Classify a command at the beginning of a message. It may change a mode (`/yolo`, `/permissions`), or come from a
+    file in the folder with separate permissions; only names that are known to be harmless ask."""
     return _ASKS if command in HARMLESS or ANY in asks.get(command, []) else Autonomy.UNKNOWN

@@ -1,6 +1,6 @@
 """The processes that an agent started itself for a call of a turn: cancelling the turn ends them.
 
-Most agents end them when they are told to cancel; Codex does not always. Several conversations may share the agent's
+Most agents end them when they receive a cancel; Codex does not always. Several conversations may share the agent's
 process, and its other children (MCP servers) stay. So only descendants count that started in this turn and run the
 command of a call that has not ended, with everything below them.
 """

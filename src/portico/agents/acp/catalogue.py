@@ -1,4 +1,4 @@
-"""The public registry of ACP agents: a JSON file that says of each agent its licence and the package it comes in.
+"""The public registry of ACP agents: a JSON file with the licence and the package of each agent.
 
 It names code that will run here, so nothing of it is trusted further than its words: a package is a name and a version
 for npm or PyPI, never an address, a path or an option.

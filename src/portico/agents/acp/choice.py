@@ -1,4 +1,4 @@
-"""What can be chosen in an ACP session: a model, a mode, and whatever else the agent has a list of values for.
+"""What can be chosen in an ACP session: a model, a mode, and every other option with a list of values.
 
 The attack: an agent calls an option `approvals`, and who sets it for the agent sets it for the host. So names that mean
 something to the host are never an agent's.
@@ -22,7 +22,7 @@ class OptionChoice:
     values: dict[str, str]
     """Id and name."""
     option: str | None
-    """The id of the option, where the agent has options; else there is a method of its own."""
+    """The id of the option, where the agent has options; else there is a separate method."""
     name: str = ""
 
     @property
@@ -41,7 +41,7 @@ class OptionChoice:
 
 
 def choices(answer: Json) -> Iterator[OptionChoice]:
-    """Those in the answer to a new session: as options, or models and modes in fields of their own."""
+    """Those in the answer to a new session: as options, or as models and modes in separate fields."""
     seen: set[str] = set()
     for option in _objects(answer.get("configOptions")):
         ident = str(option.get("id"))

@@ -1,7 +1,7 @@
-"""Failures that an agent tells as if they were its answer: the turn would look completed, and nothing was done.
+"""Failures that an agent sends as if they were its answer: the turn would look completed, and nothing was done.
 
-Only the very sentences that these programs were seen to end such a turn with (goose 1.52, copilot 1.0.102). What a
-model might say itself (`Error: 400 ...`, as Copilot passes on other failures) is an answer.
+Matches only the exact sentences with which these programs were seen to end such a turn (goose 1.52, copilot 1.0.102).
+Text that a model might write itself (`Error: 400 ...`, as Copilot passes on other failures) is an answer.
 """
 
 import re

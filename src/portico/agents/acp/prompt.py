@@ -1,4 +1,4 @@
-"""What a person says, as ACP content blocks."""
+"""Convert a person's message to ACP content blocks."""
 
 from typing import Literal
 

@@ -37,7 +37,7 @@ class Servers:
     async def offer(
         self, own: Toolbox | None, *, http: bool, stdio: bool, serving: Serve, note: Callable[[str], None]
     ) -> list[Json]:
-        """In ACP's words. `http`, `stdio`: what the agent takes."""
+        """The servers in ACP's format. `http`, `stdio`: what the agent supports."""
         await self.close()
         found = list(self._direct(http, stdio, note))
         if http and not stdio:
@@ -50,7 +50,7 @@ class Servers:
     def _direct(self, http: bool, stdio: bool, note: Callable[[str], None]) -> Iterator[Json]:
         for name, server in self._chosen.items():
             if server.command and stdio:
-                if not server.installed(self._cwd, self._path):  # most agents would say nothing
+                if not server.installed(self._cwd, self._path):  # most agents would not report it
                     note(f"The MCP server {name!r} is left out: there is no program {server.command[0]!r}.")
                     continue
                 env = [{"name": key, "value": value} for key, value in server.env.items()]
@@ -80,7 +80,7 @@ class Servers:
         }
 
     async def close(self) -> None:
-        """Their keys open nothing any more, and what we started has ended."""
+        """Revoke their keys and end the servers that we started."""
         keys, self._keys = self._keys, []
         relays, self._relays = self._relays, []
         for key in keys:

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from portico.agents.copilot.runtime import Runtime
 
 ASK_SECONDS = 15.0
-"""For that look: a list of agents must not hang on one of them."""
+"""Timeout for the sign-in check: a list of agents must not hang on one of them."""
 CHECK_SECONDS = 60.0
-"""Between two looks whether somebody has signed in meanwhile."""
+"""Interval between two checks whether the user has signed in."""
 
 _LENT = 8
-"""Runtimes of clients with tokens of their own: each takes 200 MB while it is used."""
+"""Runtimes of clients with separate tokens: each takes 200 MB while it is used."""
 _TOKEN = "COPILOT_GITHUB_TOKEN"
 """Where the runtime looks for a token first."""
 _GITHUB = Resource(
@@ -50,7 +50,7 @@ logger = logging.getLogger("portico.agents.copilot")
 
 
 class RuntimeFacts(Struct):
-    """What the runtime last said about models and the sign-in."""
+    """The models and the sign-in status that the runtime last reported."""
 
     models: list[Model] = []
     signed_in: bool = False
@@ -72,9 +72,9 @@ class CopilotAgent:
         self._registry = ProcessRegistry(context.home)
         self._supervisor = self._supervise()
         self._lent: dict[str, Supervisor[Runtime]] = {}
-        """By the client whose token they work with."""
+        """By the client whose token they use."""
         self._past: WeakSet[Supervisor[Runtime]] = WeakSet()
-        """Of tokens that were followed by others: what still works there, or is still used, may finish."""
+        """Runtimes of replaced tokens: running turns and conversations there may finish."""
         self.key_refused = Problem()
         """Why the provider of the settings rejected its key, until it answers."""
 
@@ -131,8 +131,8 @@ class CopilotAgent:
         return Autonomy.ASKS if option == EFFORT or value is None else Autonomy.UNKNOWN
 
     async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
-        """A client's token, for the environment of a runtime that works for this client alone. It is written down
-        nowhere, and gone with the host. A runtime that is working is left to it; the next one has the new token."""
+        """Store a client's token for the environment of a runtime that serves this client alone. It is kept in memory
+        only. A runtime that is working keeps its token; the next one has the new token."""
         before = self._lent.get(client)
         if before is not None and before.env.get(_TOKEN) == token:
             return
@@ -163,7 +163,7 @@ class CopilotAgent:
             self._past.add(each)
 
     def sign_out(self, client: str) -> None:
-        """A runtime that works with its token is left to it, and rests afterwards."""
+        """Remove a client's token. A runtime that is working with it may finish and is ended afterwards."""
         before = self._lent.pop(client, None)
         if before is not None:
             before.rest()
@@ -174,7 +174,7 @@ class CopilotAgent:
         return "given" if own or client in self._lent else "required"
 
     async def _unsigned(self) -> str | None:
-        """What to do before anybody can use it; None when somebody is signed in, or nobody has to be."""
+        """Return the next step if a sign-in is missing; None when the user is signed in or needs no sign-in."""
         if self.options.provider is None and not self._facts.signed_in:
             await self._check()
         if self.options.provider is not None or self._facts.signed_in:
@@ -183,16 +183,16 @@ class CopilotAgent:
         return f"Copilot is not signed in{reason}. Run: copilot login"
 
     async def need_sign_in(self, supervisor: "Supervisor[Runtime]") -> None:
-        """Raises when nobody is signed in. It is asked anew: who sends a message has perhaps just done so."""
+        """Raise SignInRequired if the user is not signed in. Checks again, because the user may just have signed in."""
         if supervisor is not self._supervisor:
-            return  # somebody lent a token
+            return  # a client has lent a token
         if not self._facts.signed_in:
             self._checked = -CHECK_SECONDS
         if missing := await self._unsigned():
             raise SignInRequired(missing)
 
     def signed_out(self, supervisor: "Supervisor[Runtime]", reason: str) -> SignInRequired:
-        """The vendor does not know us, or the token that was lent, any more: everybody sees that from now on."""
+        """Record that the vendor no longer accepts our login or the lent token, so that all clients see it."""
         lender = next((client for client, each in self._lent.items() if each is supervisor), None)
         if lender is not None:
             self._past.add(self._lent.pop(lender))
@@ -208,7 +208,7 @@ class CopilotAgent:
         return None
 
     async def _check(self) -> None:
-        """Asks the runtime, at most once a minute while nobody is signed in."""
+        """Ask the runtime, at most once a minute while the user is not signed in."""
         if time.monotonic() - self._checked < CHECK_SECONDS:
             return
         self._checked = time.monotonic()
@@ -221,7 +221,7 @@ class CopilotAgent:
             logger.warning("copilot cannot be asked: %s", self._facts.status)
         else:
             if not self._facts.signed_in:
-                self._supervisor.dismiss(runtime)  # nobody can use it yet: 200 MB for nothing
+                self._supervisor.dismiss(runtime)  # it is not usable yet, and takes 200 MB
 
     async def check(self) -> Check:
         """Starts the runtime and asks who is signed in. What was known before does not count; whether the provider of
@@ -254,7 +254,7 @@ class CopilotAgent:
         self._facts_file.write(self._facts)
 
     def mcp_servers(self, off: frozenset[str] = frozenset()) -> dict[str, Json]:
-        """The servers of the settings, in the SDK's words."""
+        """The servers of the settings, in the SDK's format."""
         found: dict[str, Json] = {}
         for name, server in mcp_servers(self._settings).items():
             if f"mcp:{name}" in off:
@@ -286,7 +286,7 @@ class CopilotAgent:
         return await Runtime.connect(process, self._token)
 
     async def _connect_own(self, process: Process) -> "Runtime":
-        """The one that all share. Models come and go, and so does a sign-in: each new process is asked."""
+        """Connect the shared runtime. Models and the sign-in status change, so each new process is asked."""
         runtime = await self._connect(process)
         if self._facts.signed_in and self.options.provider is None:
             try:
@@ -323,5 +323,5 @@ def _model(model: "ModelInfo") -> Model:
 
 
 async def _import(name: str) -> None:
-    """The SDK takes a second and 50 MB: only when it is needed, and in a thread, so that nobody else waits for it."""
+    """Import a module that needs the SDK on demand, in a thread: it takes a second and 50 MB, and must not block."""
     await asyncio.to_thread(import_module, f"portico.agents.copilot.{name}")

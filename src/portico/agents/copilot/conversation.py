@@ -54,7 +54,7 @@ class CopilotConversation:
     # -- opening -----------------------------------------------------------------------------------------------
 
     async def begin(self) -> Runtime:
-        """On a living runtime: the session goes on by the SDK's id, or is a new one."""
+        """Connect to a running runtime, and resume the session by the SDK's id or create a new one."""
         await self._agent.need_sign_in(self._supervisor)
         runtime = await self._supervisor.get(self._opening.tell)
         with self._supervisor.opening(runtime):
@@ -131,7 +131,7 @@ class CopilotConversation:
             self._turn = self._events = None
 
     async def _attached(self, message: Message) -> str:
-        """Small texts, in words: of an attached file the model sees the name alone."""
+        """Small attached texts as part of the prompt: of an attached file the model sees only the name."""
         files = Files(Jail(dict.fromkeys([self._opening.cwd, *(self._opening.folders or ())])))
         found = [await attachment.read(each, files) for each in message.attachments]
         return "".join(f"\n\nAttached file {each.label}:\n{each.text}" for each in found if each.text is not None)
@@ -161,7 +161,7 @@ class CopilotConversation:
             self._queue.put_nowait(event)
 
     async def _caught_up(self) -> None:
-        """Returns when everything that was said until now is in the turn."""
+        """Wait until all events received so far are in the turn."""
         mark = asyncio.Event()
         self._queue.put_nowait(mark)
         await mark.wait()
@@ -189,7 +189,7 @@ class CopilotConversation:
     # -- what Copilot asks -------------------------------------------------------------------------------------
 
     async def _permit(self, request: Any, invocation: dict[str, Any]) -> Any:
-        """No answer, no turn, a mistake of ours: all of them are a no."""
+        """Answer a permission request. No answer, no turn and an error in our code are all a refusal."""
         turn, events = self._turn, self._events
         if turn is None or events is None:
             return PermissionDecisionUserNotAvailable()
@@ -243,7 +243,7 @@ def _wants_key(error: SessionErrorData) -> bool:
 
 
 def action_of(request: Any) -> Action:
-    """What a request for permission is for. What its intention says is for people, and judged by nobody."""
+    """Return the action that a permission request is for. Its intention is text for people and is never judged."""
     odd = [name for name in _BYPASSES if getattr(request, name, None)]
     unclear = f"it wants more: {', '.join(odd)}" if odd else ""
     line = getattr(request, "full_command_text", None)
@@ -268,7 +268,7 @@ def _tool_name(request: Any) -> str:
 
 
 def _asked(request: Any) -> Json:
-    """What a permission is about, for a call that was not told before."""
+    """The subject of a permission, for a call that was not reported before."""
     fields = ("full_command_text", "file_name", "path", "url", "args", "new_file_contents")
     return {name: value for name in fields if (value := getattr(request, name, None)) is not None}
 

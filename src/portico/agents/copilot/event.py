@@ -1,4 +1,4 @@
-"""What Copilot reports, into a turn. Sub-agents report into child turns of their own."""
+"""Translate Copilot's events into a turn. Sub-agents report into separate child turns."""
 
 from copilot import session_events as s
 
@@ -18,7 +18,7 @@ KINDS = {
 
 
 class Events:
-    """The events of one turn, in order. `apply` says True when the agent is idle."""
+    """The events of one turn, in order. `apply` returns True when the agent is idle."""
 
     def __init__(self, turn: Turn, own_tools: frozenset[str]) -> None:
         self._turn = turn
@@ -29,7 +29,7 @@ class Events:
         """By the id of the tool call that started the sub-agent, and by the sub-agent's own id."""
         self._messages = CopilotMessages()
         self._shells: set[str] = set()
-        """Calls whose output is told piece by piece."""
+        """Calls whose output is streamed."""
         self.error: s.SessionErrorData | None = None
         self.aborted = False
 
@@ -83,8 +83,8 @@ class Events:
         return False
 
     def _snapshot(self, data: s.ToolExecutionPartialResultData) -> None:
-        """All that a call has shown so far, from tools that tell no pieces. What a stream cannot take back waits for
-        the call's end."""
+        """Handle a snapshot of a call's output so far, from tools that do not stream. Text that a stream cannot retract
+        waits for the end of the call."""
         call = self._calls.get(data.tool_call_id)
         if call is None or data.tool_call_id in self._shells:
             return
@@ -93,7 +93,7 @@ class Events:
             call.output(data.partial_output[len(shown) :])
 
     def _whose(self, event: s.SessionEvent) -> Turn:
-        """The turn of the sub-agent that speaks, or ours."""
+        """The turn of the sub-agent that sent the event, or ours."""
         if event.agent_id is not None and event.agent_id in self._children:
             return self._children[event.agent_id]
         parent = getattr(event.data, "parent_tool_call_id", None)
@@ -103,11 +103,11 @@ class Events:
         return self._calls.get(ident) if ident is not None else None
 
     def refuse(self, ident: str) -> None:
-        """A person said no to this call: its failure is a refusal."""
+        """A person refused this call: report its failure as a refusal."""
         self._refused.add(ident)
 
     def begin(self, ident: str | None, name: str, arguments: Json) -> Call:
-        """A call that asks for permission before its start was told."""
+        """Create a call that asks for permission before its start is reported."""
         call = self._turn.tool(name, _json(arguments), id=ident, title=name, kind=KINDS.get(name, "other"))
         if ident is not None:
             self._calls[ident] = call

@@ -1,8 +1,8 @@
-"""What Copilot says, from pieces that cannot be trusted to the truth that follows them.
+"""Assemble Copilot's messages from deltas that are unreliable, and from the complete message that follows them.
 
-Under a flood the CLI repeats deltas, far apart (10,000 arrived as 16,000): each event has an id, and counts once. The
-message that follows says the whole, which takes the place of the pieces where they differ. What an attempt said that
-the vendor makes again is void.
+During a flood the CLI repeats deltas, far apart (10,000 arrived as 16,000): each event has an id and counts once. The
+message that follows contains the whole text and replaces the deltas where they differ. The text of an attempt that the
+vendor retries is retracted.
 """
 
 from copilot import session_events as s
@@ -13,7 +13,7 @@ from portico.events import PartKind
 
 
 class CopilotMessages:
-    """Of one turn and its sub-agents."""
+    """The messages of one turn and its sub-agents."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
@@ -45,8 +45,8 @@ class CopilotMessages:
         turn.correct(key, whole, kind)
 
     def fail(self, turn: Turn, data: s.AssistantTurnRetryData | s.ModelCallFailureData) -> None:
-        """The model's answer broke off, or is asked for again. What was said stays until it is: if it is not, it is
-        all there is."""
+        """Handle an answer that broke off or is retried. Its text stays until the retry; without a retry it is the only
+        text there is."""
         said = [key for key, (whose, _) in self._growing.items() if whose is turn]
         if isinstance(data, s.ModelCallFailureData):
             self._failure = failure_words(data)

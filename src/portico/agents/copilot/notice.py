@@ -1,4 +1,4 @@
-"""What Copilot tells beside its answer, in words for a person: retries, warnings, a conversation that was compacted."""
+"""Notices for a person from Copilot's events: retries, warnings, a conversation that was compacted."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import msgspec
 from copilot import session_events as s
 
 REASON_CHARS = 300
-"""Of a vendor's own words on why a call failed."""
+"""Limit for a vendor's error message."""
 _TOLD_ELSEWHERE = "model_retry"
-"""Said with the retry itself."""
+"""Reported with the retry itself."""
 _LEFT_OUT = {s.McpServerStatus.FAILED: "no reason given", s.McpServerStatus.NEEDS_AUTH: "it wants a sign-in"}
 
 
 def notice_of(data: object) -> str:
-    """Empty for what nobody needs to read."""
+    """Return the text of a notice; empty for events that need none."""
     match data:
         case s.SessionInfoData():
             return "" if data.info_type == _TOLD_ELSEWHERE else data.message
@@ -39,7 +39,7 @@ def _compacted(data: s.SessionCompactionCompleteData) -> str:
 
 
 def _left_out(data: s.SessionMcpServerStatusChangedData) -> str:
-    """Copilot itself says nothing: its model just has fewer tools."""
+    """Copilot itself does not report this: its model just has fewer tools."""
     if data.status not in _LEFT_OUT:
         return ""
     reason = _reason(data.error or _LEFT_OUT[data.status])
@@ -53,7 +53,7 @@ def failure_words(data: s.ModelCallFailureData) -> str:
 
 
 def _reason(text: str) -> str:
-    """Some of it is JSON: then only what it says."""
+    """Return the error message. If the text is JSON, only its `message`."""
     try:
         found: Any = msgspec.json.decode(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """The Copilot runtime as a supervised process, and the SDK's client on it.
 
-The SDK could start the runtime itself, but then nobody would see its death: no event comes, and waiting for the end of
-a turn hangs. So we start it as we start every agent, read the port it announces, and let the SDK connect there with a
+The SDK could start the runtime itself, but then its exit would go unnoticed: no event arrives, and waiting for the end
+of a turn hangs. So we start it like every other agent, read the port it prints, and let the SDK connect there with a
 token that only the two know.
 """
 
@@ -21,7 +21,7 @@ from portico.agents.supervisor import Connected, Process
 from portico.errors import AgentDied, AgentError
 
 FAULTS = (JsonRpcError, ProcessExitedError, RuntimeError, ValueError, OSError)
-"""What the SDK raises when the runtime says no, is gone or talks nonsense."""
+"""What the SDK raises when the runtime refuses, has exited or sends invalid data."""
 
 _PORT = re.compile(rb"listening on port (\d+)", re.IGNORECASE)
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Runtime(Connected):
         return runtime
 
     async def ask(self, work: Awaitable[T]) -> T:
-        """The result; AgentDied at once when the process dies, AgentError when the runtime says no."""
+        """Return the result. Raises AgentDied as soon as the process exits, AgentError when the runtime refuses."""
         try:
             return await self.process.alive(work)
         except FAULTS as error:
@@ -57,7 +57,7 @@ class Runtime(Connected):
             raise AgentError(f"Copilot: {error}") from error
 
     async def close(self) -> None:
-        with contextlib.suppress(*FAULTS):  # it is ended right after this, whatever it thinks of our goodbye
+        with contextlib.suppress(*FAULTS):  # the process is ended right after this in any case
             await self.client.force_stop()
 
 
@@ -73,7 +73,7 @@ def _hurry(client: CopilotClient) -> None:
 
 
 async def _announced(process: Process) -> int:
-    """Reads on until the port is told. What it prints later is read too, so that its pipe never fills."""
+    """Read the output until it contains the port. Later output is read too, so that the pipe never fills."""
     while line := await process.reader.readline():
         if found := _PORT.search(line):
             return int(found[1])

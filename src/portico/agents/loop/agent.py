@@ -62,7 +62,7 @@ class LoopAgent:
         return "loop"
 
     def autonomy(self, option: str, value: object) -> Autonomy:
-        """None of its modes changes what it asks for. Whatever else a session sets, it does not read."""
+        """None of its modes changes what it asks for. It reads no other setting of a session."""
         return Autonomy.ASKS
 
     async def describe(self) -> AgentInfo:

@@ -1,4 +1,4 @@
-"""What a person says to the loop itself: `/files`, `/run CMD`, `/diag`, `/clear`. No model is asked."""
+"""Commands of a person to the loop itself: `/files`, `/run CMD`, `/diag`, `/clear`. No model is asked."""
 
 import shlex
 from collections.abc import Sequence

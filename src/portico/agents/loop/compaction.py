@@ -1,7 +1,7 @@
-"""A conversation that outgrows its context is told in short by the model itself.
+"""Summarize a conversation that outgrows its context window, using the model itself.
 
-What it wrote stands in the turn as a notice: a person sees what the model still knows, and later turns begin with it
-instead of asking again, also those after a restart.
+The summary is a notice in the turn: a person sees what the model still knows, and later turns start with it instead of
+asking again, even after a restart.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from portico.agents.loop.transcript import Entry, UserText, of_turns, size_of
 from portico.host.state import TextPart, TurnState
 
 MARK = "The conversation grew too long for the model; it goes on with this summary of its own:\n\n"
-"""How the notice begins that a later turn looks for."""
+"""The prefix of the notice, by which a later turn finds it."""
 HEAD = "[What was said and done so far, in short:]\n"
 KEPT = 0.4
 """Share of the room that the newest entries keep word for word: the rest is for the summary and what comes."""
@@ -25,7 +25,7 @@ SYSTEM = "You shorten conversations between a person and an agent that works in 
 
 
 def split(entries: Sequence[Entry], room: int) -> tuple[list[Entry], list[Entry]]:
-    """What is told in short, and what stays: the newest that fits, and in any case the last message of a person."""
+    """Return what is summarized and what stays: the newest entries that fit, and always a person's last message."""
     kept, left = 1, room * KEPT - size_of(entries[-1])
     while kept < len(entries) and left >= (size := size_of(entries[-kept - 1])):
         kept, left = kept + 1, left - size
@@ -44,7 +44,7 @@ def summary(text: str) -> UserText:
 
 
 def after_summary(turns: Sequence[TurnState]) -> list[Entry]:
-    """Earlier turns from the last one on in which the model wrote a summary of what was before."""
+    """Earlier turns, starting with the last one in which the model wrote a summary."""
     for index in range(len(turns) - 1, -1, -1):
         text = _written(turns[index])
         if text:

@@ -23,7 +23,7 @@ TOY_CHATS = "is a toy: it chats and gets no tools. `portico agents list` shows w
 
 
 class LoopConversation:
-    """Keeps no memory of its own: the host's record of the session is the conversation, also after a restart."""
+    """Keeps no separate memory: the host's record of the session is the conversation, also after a restart."""
 
     def __init__(self, agent: LoopAgent, opening: Opening) -> None:
         self._agent = agent
@@ -81,7 +81,7 @@ class LoopConversation:
         return LoopToolbox(roots, self._seen)
 
     async def _said(self, goal: str, message: Message, turn: Turn, toolbox: LoopToolbox) -> UserText:
-        """The message with what is attached to it; a notice says what was left out."""
+        """Return the message with its attachments; a notice lists what was left out."""
         attached = [await attachment.read(each, toolbox.roots.files) for each in message.attachments]
         texts = [f"=== attached: {each.label}\n{each.text}" for each in attached if each.text is not None]
         pictures = [f"data:{each.media};base64,{each.data}" for each in attached if each.is_picture]
@@ -96,7 +96,7 @@ class LoopConversation:
         """The text without the prefix, and whether it is a goal to work on."""
         said = turn.message.text.strip()
         goal = goal_of(said, current.agent.prefix)
-        if goal is not None:  # `text` may say more than the person did: that it goes on, or what the session knows
+        if goal is not None:  # `text` may contain more than the message: that it is resumed, or the session's context
             return text.replace(said, goal, 1), True
         mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
         if mode not in ("agent", "chat"):
@@ -149,7 +149,7 @@ def _stopped(turn: Turn) -> list[UserText]:
 
 
 def goal_of(said: str, prefix: str) -> str | None:
-    """What a person wants done who says so: `agent: GOAL` or `/agent GOAL`."""
+    """Return the goal of a message that asks for work: `agent: GOAL` or `/agent GOAL`."""
     if prefix and said.startswith(prefix):
         return said.removeprefix(prefix).strip()
     command, *goal = said.split(maxsplit=1)

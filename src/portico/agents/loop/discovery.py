@@ -1,6 +1,6 @@
 """Where there are models: the settings, the environment, servers of this machine, and models that we run ourselves.
 
-Nothing is taken for granted: an endpoint that a person named is offered even while it is silent (then it says so),
+Nothing is assumed: an endpoint that a person configured is offered even while it does not answer (with the reason),
 one that was only guessed must have answered.
 """
 
@@ -25,17 +25,17 @@ from portico.models.store import ModelStore
 FRESH_SECONDS = 10.0
 """How long a list of models is believed: describing an agent must not cost a request each time."""
 UNNAMED = "default"
-"""What an endpoint is asked for that does not list its models, when nobody said: most of them serve just one."""
+"""The model name for an endpoint that does not list its models, if none is configured: most of them serve just one."""
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
 OLLAMA = "127.0.0.1:11434"
 LLAMA_CPP = "http://127.0.0.1:8080/v1"
 ANSWER_TOKENS = 2048
-"""What a model of our own may write in one go; small ones do not always find an end."""
+"""Output limit for a model that we run ourselves; small ones do not always stop."""
 CHARS_PER_TOKEN = 3
 """On the safe side: code has fewer characters to a token than prose."""
 TOY_TOKENS = 400
-"""A toy model has said what it can by then, and often finds no end by itself."""
+"""A toy model has nothing to add after that, and often does not stop."""
 TOY_TEXT = 120
 """Characters of one text in a toy's answer: so that even two long actions fit into one answer and stay valid."""
 
@@ -47,7 +47,7 @@ HOW_TO_GET_ONE = (
 
 @dataclass
 class EndpointSource:
-    """An endpoint and what it offers. `problem` says why it does not answer."""
+    """An endpoint and what it offers. `problem` contains the reason if it does not answer."""
 
     endpoint: ModelEndpoint
     guessed: bool
@@ -149,7 +149,7 @@ class Directory:
         return problem or HOW_TO_GET_ONE
 
     async def find(self, model: str, current: Current) -> ModelEndpoint:
-        """Where `model` answers. A name that nobody lists goes to the first endpoint: lists are not always whole."""
+        """Return the endpoint for `model`. An unlisted name goes to the first endpoint: lists may be incomplete."""
         places = await self.places(current)
         for place in places:
             if model in place.models:

@@ -1,4 +1,4 @@
-"""One OpenAI-compatible endpoint: a streamed request, bounded, with errors that say whether to try again.
+"""One OpenAI-compatible endpoint: a streamed request, bounded, with errors that indicate whether to retry.
 
 Answers are read in whole network chunks: all deltas of a chunk become one report, which is what keeps a fast model
 from costing more than a slow one. The key is in no message and no log line.
@@ -196,8 +196,8 @@ async def _lines(response: httpx.Response) -> AsyncGenerator[list[bytes], None]:
 
 
 async def _read_end(batches: AsyncGenerator[list[bytes], None]) -> None:
-    """What follows the last frame is the end of the body: a connection that has seen it serves the next request, and
-    another handshake is saved. It comes at once, or is not waited for."""
+    """Read the end of the body after the last frame: a connection that has reached it is reused for the next request,
+    which saves a handshake. The end arrives immediately, or is not waited for."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(END_SECONDS):
             async for _ in batches:

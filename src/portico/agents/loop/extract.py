@@ -27,7 +27,7 @@ _SPECIAL = re.compile(r'["{}\\]')
 class Document(NamedTuple):
     value: Any
     loose: bool = False
-    """It stands behind a brace that never closes: it may be a piece of something that was cut off."""
+    """It follows a brace that never closes: it may be a piece of something that was cut off."""
 
 
 class AnswerPiece(NamedTuple):

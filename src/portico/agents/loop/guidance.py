@@ -1,7 +1,7 @@
-"""What a project tells every agent that works in it: `AGENTS.md`, and the skills that it has.
+"""The project's instructions for every agent that works in it: `AGENTS.md`, and its skills.
 
-A skill is a folder with a `SKILL.md`, whose head says its name and when to use it. The model is told which there are
-and reads one when it needs it.
+A skill is a folder with a `SKILL.md`, whose header contains its name and when to use it. The model gets a list of the
+skills and reads one when it needs it.
 """
 
 import re
@@ -10,17 +10,17 @@ from portico.agents.loop.roots import Roots
 from portico.errors import PorticoError
 
 FILES = ("AGENTS.md", "CLAUDE.md")
-"""The first that is there."""
+"""The first that exists."""
 SKILLS = (".agents/skills", ".claude/skills", ".github/skills")
 GUIDANCE_CHARS = 16_000
-"""Of AGENTS.md: a long one is read by the model when it needs more."""
+"""Limit for AGENTS.md: the model reads the rest of a long one when it needs more."""
 SKILLS_MAX = 50
 HEAD_CHARS = 2000
 _FIELD = re.compile(r"^(name|description):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 
 
 async def guidance(roots: Roots) -> str:
-    """To be added to what the model is told; empty when the project says nothing."""
+    """Return the text to append to the system prompt; empty when the project has no instructions."""
     return "".join([await _rules(roots), await _skills(roots)])
 
 

@@ -1,6 +1,6 @@
 """Asking one model after the other: retries, what an endpoint lacks, and the fallback to the next model.
 
-A run keeps the model that answered last, so a fallback happens once and the run goes on.
+A run keeps the model that answered last, so a fallback happens once and the run continues.
 """
 
 import asyncio
@@ -123,8 +123,8 @@ class ModelCaller:
         void: Callable[[], None] = lambda: None,
         grow: Callable[[str, str, str], None] = lambda ident, name, piece: None,
     ) -> Reply:
-        """The answer of the first model that gives one. `build` makes the request for a way; `void` is told of an
-        attempt that broke off and is made again."""
+        """Return the answer of the first model that gives one. `build` makes the request for a way; `void` is called
+        when an attempt broke off and is retried."""
         while True:
             try:
                 return await self._ask_one(build, report, drained, void, grow)
@@ -132,7 +132,7 @@ class ModelCaller:
                 if error.too_long:
                     raise
                 self._problems.append(f"{self.model}: {error.message}")
-                if self._at + 1 >= len(self._models):  # what was said stays: it is all there is
+                if self._at + 1 >= len(self._models):  # the partial text stays: there is no other
                     problem = SignInRequired if error.refused else AgentError
                     raise problem("No model answered. " + " | ".join(self._problems[-4:])) from error
                 self._at += 1

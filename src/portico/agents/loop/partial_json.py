@@ -1,4 +1,4 @@
-"""What a model says to a person inside its JSON, while it is still writing it.
+"""Stream the prose inside a model's JSON while the model is still writing it.
 
 A step is JSON, but its commentary and its summary are prose, and a person should see them grow. This reads the JSON as
 it comes, character by character, and gives out the values of those two keys. It decides nothing: the step itself is
@@ -25,7 +25,7 @@ class PartialJson:
         self._aloud = False
 
     def feed(self, text: str) -> str:
-        """The newly spoken words."""
+        """Return the new prose."""
         said: list[str] = []
         for sign in text:
             if self._in_string:
@@ -80,7 +80,7 @@ class PartialJson:
         return sign
 
     def _half(self) -> str:
-        """What stands for a first half that no second one has followed."""
+        """The replacement for a first half that no second half has followed."""
         half, self._high = self._high, ""
         return "\ufffd" if half else ""
 

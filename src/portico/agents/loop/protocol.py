@@ -1,7 +1,7 @@
 """The agreement between the loop and a model: one JSON step after another, or the same through native tool calls.
 
 A step that is not final holds at least one action: `{"actions": [...], "commentary": "...", "done": false}`. The
-final one is `{"finalSummary": "...", "done": true}`. What a model gets wrong is told back to it, with the schema.
+final one is `{"finalSummary": "...", "done": true}`. Errors are reported to the model, with the schema.
 """
 
 import json
@@ -132,7 +132,7 @@ def _step(value: Any, loose: bool) -> ModelStep:
         if not summary:
             raise Invalid("A final step needs 'finalSummary'.")
         return ModelStep(summary=summary, done=True)
-    # With actions it is not final, whatever it says: their results are still to be seen.
+    # With actions it is not final, regardless of `done`: the model has not seen their results yet.
     return _acting(value)
 
 
@@ -157,7 +157,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-# -- what the model is told ------------------------------------------------------------------------------------
+# -- prompts for the model -------------------------------------------------------------------------------------
 
 
 def chat_instructions(cwd: str) -> str:
@@ -218,7 +218,7 @@ FINISH_TOOL = ToolSpec(
 
 
 def step_schema(tools: Sequence[ToolSpec], bound: int | None = None) -> Json:
-    """The JSON schema of a step. `bound` limits every text, for models that do not find an end by themselves."""
+    """The JSON schema of a step. `bound` limits the length of every text, for models that do not stop."""
     words: Json = {"type": "string"} if bound is None else {"type": "string", "maxLength": bound}
     acting = {
         "type": "object",

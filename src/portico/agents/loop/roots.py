@@ -71,7 +71,7 @@ class Roots:
         return path if path.startswith("/") else f"{self.project}/{path}"
 
     def has(self, path: str) -> bool:
-        """Whether there is something; what it is and whether it may be read, the jail says."""
+        """Whether the path exists. The jail checks what it is and whether it may be read."""
         return os.path.lexists(self.at(path))
 
     def name(self, path: str | Path) -> str:
@@ -84,7 +84,7 @@ class Roots:
         return self.name(self.jail.resolve(self.within(path)))
 
     def parts(self) -> list[tuple[str, Jail]]:
-        """Each allowed folder with a jail of its own, and the prefix that its names get."""
+        """Each allowed folder with a separate jail, and the prefix that its names get."""
         return [
             ("" if root == self.project else f"{self.name(root)}/", Jail([root]))
             for root in self.jail.roots

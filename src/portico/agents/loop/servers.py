@@ -25,13 +25,13 @@ TOOLS_MAX = 100
 
 
 class ToolRefused(PorticoError):
-    """The server ran the tool, and it failed; what it said goes to the model."""
+    """The server ran the tool, and it failed; its output goes to the model."""
 
     code = "agent_failed"
 
 
 class ServerTools:
-    """Of one conversation. A server that does not answer is left out, and the turn says so."""
+    """The server tools of one conversation. A server that does not answer is left out, with a notice in the turn."""
 
     def __init__(
         self, servers: Mapping[str, McpServer], home: Path, cwd: str, off: Collection[str], bearer: Bearer | None = None
@@ -99,7 +99,7 @@ class ServerTools:
         return self._tools[name][1].view
 
     async def ask(self, name: str, operation: str, params: Json) -> Json:
-        """The server's own reply, for whoever asks it in place of the model."""
+        """Return the server's own reply, for a client that asks it directly and not through the model."""
         server = self._servers.get(name)
         if server is None:
             raise NotFound("MCP server", name)
@@ -108,7 +108,7 @@ class ServerTools:
             return await client.ask(operation, params)
 
     def rest(self) -> None:
-        """The turn is over: nobody is asked for a server until the next one."""
+        """End the turn: questions of the servers are not answered until the next one."""
         for client in self._clients.values():
             client.serving = None
 

@@ -1,7 +1,7 @@
-"""What the built-in agent can do: look, search, create, edit and run, inside the allowed folders.
+"""The tools of the built-in agent: list, search, create, edit and run, inside the allowed folders.
 
-Each tool has the shape of its arguments (which is also its schema), says what it is about to do, and then does it.
-What it is about to do is exactly what a person approves: the file's `etag` goes from the one to the other.
+Each tool defines its arguments (which are also its schema), plans a call, and then performs it. A person approves
+exactly the planned call: the file's `etag` is passed from the plan to the action.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ COMMAND_SECONDS_MAX = 3600.0
 PREVIEW_LINES = 2000
 """Lines of a diff that a person gets to see."""
 EDIT_CHARS = 64 * 1024
-"""Of either side of an edit that is kept with its call: what a model reads of one file at once."""
+"""Limit for either side of an edit that is stored with its call: as much as a model reads of one file in one answer."""
 WRAPPERS = ("args", "arguments", "parameters", "input")
 """Names under which weak models wrap the arguments once more, as other protocols do."""
 
@@ -114,7 +114,7 @@ class LoopToolbox:
     seen: dict[str, str] = field(default_factory=dict)
 
     async def plan(self, tool: str, arguments: Json) -> PlannedCall:
-        """Checks a call and says what it would do; raises a PorticoError whose message goes back to the model."""
+        """Check a call and return what it would do. Raises a PorticoError whose message goes back to the model."""
         shape = _SHAPES.get(tool)
         if shape is None:
             raise BadRequest(f"There is no tool {tool!r}; there are: {', '.join(_SHAPES)}.", field="tool")
@@ -199,7 +199,7 @@ class LoopToolbox:
         return text, len(found.text)
 
     async def _read_other(self, at: str, first: int, last: int | None, room: int) -> tuple[Text, str] | None:
-        """A text in another encoding than UTF-8, with a note that says which; None: it is no text."""
+        """Read a text in another encoding than UTF-8, with a note that names the encoding; None: it is not a text."""
         whole = await self.roots.files.read(at)
         form = await asyncio.to_thread(read_form, whole.data)
         if form is None or len(whole.data) < whole.size:
@@ -269,7 +269,7 @@ class LoopToolbox:
         )
 
     async def _edit(self, name: str, data: bytes, etag: str, notes: list[str]) -> str:
-        """With the state that was shown: what changed while a person thought is not overwritten."""
+        """Write with the etag that was shown: changes made during the approval are not overwritten."""
         status = await self.roots.files.write(self.roots.at(name), data, if_match=etag)
         self.seen[name] = status.etag
         return "\n".join([f"Edited {name} ({status.size} bytes now).", *(f"[{note}]" for note in notes)])
@@ -311,7 +311,7 @@ async def _run(action: Action, timeout: float, report: Callable[[str], None]) ->
 
 
 class CommandFailed(PorticoError):
-    """The command ran and said no; the whole output goes to the model."""
+    """The command ran and failed; the whole output goes to the model."""
 
     code = "agent_failed"
 

@@ -1,4 +1,4 @@
-"""What a model says while it still writes, let through to a person: prose as it is, of JSON only what it says."""
+"""Stream a model's output to a person while the model is still writing: prose unchanged, of JSON only its prose."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ Form = Literal["chat", "native", "text"]
 
 
 class VisibleText:
-    """One step's words."""
+    """The visible text of one step."""
 
     def __init__(self, turn: Turn, key: str) -> None:
         self._turn = turn
@@ -18,7 +18,7 @@ class VisibleText:
         self.begin("text")
 
     def begin(self, form: Form) -> None:
-        """An attempt begins."""
+        """Start an attempt."""
         self._form = form
         self._held: list[str] = []
         self._partial = PartialJson()
@@ -26,7 +26,7 @@ class VisibleText:
         self._begun = False
 
     def void(self) -> None:
-        """The attempt broke off: what it said does not count."""
+        """Retract the text of an attempt that broke off."""
         self._turn.retract(self._key)
 
     def report(self, text: str, reasoning: str) -> None:
@@ -46,7 +46,7 @@ class VisibleText:
                 self._turn.text(said, self._key)
 
     def _json_at(self, text: str) -> int:
-        """Where JSON may begin. Beside native calls it is JSON only if nothing stands before it."""
+        """Where JSON may begin. Beside native calls it is JSON only at the beginning of the text."""
         if self._form == "chat":
             return len(text)
         if self._form == "native":
@@ -54,19 +54,19 @@ class VisibleText:
         return min((index for sign in "{`[" if (index := text.find(sign)) >= 0), default=len(text))
 
     def finish(self, words: str, end: str = "\n") -> None:
-        """The whole of what was to be said: what has not been said yet is said now. `end` parts a comment from what
-        follows; the last answer has none."""
+        """Send the part of the complete text that has not been sent yet. `end` separates a comment from what follows;
+        the last answer has none."""
         spoken = "".join(self._spoken)
         rest = words.removeprefix(spoken) if words.startswith(spoken) else f"\n{words}"
         if words and rest + end:
             self._turn.text(rest + end, self._key)
 
     def replace(self, words: str) -> None:
-        """What was shown contains calls: only the words beside them stay."""
+        """Replace text that contains calls by the prose beside them."""
         self._turn.correct(self._key, words)
 
     def release(self) -> None:
-        """Words that looked like JSON and are not."""
+        """Send text that looked like JSON and is not."""
         if self._held and not self._spoken:
             self._turn.text("".join(self._held), self._key)
         elif self._held:
