@@ -38,7 +38,7 @@ class Mistake(Exception):
 
 
 async def answer(body: bytes, toolbox: Toolbox, name: str = "portico", meta: Json | None = None) -> bytes | None:
-    """The reply to the body of a POST; None when it held only notifications (HTTP says 202 then). `meta` goes into the
+    """The reply to the body of a POST; None if it held only notifications (HTTP status 202). `meta` goes into the
     description of each tool."""
     try:
         message = surrogates.decode(body, msgspec.json.decode)
