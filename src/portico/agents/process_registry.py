@@ -1,8 +1,8 @@
-"""The roll of agent processes, kept on disk so that a killed host leaves no orphans.
+"""The registry of agent processes, kept on disk so that a killed host leaves no orphans.
 
-A host that is killed cannot end its children. So each child's identity is written down before it is used (its number,
-the time it started, the mark in its environment), and the next start ends those whose host is gone. Numbers are reused
-by the kernel: without the start time or the mark we would one day kill a stranger.
+A host that is killed cannot end its children. So each child's identity is stored before it is used (its pid, its start
+time, the mark in its environment), and the next start ends the children whose host is gone. The kernel reuses pids:
+without the start time or the mark we would eventually kill an unrelated process.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class ProcessRegistry:
             self._path(pid, mark).unlink()
 
     def sweep(self) -> list[str]:
-        """Ends what dead hosts left running; returns the names. A running host's children are its own business."""
+        """End the processes that dead hosts left running; returns their names. Skips children of running hosts."""
         found = [(path, entry) for path in self._paths() if (entry := _read(path)) is not None and not _lives(entry)]
         living = [entry for _, entry in found if family(entry)]
         for entry in living:
@@ -78,7 +78,7 @@ def _lives(entry: RegisteredProcess) -> bool:
 
 
 def family(entry: RegisteredProcess) -> list[int]:
-    """The child itself and all that carry its mark."""
+    """The pids of the child and of all processes that carry its mark."""
     living = {pid: each for pid, each in adoption.processes().items() if pid != os.getpid() and not each.dead}
     itself = (entry.pid, entry.started)
     return [pid for pid, each in living.items() if (pid, str(each.start)) == itself or _carries(pid, entry)]

@@ -32,7 +32,7 @@ class ToolServer:
         self._port = 0
 
     async def offer(self, toolbox: mcp.Toolbox) -> tuple[str, str]:
-        """The address and the key under which one conversation finds its tools."""
+        """Return the address and the key under which one conversation reaches its tools."""
         await self._start()
         key = secrets.token_urlsafe(32)
         self._toolboxes[key] = toolbox
@@ -52,7 +52,7 @@ class ToolServer:
         async with self._starting:
             if self._server is not None:
                 return
-            # It listens from here on: who comes before the server runs waits in the kernel.
+            # It listens from here on: connections that arrive before the server runs wait in the kernel.
             listening = socket.create_server(("127.0.0.1", 0))
             self._port = listening.getsockname()[1]
             config = uvicorn.Config(
@@ -115,7 +115,7 @@ async def _send(send: Send, status: int, body: bytes) -> None:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Signals are the command line's business."""
+    """Leaves signal handling to the command line."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

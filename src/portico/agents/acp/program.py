@@ -110,7 +110,7 @@ PRESETS: dict[str, Program] = {
         name="Codex",
         command=["codex-acp"],
         login="codex login",
-        mode="read-only",  # its other modes ask nobody before they write or run something
+        mode="read-only",  # its other modes write and run without asking
         pass_env=["OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"],
         install="npm install -g @agentclientprotocol/codex-acp",
     ),
@@ -127,7 +127,7 @@ PRESETS: dict[str, Program] = {
         name="Gemini CLI",
         command=["gemini", "--acp"],
         login="gemini",
-        files=False,  # it cannot create a file through a client: no answer tells it that there is none yet
+        files=False,  # it cannot create a file through a client: no answer means "does not exist yet" to it
         pass_env=["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT"],
         install="npm install -g @google/gemini-cli",
     ),
@@ -177,7 +177,7 @@ def _read(name: str, table: Any) -> Program:
     known = msgspec.to_builtins(preset) if preset is not None else {}
     try:
         program = msgspec.convert({**known, **table} if isinstance(table, dict) else table, Program)
-        # What makes an agent ask stays, unless the settings say otherwise by name.
+        # Variables that make an agent ask are kept, unless the settings override them by name.
         program.env = {**(preset.env if preset is not None else {}), **program.env}
     except msgspec.ValidationError as error:
         raise BadRequest(f"[{where}]: {error}", field=where) from None

@@ -1,9 +1,9 @@
 """What an ACP agent may ask of us in the middle of a turn: a permission, a file, a command, an answer of a person.
 
-The attack: an agent (or what talked it into something) uses our hands where its own would be watched. So files stay
-inside the session's folder, and a write or a command that nobody has allowed in this turn, for this very content or
-command, is asked for like any other call. A yes is for one action: the next one asks again. A permission is answered by
-the kind of the option, never by its place.
+The attack: an agent (or content that has manipulated it) acts through the host where its own actions would be watched.
+So files stay inside the session's folder, and a write or a command that was not allowed in this turn, for exactly this
+content or command, needs an approval like any other call. An approval is for one action: the next one asks again. A
+permission is answered by the kind of the option, never by its position.
 """
 
 import os

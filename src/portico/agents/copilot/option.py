@@ -14,7 +14,7 @@ from portico.errors import AgentUnavailable, BadRequest
 from portico.events import Json
 
 EFFORT = "reasoning_effort"
-"""The setting of a session that says how long its model thinks."""
+"""The session setting for how long its model thinks."""
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 

@@ -1,8 +1,8 @@
 """Tokens for MCP servers that want one: asked for in the middle of a call, given by a client, kept in memory only.
 
-The attack: a server that says it is another one (`resource: https://api.github.com`) would be given a token that is
-none of its business. What a server names must be on its own origin; a token goes to that server alone, for the turns of
-the client that gave it.
+The attack: a server that claims to be another one (`resource: https://api.github.com`) would receive a token that is
+not meant for it. The resource that a server names must be on its own origin; a token goes to that server alone, for the
+turns of the client that provided it.
 """
 
 import asyncio
