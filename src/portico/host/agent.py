@@ -1,7 +1,7 @@
-"""What the host asks of an agent. `portico.agents.agent` offers the same names to authors of agents.
+"""The interface of agents. `portico.agents.agent` exports the same names for authors of agents.
 
 An agent describes itself and opens conversations; a conversation answers messages and reports through a `Turn`.
-Only the host writes the log: an agent never sees it.
+Only the host writes the log. Agents have no access to it.
 """
 
 from collections.abc import Callable
@@ -25,42 +25,42 @@ class Model(Struct, frozen=True, omit_defaults=True):
     id: str
     name: str
     multiplier: float = 1.0
-    """What a request costs, in the vendor's own unit."""
+    """The cost of a request, in the unit of the vendor."""
     context: int | None = None
     vision: bool = False
     meta: Json = {}
     config: Json = {}
-    """JSON Schema of what can be chosen with it: how long it thinks."""
+    """JSON Schema of the options of the model, such as the reasoning effort."""
 
 
 class Capabilities(Struct, frozen=True, omit_defaults=True):
     tools: bool = True
-    """Takes the session's tools; an agent that cannot is told about them in words."""
+    """Supports the session's tools; for other agents they are described as text."""
     steer: bool = False
     resume: bool = False
-    """Continues a conversation by its own id after a restart, or rebuilds it from the history."""
+    """Resumes a conversation by the agent's id after a restart, or rebuilds it from the history."""
     fork: bool = False
     attachments: bool = False
     folders: bool = False
-    """Works in several folders at once."""
+    """Supports several folders in one conversation."""
     servers: bool = False
-    """Its conversations are themselves the clients of their MCP servers, see `AsksServers`."""
+    """Its conversations connect to their MCP servers directly, see `AsksServers`."""
 
 
 class Resource(Struct, frozen=True, omit_defaults=True):
-    """Something that an agent needs somebody's token for, in the words of RFC 9728."""
+    """A resource for which an agent needs a token, in the terms of RFC 9728."""
 
     resource: str
     """Its identifier, an https URL."""
     name: str = ""
     servers: list[str] = []
-    """Where tokens come from: OAuth authorization servers."""
+    """The OAuth authorization servers that issue tokens."""
     scopes: list[str] = []
     documentation: str = ""
     required: bool = True
-    """Without a token the agent does not answer."""
+    """The agent does not answer without a token."""
     state: SignInState = "required"
-    """`given`: the agent has a sign-in of its own. Tokens of clients count for those clients alone."""
+    """`given`: the agent has its own sign-in. The token of a client is used for that client only."""
 
 
 class AgentInfo(Struct, frozen=True, omit_defaults=True):
@@ -74,11 +74,11 @@ class AgentInfo(Struct, frozen=True, omit_defaults=True):
     config: Json = {}
     """JSON Schema of the session settings it understands."""
     label: str = ""
-    """A word of honesty shown beside the name: `demo`, `toy`."""
+    """A label shown next to the name: `demo`, `toy`."""
     resources: list[Resource] = []
-    """What it takes tokens for; see `Authenticates`."""
+    """The resources for which it accepts tokens; see `Authenticates`."""
     customizations: list[Json] = []
-    """What a session can switch off: MCP servers, plugins, folders of rules (`id`, `type`,
+    """What a session can disable: MCP servers, plugins, folders of rules (`id`, `type`,
     `uri`, `name`, perhaps `state` and `children`)."""
 
     def check_model(self, model: str) -> None:
@@ -88,7 +88,7 @@ class AgentInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class Opening(Struct):
-    """Everything an agent needs to begin or to go on with a conversation."""
+    """Everything an agent needs to start or resume a conversation."""
 
     session: str
     cwd: str
@@ -96,48 +96,48 @@ class Opening(Struct):
     config: Json
     tools: list[ToolSpec]
     known_as: Callable[[str], None]
-    """Tells the host the agent's own id of the conversation, as soon as it is known."""
+    """Callback for the agent's id of the conversation. Call it as soon as the id is known."""
     vendor: str | None = None
-    """That id, when the conversation goes on after a restart."""
+    """That id, when the conversation is resumed after a restart."""
     fork_of: str | None = None
-    """That id of another conversation, of which this one is to be a copy as it stands now; `history` says the same."""
+    """That id of another conversation: create a copy of its current state. `history` has the same content."""
     history: list[TurnState] = field(default_factory=list)
     """The finished turns, for agents that keep none themselves."""
     folders: list[str] | None = None
-    """Where it may work, if that is not just `cwd`; for agents that can (`Capabilities.folders`)."""
+    """The folders in which it may work, if not only `cwd`; for agents that support it (`Capabilities.folders`)."""
     off: frozenset[str] = frozenset()
-    """The ids of the customizations that a person switched off here."""
+    """The ids of the customizations that a person disabled in this session."""
     tell: Callable[[str], None] = lambda text: None
-    """Shows a notice in the turn that waits for this conversation: `QUEUED` for a place, until `STARTED`."""
+    """Show a notice in the turn that waits for this conversation: `QUEUED` in a queue for a slot, then `STARTED`."""
     model_config: Json = field(default_factory=dict)
-    """What was chosen with the model; see `Model.config`."""
+    """The chosen options of the model; see `Model.config`."""
     client: str = ""
-    """Whose token counts, for agents that take tokens (`Authenticates`)."""
+    """The client whose token is used, for agents that accept tokens (`Authenticates`)."""
 
 
 class Conversation(Protocol):
     async def send(self, message: Message, turn: "Turn") -> None:
-        """Answers; returns when the agent is idle. Raises AgentError when it failed."""
+        """Answer the message; return when the agent is idle. Raises AgentError if it fails."""
 
     async def steer(self, message: Message) -> bool:
-        """Takes a message into the running turn; False: the host queues it."""
+        """Add a message to the running turn. False: the host queues it."""
 
     async def cancel(self) -> bool:
-        """Asks the agent to stop. True: `send` will return by itself; False: the host may cancel `send` at once."""
+        """Request the agent to stop. True: `send` will return; False: the host may cancel `send` immediately."""
 
     async def close(self) -> None:
-        """Releases everything, also in the middle of a turn."""
+        """Release all resources, also during a turn."""
 
 
 @runtime_checkable
 class AsksServers(Protocol):
-    """A conversation that lets others ask its MCP servers, in a turn or between two."""
+    """A conversation that forwards requests to its MCP servers, during a turn or between turns."""
 
     def tool_name(self, server: str, tool: str) -> str:
-        """What its agent calls a tool of a server, and rules with it."""
+        """Return the name of a server's tool that the agent and the rules use."""
 
     async def ask_server(self, server: str, operation: str, params: Json) -> Json:
-        """The server's own reply, with `result` or `error`. NotFound: there is no such server."""
+        """Return the reply of the server, with `result` or `error`. Raises NotFound if the server does not exist."""
 
 
 class Agent(Protocol):
@@ -145,32 +145,32 @@ class Agent(Protocol):
     def id(self) -> str: ...
 
     async def describe(self) -> AgentInfo:
-        """Quick and honest: what there is now, and what is missing. Never raises for a missing program."""
+        """Describe the agent quickly: what is available and what is missing. Never raises for a missing program."""
 
     async def open(self, opening: Opening) -> Conversation: ...
 
     async def close(self) -> None:
-        """The host stops: end processes, drop caches."""
+        """End processes and drop caches, because the host stops."""
 
 
 @runtime_checkable
 class Completes(Protocol):
-    """An agent that can also suggest values: of one of its settings, or commands (`/`)."""
+    """An agent that can also complete values of its settings, or commands (`/`)."""
 
     async def complete(self, property: str, query: str) -> list[Json]:
-        """Items with `value`, `label` and perhaps `description`; the caller filters them by `query`."""
+        """Return items with `value`, `label` and optionally `description`; the caller filters them by `query`."""
 
 
 CheckStatus = Literal["ready", "missing", "not_signed_in", "wrong_version", "wrong_node", "not_acp", "failed"]
 
 
 class Check(Struct, frozen=True):
-    """What was found when an agent was really started."""
+    """The result of starting an agent to check it."""
 
     agent: str
     status: CheckStatus
     detail: str
-    """In one sentence: what there is, or what to do."""
+    """One sentence: what was found, or what to do."""
 
     @property
     def ok(self) -> bool:
@@ -179,33 +179,33 @@ class Check(Struct, frozen=True):
 
 @runtime_checkable
 class Checks(Protocol):
-    """An agent that can tell more than `describe` does, by starting its program."""
+    """An agent that can start its program to report more than `describe`."""
 
     async def check(self) -> Check:
-        """Starts it and speaks the first handshake. Never raises for what is wrong with it."""
+        """Start it and do the first handshake. Problems are reported in the result, never raised."""
 
 
 @runtime_checkable
 class Authenticates(Protocol):
-    """An agent that takes tokens from clients. It keeps them in memory only, hands them to nobody but its vendor, and
-    uses each for the turns of the client that gave it and for no others."""
+    """An agent that accepts tokens from clients. It keeps them only in memory, sends them only to its vendor, and uses
+    each token only for the turns of the client that sent it."""
 
     async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
-        """Uses the token from now on (for so many seconds). Unauthenticated when it is not good."""
+        """Use the token from now on (for `seconds`). Raises Unauthenticated if it is not valid."""
 
     def sign_out(self, client: str) -> None:
-        """Forgets the token of this client."""
+        """Delete the token of this client."""
 
     def sign_in_state(self, resource: str, client: str) -> SignInState:
-        """How things stand for what this client asks for."""
+        """Return the sign-in state of a resource for this client."""
 
 
 def client_of(state: SessionState, turn: str) -> str:
-    """The client whose token counts for a turn: the one that began it, or the session, where that was no client."""
+    """Return the client whose token is used for a turn: the one that started the turn, or else the session."""
     found = state.turn(turn)
     for by in (found.by if found is not None else "", state.by):
         if by.startswith("client:"):
             whole = by.removeprefix("client:")
-            ident, _, tail = whole.rpartition("#")  # what a client said is `client:ID#NUMBER.TYPE`
+            ident, _, tail = whole.rpartition("#")  # commands of a client have `client:ID#NUMBER.TYPE`
             return ident if ident and "." in tail else whole
     return ""

@@ -1,7 +1,7 @@
-"""A running turn, as its agent sees it: the one object through which an agent reports.
+"""A running turn: the object through which an agent reports.
 
-Text and reasoning grow in parts: a part is opened by its first delta and closed by whatever comes next. After the
-turn's end every report is ignored, so an agent that was left behind cannot write into somebody else's turn.
+Text and reasoning are streamed in parts: the first delta opens a part, and the next report of another kind closes
+it. Reports after the end of the turn are ignored, so a stale agent cannot write into another turn.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from portico.host.session import Session
 
 _PART_CHARS = limits.EVENT_BYTES // 8
-"""A longer text goes on in another part: the event that ends a part carries it whole, and JSON escapes take up to
-six bytes for a character."""
+"""Maximum length of a part; longer text continues in another part. The event that ends a part contains its full text,
+and a JSON escape has up to six bytes per character."""
 
 _RECENT = 16
-"""Parts that can still be corrected: one message with its thoughts, also where it is very long."""
+"""Number of parts that can still be corrected: enough for one very long message with its reasoning."""
 
 
 class _Part:
@@ -53,35 +53,35 @@ class Turn:
         self.live = True
         self.cancelled_by: str | None = None
         self.withdrawn = False
-        """It is being cancelled: nothing of it waits for a person any more."""
+        """The turn is being cancelled: its approvals and questions no longer wait for a person."""
         self.calls: dict[str, Call] = {}
         self.children: list[Turn] = []
         self.held = False
-        """It waits before its agent gets the message: a budget is exhausted."""
+        """The message is not sent to the agent yet, because a budget is exhausted."""
         self.admits = False
-        """Its agent asks before each call of its model (`admit`): it need not be stopped from outside."""
+        """The agent calls `admit` before each model call, so the host does not need to stop it."""
         self.called = False
         """Whether a tool was used."""
         self.waiting = 0
-        """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
+        """Number of approvals and questions that wait for a person. The idle timer is paused while it is not 0."""
         self.active_at = session.host.clock.awake()
         self.activity = ""
-        """What it is doing that nobody hears, in words that end a sentence: `retrying after 429`. Its agent says so."""
+        """What the agent does without output, as the end of a sentence: `retrying after 429`. Set by the agent."""
         self._part: _Part | None = None
         self._size = 0
         self._full = False
         self._recent: deque[_Part] = deque(maxlen=_RECENT)
-        """Those whose agent named them: they may still be corrected."""
+        """Parts with a key from the agent: they may still be corrected."""
         resumed = session.state.turn(ident)
         self._used = {part.id for part in resumed.parts} if resumed is not None else set()
         self.plain = not self._used
-        """It has nothing but words, and none was lost: when the open part has its end, everything has."""
+        """The turn contains only text, and none was lost: once the open part is closed, nothing is open."""
         self.lost: PorticoError | None = None
-        """Why something that it said could not be written."""
+        """The error of a report that could not be written."""
 
     @property
     def earlier(self) -> list[TurnState]:
-        """What was said before, for an agent that has to be told."""
+        """The earlier turns, for agents that do not keep the history."""
         state = self.session.state
         return context.history([each for each in state.turns if each.id != self.id], state)
 
@@ -92,40 +92,40 @@ class Turn:
     # -- text --------------------------------------------------------------------------------------------------
 
     def text(self, delta: str, key: str | None = None) -> None:
-        """A piece of the answer. `key` is the agent's own id of the message: a new one begins a new part."""
+        """Report a piece of the answer. `key` is the agent's id of the message: a new key starts a new part."""
         self._grow("text", delta, key)
 
     def reasoning(self, delta: str, key: str | None = None) -> None:
         self._grow("reasoning", delta, key)
 
     def say(self, kind: PartKind, delta: str, key: str | None = None) -> None:
-        """Text or reasoning, for agents that have both in one form."""
+        """Report text or reasoning, for agents that have one format for both."""
         self._grow(kind, delta, key)
 
     def notice(self, text: str) -> None:
-        """A remark of the system (a retry, a fallback), not of the agent."""
+        """Report a message of the system (a retry, a fallback), not of the agent."""
         self._grow("notice", text, None)
         self.close_part()
 
     def waits(self, text: str) -> None:
-        """A notice that also explains the silence that follows."""
+        """Report a notice that also explains why there is no output after it."""
         self.notice(text)
         self.activity = text[:1].lower() + text[1:].rstrip(".")
 
     def remark(self, text: str) -> None:
-        """A notice beside what the agent is just saying: that goes on as the one text that it is."""
+        """Report a notice without closing the open part: the text of the agent continues in that part."""
         part = self.session.new_id("p")
         self.report(e.PartStarted(turn=self.id, part=part, kind="notice"))
         self.report(e.PartEnded(turn=self.id, part=part, text=text))
 
     def close_part(self, whole: str | None = None) -> None:
-        """Ends the open part; `whole` replaces what the deltas said."""
+        """End the open part; `whole` replaces the text of its deltas."""
         if self._part is not None:
             self._replace(self._part, self._part.text if whole is None else whole)
 
     def correct(self, key: str, whole: str, kind: PartKind = "text") -> None:
-        """The whole of what was said under `key`, from whoever knows: where the deltas said something else, it takes
-        their place, for every reader. The part is complete then."""
+        """Set the complete text of the message `key`. If it differs from the deltas, it replaces them for every reader.
+        The part is complete then."""
         said = [part for part in self._recent if part.key == key and part.kind == kind]
         if not said:
             if whole:
@@ -133,13 +133,13 @@ class Turn:
                 self.close_part()
             return
         if self._part is not said[-1]:
-            self.close_part()  # what is open would be told twice to those who are told the turn anew
-        before = "".join(part.text for part in said[:-1])  # a very long text is several parts
+            self.close_part()  # else readers that replay the turn would get the open part twice
+        before = "".join(part.text for part in said[:-1])  # a very long text has several parts
         if whole.startswith(before):
             self._replace(said[-1], whole[len(before) :])
 
     def retract(self, key: str) -> None:
-        """What was said under `key` counts for nothing: the attempt broke off, and another follows."""
+        """Discard the text of the message `key`: the attempt was aborted, and another follows."""
         for part in [part for part in reversed(self._recent) if part.key == key]:  # the open one first
             self._replace(part, "")
             self._recent.remove(part)
@@ -148,7 +148,7 @@ class Turn:
         if self._part is part:
             self._part = None
         elif text == part.text:
-            return  # it has ended, and so
+            return  # it has ended with this text
         streamed, part.texts = part.text, [text]
         part.size = len(text)
         replaces = len(streamed) if text != streamed else 0
@@ -156,7 +156,7 @@ class Turn:
 
     def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
         if kind != "notice":
-            if self._size + len(delta) <= limits.TURN_BYTES:  # nearly always, and thousands of times a second
+            if self._size + len(delta) <= limits.TURN_BYTES:  # the usual case, thousands of times per second
                 self._size += len(delta)
             else:
                 delta = delta[: self.spend(len(delta))]
@@ -174,7 +174,7 @@ class Turn:
             self.report(e.PartDelta(turn=self.id, part=part.id, text=piece))
 
     def spend(self, size: int) -> int:
-        """How much of so many characters still fits into this turn. Readers are told once that the rest is left out."""
+        """Return how many of `size` characters still fit into this turn. One notice reports the omitted rest."""
         fits = max(0, min(size, limits.TURN_BYTES - self._size))
         self._size += fits
         if fits < size and not self._full:
@@ -210,7 +210,7 @@ class Turn:
         meta: Json | None = None,
         server: str = "",
     ) -> Call:
-        """A tool call begins. With `input` (JSON text) it is complete; else `feed` it and say `ready`."""
+        """Start a tool call. With `input` (JSON text) it is complete; otherwise call `feed`, then `ready`."""
         self.close_part()
         ident = self.session.new_id("c") if id is None or id in self._used else id
         self._used.add(ident)
@@ -238,11 +238,11 @@ class Turn:
     def session_tool(
         self, name: str, input: str | None = None, *, id: str | None = None, meta: Json | None = None
     ) -> Call:
-        """A call of one of the session's tools (the host's or a client's); `perform` runs it."""
+        """Start a call of one of the session's tools (the host's or a client's); `perform` runs it."""
         return self.tool(name, input, id=id, owner=self.session.tools.owner(name), meta=meta)
 
     async def perform(self, call: Call) -> ToolResult:
-        """Runs a session tool on behalf of the agent, through to its end."""
+        """Run a session tool for the agent and wait for its result."""
         return await self.session.tools.perform(call)
 
     def ended(self, call: Call) -> None:
@@ -251,8 +251,8 @@ class Turn:
     # -- people ------------------------------------------------------------------------------------------------
 
     def withdraw(self) -> None:
-        """It is being cancelled, and so are its sub-agents: whatever waits for a person gets a no, now and from now on.
-        The agent may take its time to stop, and editors send a yes behind the cancel."""
+        """Deny all open and later approvals and questions of this turn and its sub-agents: it is being cancelled.
+        The agent may need time to stop, and editors may send an approval after the cancel."""
         self.withdrawn = True
         self.session.approvals.abandon()
         self.session.questions.abandon()
@@ -262,7 +262,7 @@ class Turn:
             child.withdraw()
 
     async def admit(self) -> None:
-        """To be awaited by agents before each call of a model that they can hold back: a budget may be spent."""
+        """Wait until the budgets allow a model call. Agents that can delay model calls await it before each."""
         self.admits = True
         await self.session.host.spending.admit(self)
 
@@ -294,7 +294,7 @@ class Turn:
         people: list[str] | None = None,
         evidence: list[Json] | None = None,
     ) -> Answer:
-        """A question to a person; returns when somebody answered or declined. `people`: who alone may answer."""
+        """Ask a person; return when the question is answered or declined. `people`: only they may answer."""
         self.close_part()
         if not self.live or self.withdrawn:
             return Answer("cancel", {}, "turn")
@@ -325,17 +325,17 @@ class Turn:
         )
 
     def step(self, step: int, model: str = "", blob: str | None = None) -> None:
-        """The agent asks `model` for its next step; with `blob` (see `keep`) the step is complete."""
+        """Report that the agent requests its next step from `model`; with `blob` (see `keep`) the step is complete."""
         self.report(e.TurnStep(turn=self.id, step=step, model=model, blob=blob))
 
     def title(self, title: str) -> None:
-        """The agent's own idea of a title; a title that a person chose stays."""
+        """Set the title that the agent suggests; a title that a person chose is kept."""
         title = title.strip()[: limits.TITLE_CHARS]
         if title and self.live and not self.session.state.title_by_person:
             self.report(e.SessionRenamed(title=title, by="agent"))
 
     async def spawn(self, prompt: str, *, title: str = "", call: Call | None = None, agent: str = "") -> "Turn":
-        """A sub-agent: a child session with one turn that this turn's agent reports into, ended by `finish`."""
+        """Start a sub-agent: a child session with one turn that this turn's agent reports into, ended by `finish`."""
         child = await self.session.host.spawn(self, prompt, title, call.id if call else None, agent)
         self.children.append(child)
         self.plain = False
@@ -344,10 +344,10 @@ class Turn:
     async def finish(
         self, outcome: Literal["completed", "failed", "cancelled"] = "completed", error: ErrorInfo | None = None
     ) -> None:
-        """Ends a sub-agent's turn. The host ends the others."""
+        """End the turn of a sub-agent. The host ends all other turns."""
         await self.session.end_turn(self, outcome, error)
 
-    # -- the way into the log ----------------------------------------------------------------------------------
+    # -- writing to the log ------------------------------------------------------------------------------------
 
     def report(self, event: e.Event) -> None:
         if self.live:
@@ -355,19 +355,19 @@ class Turn:
             self.session.post(event)
 
     async def drained(self) -> None:
-        """For agents that produce faster than a disk can write: wait here now and then."""
+        """Wait for capacity of the log. For agents that produce output faster than the disk can write."""
         await self.session.host.log.wait_capacity()
 
     async def settled(self) -> None:
-        """Returns when everything reported so far is durable. To be awaited before an effect, so that a crash in the
-        middle of it finds the intent in the log, and the folder is known as it was before."""
+        """Return when all earlier reports are durable. Await it before a side effect, so that the log has the intent if
+        the host crashes, and the state of the folder before it is captured."""
         for call in self.calls.values():
             call.say_ready()
         await self.session.host.log.flush()
         await self.session.captures.ready(self.id)
 
     async def keep(self, data: bytes) -> str:
-        """Stores a large output and returns its name."""
+        """Store a large output and return its name."""
         return await self.session.host.log.put_blob(data)
 
     def call(self, ident: str) -> Call:

@@ -1,4 +1,4 @@
-"""Decisions about turns and the queue. One turn at a time; what comes meanwhile waits."""
+"""Decisions about turns and the queue. One turn runs at a time; later messages are queued."""
 
 import msgspec
 
@@ -22,7 +22,7 @@ def send(state: SessionState, command: c.SendMessage, context: Context) -> Outco
 
 
 def _sent_draft(state: SessionState, message: Message) -> list[e.Event]:
-    """A draft goes with its message, whichever client sent it: it would stand in every input, to be sent again."""
+    """Delete the draft when any client sends its text: otherwise every input would still show it."""
     draft = state.client_data.get(DRAFT) or {}
     sent = message.text.strip() and message.text.strip() == str(draft.get("text", "")).strip()
     return [e.ClientKept(key=DRAFT, value=None, by="host")] if sent else []
@@ -63,7 +63,7 @@ def run(state: SessionState, command: c.RunCommand, context: Context) -> Outcome
 
 
 def _queued(state: SessionState, added: e.QueueAdded, context: Context) -> Outcome:
-    """An idle session goes on with whatever waits first."""
+    """Queue a message. An idle session starts the first message of its queue."""
     queue = [*state.queue, PendingState(added.pending, added.kind, added.message, added.by)]
     events: list[e.Event] = [added]
     if state.active is None and (following := _next(queue)) is not None:
@@ -84,7 +84,7 @@ def start_next(state: SessionState, context: Context, *, released: bool = False)
 
 
 def _next(queue: list[PendingState]) -> PendingState | None:
-    """Messages meant for steering go first."""
+    """Return the next message: steering messages come first."""
     return next((each for each in queue if each.kind == "steer"), queue[0] if queue else None)
 
 
@@ -96,7 +96,7 @@ def _begin(state: SessionState, message: Message, by: str, turn: str, pending: s
 
 
 def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Outcome:
-    """The last turn failed or was interrupted: it goes on where it stopped, with all it has said."""
+    """Resume the last turn where it stopped, if it failed or was interrupted. Its output is kept."""
     check_open(state, writes=False)
     last = state.turns[-1] if state.turns else None
     if last is None or not last.resumable or (command.turn is not None and last.id != command.turn):
@@ -150,15 +150,15 @@ def remove(state: SessionState, command: c.RemoveQueued, context: Context) -> Ou
 
 
 def release(state: SessionState, command: c.ReleaseQueue, context: Context) -> Outcome:
-    """With the start of the next message, in one commit."""
+    """Release the queue and start its next message in the same commit."""
     held = [e.QueueHeld(held=False, by=context.by)] if state.queue_held else []
     return Outcome([*held, *start_next(state, context, released=True).events])
 
 
 def steered(state: SessionState, ident: str, taken: bool, by: str) -> Outcome:
-    """A waiting message was offered to the running agent: it took it, or it is the next of the queue."""
+    """Record whether the running agent accepted an offered message. If not, it becomes the first of the queue."""
     pending = state.pending(ident)
-    if pending is None:  # the turn has ended meanwhile, and the message has become one of its own
+    if pending is None:  # the turn has ended, and the message has started a new turn
         return Outcome()
     if taken:
         return Outcome([e.QueueRemoved(pending=ident, by=by, reason="steered", kind=pending.kind)])
@@ -177,7 +177,7 @@ def waiting_message(state: SessionState, ident: str) -> PendingState:
 
 
 def check_message(message: Message, *, blank: bool = False) -> None:
-    if COMMAND_LINE in message.meta:  # what is said to an agent runs nothing, whatever a client puts beside it
+    if COMMAND_LINE in message.meta:  # a message never runs a command, also not through its `meta`
         raise Forbidden(f"A message carries no {COMMAND_LINE!r}: 'command.run' runs one, with the scope 'terminal'.")
     if not blank and not message.text.strip() and not message.attachments:
         raise BadRequest("A message needs some text.", field="text")
@@ -190,8 +190,8 @@ def check_message(message: Message, *, blank: bool = False) -> None:
 
 
 def _check_commands(state: SessionState, message: Message, context: Context) -> list[autonomy.Loosened]:
-    """Whoever may not approve sends no command of the agent that loosens approval, nor one that nobody has classed. A
-    prompt of a plugin is written out by the host; what it says counts as if it were typed."""
+    """Refuse agent commands that loosen approval, or are not classified, from callers without the scope `approve`. The
+    host expands prompts of plugins; their text is checked as if it were typed."""
     answering = autonomy.Answering(state.agent, state.config)
     text = customization.expanded(message.text, state.client_data)
     found = autonomy.commanded(context.found or {}, text, answering)
@@ -201,6 +201,6 @@ def _check_commands(state: SessionState, message: Message, context: Context) -> 
 
 
 def title_of(text: str) -> str:
-    """The first line that says something, cut to what a list shows."""
+    """Return the first line that is not empty, cut to the length that lists show."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "Untitled")
     return line if len(line) <= 80 else line[:79].rstrip() + "…"
