@@ -1,8 +1,8 @@
-"""What a call is about to do: one value, from which the rule decides, the card is drawn and the process is started.
+"""What a call is about to do: one value that the rules judge, the card shows and the process is started from.
 
 The attack: a call that is judged by one thing and does another. A title that looks like a command; arguments or an
-environment beside the command that nobody looked at; a folder that is not the one people think of. So an agent's
-adapter says once what would happen, as an `Action`; whatever it cannot say exactly is `unclear`, and asks.
+environment next to the command that were not reviewed; an unexpected folder. So the adapter of an agent describes
+each call once, as an `Action`. If it cannot describe a call exactly, the call is `unclear` and needs approval.
 """
 
 import re
@@ -17,29 +17,29 @@ Kind = Literal["read", "write", "shell", "other"]
 _QUIET_NAMES = frozenset(
     {"TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"}
     | {"LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "PYTHONUNBUFFERED", "PYTHONIOENCODING"}
-    | {"AGENT_SESSION_ID"}  # goose marks each command with the name of its own session
+    | {"AGENT_SESSION_ID"}  # goose sets it to its session id for each command
 )
 _QUIET_VALUE = re.compile(r"[\w.@:+-]{0,64}\Z", re.ASCII)
 _PAGERS = frozenset({"PAGER", "GIT_PAGER", "MANPAGER", "GH_PAGER"})
 
 
 class Action(Struct, frozen=True, omit_defaults=True):
-    """Made by the adapter of an agent, once per call. Nothing else about the call is judged."""
+    """Created by the adapter of an agent, once per call. Nothing else about the call is judged."""
 
     kind: Kind = "other"
-    """By what it does; what an agent calls it decides nothing."""
+    """What it does; the name that the agent uses for it has no effect."""
     line: str | None = None
-    """A line for a shell; or `argv`."""
+    """A shell command line; alternative to `argv`."""
     argv: tuple[str, ...] = ()
     """Program and arguments, started without a shell."""
     env: tuple[tuple[str, str], ...] = ()
-    """What the agent wants in the environment, beside what every command gets."""
+    """Environment variables from the agent, in addition to those of every command."""
     cwd: str = ""
     """The folder it runs in; empty: the session's."""
     files: tuple[str, ...] = ()
-    """All files that it is about."""
+    """All files that it reads or writes."""
     unclear: str = ""
-    """Why it cannot be judged: then no rule and no name lets it pass."""
+    """Why it cannot be judged: then no rule and no name allows it."""
 
     @property
     def odd_env(self) -> tuple[tuple[str, str], ...]:
@@ -52,7 +52,7 @@ class Action(Struct, frozen=True, omit_defaults=True):
         return shlex.join(self.argv) if self.argv else self.line
 
     def shown(self, home: str = "") -> str | None:
-        """The whole command, as a person is asked: with its environment, and its folder if that is not `home`."""
+        """Return the whole command as shown to a person: with its environment, and its folder if it is not `home`."""
         text = self.text
         if text is None:
             return None
@@ -62,7 +62,7 @@ class Action(Struct, frozen=True, omit_defaults=True):
 
 
 def command(line: str | Sequence[str], *, cwd: str = "", env: Mapping[str, str] | None = None) -> Action:
-    """A line for a shell, or a list of words that are started as they are."""
+    """Create the action of a shell command line, or of a list of words that is run without a shell."""
     variables = tuple(sorted((env or {}).items()))
     if isinstance(line, str):
         return Action("shell", line, env=variables, cwd=cwd)
@@ -70,7 +70,7 @@ def command(line: str | Sequence[str], *, cwd: str = "", env: Mapping[str, str] 
 
 
 def of(kind: str, path: str | None = None, line: str | None = None) -> Action:
-    """From the few words that an agent of ours says; an unknown kind is `other`."""
+    """Create an action from the fields that our own agents report; an unknown kind is `other`."""
     files = (path,) if path else ()
     known: Kind = kind if kind in ("read", "write", "shell") else "other"  # type: ignore[assignment]
     return Action(known, line, files=files)

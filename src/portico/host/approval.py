@@ -1,9 +1,9 @@
-"""Who may do what: policies and grants decide, or a person is asked. Everything is written down.
+"""Approvals of calls: policies and grants decide, or a person is asked. Every decision is recorded.
 
-The order: a denying grant, then the policies, then an allowing grant, then a person. What must always be asked about
-passes by none of them: only their no counts then.
-The first valid answer wins. It is waited for as long as the turn lives; only where a time is set (by the user or by the
-agent) no answer in time is no. A turn that ends takes its open approvals with it.
+The order: a denying grant, then the policies, then an allowing grant, then a person. For calls
+that must always be asked about, policies and grants can only deny.
+The first valid answer wins. The approval waits until the turn ends. If the user or the agent sets a timeout, no answer
+in that time means no. The end of a turn closes its open approvals.
 """
 
 import asyncio
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
 
 
 class Request(Struct, frozen=True):
-    """A call that wants to run, as it would be shown to a person."""
+    """A call that needs a decision, as it is shown to a person."""
 
     action: Action
-    """What it is about to do; this is judged, shown and run."""
+    """What the call does; the same value is judged, shown and run."""
     tool: str
     call: str
     title: str
     input: str
     home: str = "/"
-    """The session's folder: names without a folder begin there."""
+    """The session's folder: relative paths start there."""
     diff: str | None = None
     options: list[Option] | None = None
     editable: bool = False
     result: bool = False
     timeout: float | None = None
     strict: bool = False
-    """Its agent's own settings want it asked: only what somebody has allowed passes, nothing by default."""
+    """The agent's settings require approval: only explicit permissions allow it, no defaults."""
     passing: str = ""
-    """The rule of its agent's own settings by which it passes, unless something forbids it."""
+    """The rule in the agent's settings that allows it, unless something forbids it."""
     meta: Json | None = None
-    """Of a result that a client proposes: the `result` in its own words, and `by` whom."""
+    """For a result that a client proposes: its original `result`, and `by` whom."""
     ready: e.ToolReady | None = None
-    """Not said yet: it goes into the log together with the decision or the question."""
+    """Not reported yet: it is appended together with the decision or the request for approval."""
 
     @property
     def kind(self) -> str:
@@ -59,22 +59,22 @@ class Request(Struct, frozen=True):
 
     @property
     def path(self) -> str | None:
-        """The first of its files."""
+        """The first file."""
         return self.action.files[0] if self.action.files else None
 
     @property
     def command(self) -> str | None:
-        """Verbatim, with its environment and its folder."""
+        """The verbatim command, with its environment and folder."""
         return self.action.shown(self.home)
 
     @property
     def subject(self) -> str:
-        """What a grant's pattern is matched against."""
+        """The text that the pattern of a grant is matched against."""
         return self.path or self.command or ""
 
     @property
     def paths(self) -> list[str]:
-        """All of its files, from the root and with links followed."""
+        """All files as absolute paths, with links resolved."""
         return [os.path.realpath(os.path.join(self.home, path)) for path in self.action.files if "\0" not in path]
 
 
@@ -88,7 +88,7 @@ class Decision(Struct, frozen=True):
 
 
 class Ruling(Struct, frozen=True):
-    """What a policy says, and by which rule. Policies that have no opinion return None."""
+    """The decision of a policy, and its rule. Policies that do not apply return None."""
 
     allowed: bool
     rule: str
@@ -98,7 +98,7 @@ Policy = Callable[["Session", Request], Ruling | None]
 
 
 def session_policy(session: "Session", request: Request) -> Ruling | None:
-    """The session's own setting `approvals`: `ask` (default), `allow` or `deny`. Whoever started it chose it."""
+    """The session's own setting `approvals`: `ask` (default), `allow` or `deny`. Its creator chose it."""
     choice = session.state.config.get("approvals", "ask")
     if choice not in ("allow", "deny"):
         return None
@@ -123,7 +123,7 @@ def matching(grants: Iterable[Grant], session: "Session", request: Request, allo
 
 
 def _covers(grant: Grant, request: Request, judge: Judge) -> bool:
-    if grant.covers or (grant.allow and request.action.unclear):  # a pattern says nothing of unknown fields
+    if grant.covers or (grant.allow and request.action.unclear):  # a pattern does not cover unknown fields
         return judge.covered(grant.covers, request, allow=grant.allow)
     return fnmatch.fnmatchcase(request.subject, grant.pattern)
 
@@ -147,7 +147,7 @@ class Approvals:
         return Decision(ruling.allowed, "policy", reason=ruling.rule)
 
     def rule(self, request: Request) -> Ruling | None:
-        """What is decided without a person; None: one is asked."""
+        """Decide without a person. None: a person must be asked."""
         session = self._session
         host, now = session.host, session.host.grants.now()
         denied = matching(host.grants.values(), session, request, False, now)
@@ -213,7 +213,7 @@ class Approvals:
         return "The agent's settings want it." if request.strict else "No rule lets it pass."
 
     async def _time_out(self, ident: str) -> None:
-        with contextlib.suppress(AlreadyAnswered):  # a person was faster by a hair: the future holds that answer
+        with contextlib.suppress(AlreadyAnswered):  # a person answered just before: the future has that answer
             await self.answer(ident, allow=False, by=TIMEOUT, reason="no answer in time")
 
     async def answer(
@@ -227,7 +227,7 @@ class Approvals:
         input: str | None = None,
         meta: Json | None = None,
     ) -> Decision:
-        """The command in Python: by option, or by `allow` alone (then it is for this once)."""
+        """Send the command: answer by option, or by `allow` alone (then only for this call)."""
         session = self._session
         command = c.AnswerApproval(
             approval=ident, allow=allow, option=option, reason=reason, input=input, meta=meta or {}
@@ -239,13 +239,13 @@ class Approvals:
         return Decision(answered.allowed, answered.by, answered.option, answered.reason, input)
 
     def covers(self, ident: str, breadth: Breadth = "shown") -> list[str] | None:
-        """What a yes for a while to this approval is about; None: nobody waits for it any more, or there is no such
-        breadth for it."""
+        """Return what a remembered answer to this approval covers; None: it is no longer waiting, or it does not have
+        this breadth."""
         request = self._asked.get(ident)
         return self._session.host.rules.coverage(request, breadth) if request is not None else None
 
     def breadths(self, ident: str) -> list[tuple[Breadth, list[str]]]:
-        """For what an answer can be remembered, the least first; nothing when nobody waits for it any more."""
+        """Return what an answer can be remembered for, narrowest first; empty when it is no longer waiting."""
         found: list[tuple[Breadth, list[str]]] = []
         for breadth in get_args(Breadth):
             covers = self.covers(ident, breadth)
@@ -254,13 +254,13 @@ class Approvals:
         return found
 
     def settle(self, answered: e.ApprovalAnswered) -> None:
-        """The answer is in the log, whatever became of the caller who gave it: whoever waits goes on."""
+        """Resume the waiting call: the answer is in the log, even if its caller has disconnected."""
         waiting = self._waiting.get(answered.approval)
         if waiting is not None and not waiting.done():
             waiting.set_result(_decision(answered))
 
     def abandon(self) -> None:
-        """The turn is over: nobody waits any more. The log gets the answers from the turn's end."""
+        """Deny all waiting approvals, because the turn is over. The end of the turn appends the answers."""
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(Decision(False, "turn", reason="the turn ended"))

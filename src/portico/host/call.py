@@ -24,7 +24,7 @@ class Call:
         self.owner = owner
         self.done = False
         self.proposed = False
-        """Its client has run it, and its result waits for a yes."""
+        """Its client has run it, and its result waits for approval."""
         self._input: list[str] = []
         self._ready = False
         self._unsaid: e.ToolReady | None = None
@@ -33,7 +33,7 @@ class Call:
         self._size = self._left_out = 0
         self._content: list[Json] = []
         self.signing_in: asyncio.Future[e.SignInSettled] | None = None
-        """Set while it waits for a token."""
+        """Set while the call waits for a token."""
         self.result: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
 
     @property
@@ -41,16 +41,16 @@ class Call:
         return "".join(self._input)
 
     def feed(self, delta: str) -> None:
-        """A piece of the input, while the model still writes it."""
+        """Report a piece of the input while the model is still writing it."""
         for piece in pieces(delta):
             self._input.append(piece)
             self._post(e.ToolInput(turn=self.turn.id, part=self.id, text=piece))
 
     def ready(self, input: str | None = None, title: str = "") -> None:
-        """The input is complete (JSON text). A second time: the call has changed and needs a new answer.
+        """Mark the input (JSON text) as complete. A second time: the call has changed and needs a new answer.
 
-        It is said one tick later: an `approve` that follows at once goes into the same commit, and no reader takes
-        the call for running in between."""
+        The event is posted one tick later, so that an immediate `approve` is part of the same commit and no reader
+        shows the call as running in between."""
         if input is not None:
             self._input = [input]
         self._ready = True
@@ -81,9 +81,9 @@ class Call:
         passing: str = "",
         meta: Json | None = None,
     ) -> Decision:
-        """May this exact call run? A policy, a grant or a person decides; no answer in a time that is set is no.
+        """Request approval for this exact call. A policy, a grant or a person decides; a timeout means no.
 
-        `action` says all of what it is about to do; `kind`, `path` and `command` are enough where that is all."""
+        `action` describes everything that the call does; for simple calls `kind`, `path` and `command` are enough."""
         if not self._ready:
             self.ready()
         request = Request(
@@ -132,17 +132,17 @@ class Call:
 
     @property
     def shown(self) -> str:
-        """The live output so far."""
+        """The live output up to now."""
         return "".join(self._output)
 
     def output(self, delta: str) -> None:
-        """A piece of live output."""
+        """Report a piece of live output."""
         for piece in pieces(self._fitting(delta)):
             self._output.append(piece)
             self._post(e.ToolOutput(turn=self.turn.id, part=self.id, text=piece))
 
     def _fitting(self, delta: str) -> str:
-        """What is left of the bounds of this call and its turn; the end says how much was left out."""
+        """Cut the delta to the limits of this call and its turn; `end` reports how much was omitted."""
         room = min(len(delta), limits.CALL_BYTES - self._size)
         fits = self.turn.spend(room) if room > 0 else 0
         self._size += fits
@@ -150,13 +150,13 @@ class Call:
         return delta[:fits]
 
     def content(self, content: list[Json], by: str = "") -> None:
-        """Structured content so far: diffs, terminals, sub-agents. Replaces what was there."""
+        """Report structured content: diffs, terminals, sub-agents. Replaces the earlier content."""
         self._content = self._located(content)
         self._post(e.ToolContent(turn=self.turn.id, call=self.id, content=self._content, by=by))
 
     def _located(self, content: list[Json]) -> list[Json]:
-        """Diffs say where they stand, so that both sides of one can be read by that name later; sub-agents what clients
-        call them."""
+        """Add the location to diffs, so that both sides can be read by it later, and to sub-agents the URI that clients
+        use for them."""
         return [self._locate(each, index) for index, each in enumerate(content)]
 
     def _locate(self, item: Json, index: int) -> Json:
@@ -180,8 +180,8 @@ class Call:
         result: Json | None = None,
         exit_code: int | None = None,
     ) -> None:
-        """The call is over; without `output` its output is what was reported on the way. Too long for an event:
-        the whole goes into a blob, and the event keeps head and tail."""
+        """End the call; without `output` the live output is used. If it is too long for an event, a blob stores all
+        of it and the event keeps head and tail."""
         if self.done or not self.turn.live:
             return
         self.done = True

@@ -1,7 +1,7 @@
-"""Clients with an id of their own: whose it is.
+"""Ownership of the ids of clients.
 
-The attack: a token that may drive finishes a call that somebody's editor runs, with a result of its own, or lets that
-editor leave. So an id belongs to the token that used it first, and no command names another's.
+The attack: a token that may drive finishes a call that another person's editor runs, with a forged result, or makes
+that editor leave. So an id belongs to the token that used it first, and commands cannot use the id of another token.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from portico.host.host import Host
 
 CLIENT = "ahp.client/"
-"""Beside the host's channel: the clients of editors. The name is that of the first protocol that had them."""
+"""Key prefix of editor clients in the host's channel. Named after the first protocol that had them."""
 
 
 async def identify(host: "Host", command: c.IdentifyClient, caller: c.Caller) -> c.Done:
@@ -25,7 +25,7 @@ async def identify(host: "Host", command: c.IdentifyClient, caller: c.Caller) ->
     if len(command.client) > limits.CLIENT_ID_CHARS:
         raise BadRequest(f"A client's id has at most {limits.CLIENT_ID_CHARS} characters.", field="client")
     stored = msgspec.json.encode({**command.value, "caller": caller.id})
-    if host.commands.clients.get(key) == stored and not host.members.several:  # only the day of its last visit is new
+    if host.commands.clients.get(key) == stored and not host.members.several:  # only the day of its last use is new
         host.log.put_kv(HOST, key, stored, lazy=True)
         return c.Done()
     async with host.shared.lock:
@@ -40,8 +40,8 @@ async def identify(host: "Host", command: c.IdentifyClient, caller: c.Caller) ->
 
 
 async def check_client(host: "Host", client: str, caller: c.Caller, *, takes: bool = False) -> None:
-    """A client's id is its token's: nobody else joins, answers or leaves in its name. `takes`: one that is nobody's
-    becomes the caller's."""
+    """Refuse the id of a client that belongs to another token, so that no other token joins, answers or leaves as that
+    client. `takes`: an unused id becomes the caller's."""
     if not caller.outside or caller.client == client:
         return
     if takes:

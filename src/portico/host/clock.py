@@ -1,4 +1,4 @@
-"""Time, as the host sees it: tests put another clock in its place and wait for nothing."""
+"""The clock of the host. Tests replace it, so that they do not need to wait."""
 
 import asyncio
 import time
@@ -7,14 +7,14 @@ from typing import Any
 
 class Clock:
     def time(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         return time.time()
 
     def awake(self) -> float:
-        """Seconds from some moment on, for how long something took: nobody sets it, and where the system can tell it
-        stands still while the machine sleeps."""
+        """Return monotonic seconds, to measure durations. The clock cannot be set, and stops while the machine sleeps
+        if the system supports that."""
         return time.monotonic()
 
     async def wait(self, future: "asyncio.Future[Any]", timeout: float) -> None:
-        """Returns when the future is done or the time is over; neither cancels nor raises."""
+        """Return when the future is done or after the timeout; neither cancels nor raises."""
         await asyncio.wait({future}, timeout=timeout)

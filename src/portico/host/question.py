@@ -1,4 +1,4 @@
-"""Questions an agent asks a person in the middle of a turn. Drafts merge across clients; one completion wins."""
+"""Questions that an agent asks a person during a turn. Drafts merge across clients; one completion wins."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Asking(Struct, frozen=True):
-    """What is asked, as `QuestionAsked` has it."""
+    """The content of a question, with the fields of `QuestionAsked`."""
 
     text: str
     fields: list[Json] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Answer(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The one free text answer, where the question was a plain one."""
+        """The free text answer, if the question has no fields."""
         value = self.answers.get("answer", "")
         while isinstance(value, dict):
             value = value.get("value", "")
@@ -63,7 +63,7 @@ class Questions:
         await self._session.do(c.AnswerQuestion(question=ident, response=response, answers=answers or {}), by)
 
     def settle(self, answered: e.QuestionAnswered) -> None:
-        """The answer is in the log, whatever became of the caller who gave it: whoever waits goes on."""
+        """Resume the waiting turn: the answer is in the log, even if its caller has disconnected."""
         waiting = self._waiting.get(answered.question)
         if waiting is not None and not waiting.done():
             turn = self._session.state.turn(answered.turn)

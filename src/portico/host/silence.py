@@ -1,7 +1,7 @@
-"""What is said to a person while an agent says nothing: how long already, and what is known about why.
+"""Notices for people while an agent has no output: for how long, and the known reason.
 
-An agent that retries in silence, a model that thinks, a command that runs: all of them look like a hang. So after a
-while a notice says what the turn is waiting for, and again when it takes much longer. It does not count as a word of
+An agent that retries without output, a model that thinks and a command that runs all look like a hang. So after some
+time a notice states what the turn is waiting for, and again when it takes much longer. It does not count as output of
 the agent.
 """
 
@@ -16,7 +16,7 @@ TITLE_CHARS = 120
 
 
 class Silence:
-    """Of one turn. `due` says when to look again, `notice` what to say then."""
+    """The notices of one turn. `due` returns when to check again, `notice` the text to show then."""
 
     def __init__(self, turn: "Turn") -> None:
         self._turn = turn
@@ -24,7 +24,7 @@ class Silence:
         self._told = 0
 
     def due(self, now: float) -> float:
-        """Seconds until a notice may be due."""
+        """Return the seconds until a notice may be due."""
         steps, heard = limits.SILENCE_SECONDS, last_heard(self._turn)
         if heard != self._heard_at:
             self._heard_at, self._told = heard, 0
@@ -38,12 +38,12 @@ class Silence:
 
 
 def last_heard(turn: "Turn") -> float:
-    """Sub-agents speak for the turn that waits for them."""
+    """Return the time of the last output. Output of sub-agents counts for the turn that waits for them."""
     return max([turn.active_at, *[last_heard(child) for child in turn.children if child.live]])
 
 
 def explained(turn: "Turn") -> str:
-    """What the turn waits for, as far as anybody knows."""
+    """Return what the turn waits for, as far as it is known."""
     if turn.activity:
         return turn.activity
     running = [call for call in turn.calls.values() if not call.done]

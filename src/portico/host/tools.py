@@ -19,7 +19,7 @@ class SessionTools:
         self._session = session
 
     def specs(self) -> list[ToolSpec]:
-        """The host's tools first: a client cannot take their names."""
+        """Return the tools, the host's first: a client cannot use their names."""
         specs = {spec.name: spec for spec in self._session.host.tools_of(self._session.state)}
         for client in self._session.state.clients:
             for spec in client.tools:
@@ -47,7 +47,7 @@ class SessionTools:
         return result
 
     def is_own(self, name: str) -> bool:
-        """Whether it is one of the host's, and this session has it."""
+        """Return whether it is a tool of the host that this session has."""
         tool = self._session.host.tools.get(name)
         return tool is not None and tool.offered(self._session.state)
 
@@ -59,7 +59,7 @@ class SessionTools:
             None,
         )
 
-    # -- what a client does with a call of its own ---------------------------------------------------------------
+    # -- calls that a client runs --------------------------------------------------------------------------------
 
     def report(self, call_id: str, content: list[Json], *, client: str, by: str = "") -> None:
         self._owned(call_id, client).content(content, by)
@@ -67,18 +67,18 @@ class SessionTools:
     async def complete(
         self, call_id: str, result: ToolResult, words: Json | None = None, *, client: str, title: str = "", by: str = ""
     ) -> None:
-        """It has run. `words`: the result as its client said it, where `result` says less."""
+        """End a call that has run. `words`: the original result of the client, if `result` contains less."""
         await _end(self._owned(call_id, client), result, title, by, words)
 
     async def propose(
         self, call_id: str, result: ToolResult, words: Json, *, client: str, title: str = "", by: str = ""
     ) -> None:
-        """It has run, and its client wants a yes before the agent has the result. Returns when somebody is asked."""
+        """Ask for approval before the agent gets the result of a call that has run. Return when it is requested."""
         call = self._owned(call_id, client)
         call.proposed = True
         host = self._session.host
         host.own(self._confirm(call, result, words, title, by), f"result {self._session.id}/{call.id}")
-        await asyncio.sleep(0)  # it begins, and what it says first is on its way to the log
+        await asyncio.sleep(0)  # the task starts and posts its first event
         await host.log.flush()
 
     async def _confirm(self, call: Call, result: ToolResult, words: Json, title: str, by: str) -> None:
@@ -90,7 +90,7 @@ class SessionTools:
             await call.end(ok=False, error=ErrorInfo("denied", "The result was refused."), outcome="cancelled")
 
     async def abandon(self, client: str) -> None:
-        """The client is gone for good: its running calls fail."""
+        """Fail the running calls of a client that has left permanently."""
         turn = self._session.running
         error = ErrorInfo("client_gone", f"The client {client!r} that runs this tool is gone.")
         for call in list(turn.calls.values()) if turn else []:
