@@ -1,8 +1,8 @@
-"""The one way in: `host.do(command, caller)`.
+"""The only entry point for commands: `host.do(command, caller)`.
 
-Its order: the scope, the guards (ownership, quotas, budgets), the caller's rate, whether this very command was done
-before, what has to be asked of the world, the lock that the command declares, the decision or the handler, the append.
-Effects follow from the commit (`react.py`). No door checks a scope or appends an event: it can only send commands.
+The order: check the scope, the guards (ownership, quotas, budgets), the rate limit and the idempotency key; query the
+preconditions; take the lock that the command declares; run the decision or the handler; append the events.
+Effects follow the commit (`react.py`). Doors check no scopes and append no events: they only send commands.
 """
 
 import asyncio
@@ -37,41 +37,41 @@ if TYPE_CHECKING:
     from portico.host.session import Session
 
 Handler = Callable[[Any, c.Caller], Awaitable[Any]]
-"""For commands that are more than a decision about one session: it has the scope, and answers."""
+"""Handles a command that is more than a decision about one session. The scope is already checked."""
 
 Guard = Callable[[c.Command, c.Caller], None]
-"""A rule above the commands: who owns what, quotas, budgets. It raises, or lets pass, from memory."""
+"""A check for all commands: ownership, quotas, budgets. It raises to refuse, and does no I/O."""
 
 FeatureLock = asyncio.Lock | Callable[[Any], asyncio.Lock]
-"""The lock of a feature, or a function that gives the lock for one command: of one terminal, of one folder."""
+"""The lock of a feature, or a function that returns the lock for a command: of one terminal, of one folder."""
 
 
 class Receipt(msgspec.Struct):
-    """What is remembered of a command that carried an id."""
+    """The stored result of a command with an idempotency key."""
 
     digest: str
     host: int = 0
-    """Not 0: no receipt yet, but the claim of the host that runs the command (`portico.cluster.claims`)."""
+    """Not 0: not a receipt yet, but the claim of the host that runs the command (`portico.cluster.claims`)."""
     kind: str = ""
     """The name of the answer's type."""
     answer: msgspec.Raw = msgspec.Raw(b"null")
     shown: str = ""
-    """The session or terminal that is the answer, where it has no shape of its own: as it is when asked again."""
+    """The id of the session or terminal that is the answer. A repeated request gets its current state."""
 
 
 _receipt: ContextVar[Callable[[Any, str], None] | None] = ContextVar("receipt", default=None)
 
 
 def note_started(session: str) -> None:
-    """To be called right before a session's first events are appended: the receipt of the command that starts it goes
-    into the same commit, so that no crash can come between."""
+    """Add the receipt of the command that starts a session to the commit of the session's first events, so that no
+    crash can separate them. Call it right before they are appended."""
     write = _receipt.get()
     if write is not None:
         write(None, session)
 
 
 def note_answer(answer: Any) -> None:
-    """The same for a command that is answered with this."""
+    """Do the same for a command with this answer."""
     write = _receipt.get()
     if write is not None:
         write(answer, "")
@@ -80,7 +80,7 @@ def note_answer(answer: Any) -> None:
 _OF_SESSION = ("session", "session_and_host", "at_rest", "family")
 _Planned = tuple[c.Command, c.Caller, Outcome]
 _OWNERS = 3
-"""How often a command follows a session that other hosts take over from each other."""
+"""Maximum number of attempts when a session moves to another host during a command."""
 
 
 class Dispatcher:
@@ -92,9 +92,9 @@ class Dispatcher:
         self._guards: list[Guard] = []
         self._buckets = Cache[str, Bucket](limits.CALLERS)
         self.clients = Cache[str, bytes](limits.CALLERS)
-        """What is stored of clients that were here lately."""
+        """Cache of the stored values of recent clients."""
         self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
-        """Commands with an id that are being done: their digest, and who does them."""
+        """Running commands with an idempotency key: their digest and their task."""
 
     def handle(self, kind: type[c.Command], handler: Handler, lock: FeatureLock | None = None) -> None:
         if kind in self._handlers or kind in DECISIONS or kind in HOST_DECISIONS:
@@ -111,11 +111,11 @@ class Dispatcher:
             self.handle(each.__annotations__["command"], each, lock)
 
     def subject(self, about: c.About, find: Callable[[str], Any]) -> None:
-        """How a thing that commands are about, or that answers show, is found by its id; it raises where none is."""
+        """Register how the subject of a command or an answer is found by its id. `find` raises if there is none."""
         self._subjects[about] = find
 
     def guard(self, check: Guard) -> None:
-        """Asked before every command, in the order of their registration, after the scope."""
+        """Register a guard. Guards run before every command, after the scope check, in the order of registration."""
         self._guards.append(check)
 
     def _admit(self, command: c.Command, caller: c.Caller) -> None:
@@ -132,19 +132,19 @@ class Dispatcher:
         return await self.do_at_owner(command, caller)
 
     async def do_at_owner(self, command: c.Command, caller: c.Caller) -> Any:
-        """Here, unless it is another host's."""
+        """Run the command here, or at the host that owns its session."""
         for _ in range(_OWNERS):
             elsewhere = await self._host.members.elsewhere(command, caller)
             if elsewhere is not None:
                 return await elsewhere()
             try:
                 return await self.do_here(command, caller)
-            except NotOwner as error:  # taken over meanwhile, and nothing was written
+            except NotOwner as error:  # another host took over, and nothing was written
                 moved = error
         raise moved
 
     async def do_here(self, command: c.Command, caller: c.Caller) -> Any:
-        """For whoever has found out that it is this host's: another host has admitted the caller."""
+        """Run locally. The caller is already authorized, possibly by another host."""
         return await (self._once if caller.request else self._perform)(command, caller)
 
     async def _perform_once(self, command: c.Command, caller: c.Caller, receipt: str, digest: str) -> Any:
@@ -159,7 +159,7 @@ class Dispatcher:
             return await self._answer_again(command, known)
         try:
             return await self._perform(command, caller, receipt)
-        except Exception as error:  # also a bug: a receipt that waits for its commit must not be written
+        except Exception as error:  # also for a bug: a receipt that waits for its commit must not be written
             self._host.log.withdraw_kv(HOST, key)
             if claim is not None and not isinstance(error, LogUnavailable):  # its commit may still be written
                 await members.release(key, claim)
@@ -195,13 +195,13 @@ class Dispatcher:
         return await self._host.get(self._host.session_of(ident) if about in ("approval", "question") else ident)
 
     def _locked(self, command: c.Command, session: "Session | None", by: str) -> AbstractAsyncContextManager[Any]:
-        """The lock that the command declares: what its decision or handler reads still holds when it writes."""
+        """Return the lock that the command declares: what it reads must still be valid when it writes."""
         match command.lock:
             case "session" if session is not None:
                 return session.lock
             case "session_and_host" if session is not None:
                 return _all(session.lock, self._host.shared.lock)
-            case "family" if session is not None:  # always in this order: two must not wait for each other
+            case "family" if session is not None:  # always in this order, to prevent deadlocks
                 return _all(*(each.lock for each in sorted(session.family(), key=lambda each: each.id)))
             case "at_rest" if session is not None:
                 return session.at_rest(by)
@@ -219,7 +219,7 @@ class Dispatcher:
 
         def write(answer: Any, shown: str) -> None:
             nonlocal noted
-            if noted:  # by what the command has started, which inherits the context
+            if noted:  # by a task that the command has started: it inherits the context
                 return
             noted = True
             self._remember(receipt, command, answer, shown, bound=True)
@@ -253,7 +253,7 @@ class Dispatcher:
         return decision
 
     async def _decide_host(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
-        """Decide what all sessions share."""
+        """Decide a command about the state that all sessions share."""
         async with self._locked(command, None, caller.by):
             state = self._host.shared.state()
             decision = HOST_DECISIONS[type(command)](state, command, Context(caller, str))
@@ -265,7 +265,7 @@ class Dispatcher:
         return decision.answer
 
     async def _append(self, session: "Session | None", *decisions: Outcome) -> None:
-        """In one commit."""
+        """Append the events of all decisions in one commit."""
         shared = [event for each in decisions for event in each.host_events]
         events = [(session.channel, event) for each in decisions for event in each.events] if session else []
         events += [each for decision in decisions for each in decision.others]
@@ -286,8 +286,8 @@ class Dispatcher:
         return Context(who, session.new_id, host.running, host.stopping, withdrawn, found, full, access.owner, rest)
 
     async def check_subject(self, kind: type[c.Command], ident: str, caller: c.Caller) -> None:
-        """Raises for an id of nothing (that the caller may know of): whoever names it learns that before what else is
-        wrong."""
+        """Raise if the id does not exist or the caller may not see it. Callers get this error before errors in other
+        fields."""
         self._host.ownership.check_seen(kind, ident, caller)
         match kind.about:
             case "session":
@@ -301,20 +301,20 @@ class Dispatcher:
 
     def _charge(self, caller: c.Caller) -> None:
         if not caller.id:
-            return  # the host itself
+            return  # a command of the host
         bucket = self._buckets.get(caller.id) or Bucket(limits.REQUESTS_PER_SECOND, limits.REQUEST_BURST)
-        self._buckets[caller.id] = bucket  # the last one used is the last one forgotten
+        self._buckets[caller.id] = bucket  # the most recently used entry is evicted last
         wait = bucket.take(time.monotonic())
         if wait > 0:
             raise RateLimited("Too many requests with this token.", retry_after=wait)
 
-    # -- many at once ------------------------------------------------------------------------------------------
+    # -- batches -----------------------------------------------------------------------------------------------
 
     async def do_all(self, session: "Session", commands: Sequence[tuple[c.Command, c.Caller]]) -> AsyncIterator[Any]:
-        """Plain commands about one loaded session, in one append as far as none is refused: their answers in order. A
-        refused one gives its error in its place, and hinders no other."""
+        """Run plain commands about one loaded session, in one append unless one is refused, and yield their answers in
+        order. The error of a refused command is yielded as its answer; the other commands still run."""
         planned: list[_Planned] = []
-        ground: tuple[Context, Access] | None = None  # the same for all that are planned together
+        ground: tuple[Context, Access] | None = None  # shared by all commands of the batch
         for command, caller in commands:
             try:
                 self._admit(command, caller)
@@ -339,24 +339,24 @@ class Dispatcher:
         try:
             await self._append(session, *(outcome for _, _, outcome in planned))
             answers = [outcome.answer for _, _, outcome in planned]
-        except NotOwner:  # taken over meanwhile, and nothing was written
+        except NotOwner:  # another host took over, and nothing was written
             answers = [await self._try_at_owner(command, caller) for command, caller, _ in planned]
         except PorticoError as error:
             answers = [error] * len(planned) if len(planned) == 1 or self._host.log.down is not None else []
         for answer in answers:
             yield answer
-        for each in planned[len(answers) :]:  # one of them cannot be written: each by itself
+        for each in planned[len(answers) :]:  # one of them cannot be written: append each separately
             async for answer in self._write(session, [each]):
                 yield answer
 
     async def _try_at_owner(self, command: c.Command, caller: c.Caller) -> Any:
-        """The answer, or the error in its place."""
+        """Return the answer or the error."""
         try:
             return await self.do_at_owner(command, caller)
         except PorticoError as error:
             return error
 
-    # -- once --------------------------------------------------------------------------------------------------
+    # -- idempotency -------------------------------------------------------------------------------------------
 
     async def _once(self, command: c.Command, caller: c.Caller) -> Any:
         """The first request with this id runs the command; the others get its answer, also concurrent ones."""
@@ -364,7 +364,7 @@ class Dispatcher:
             raise BadRequest("What this command is about must not be kept: send it without an id.", field="id")
         if len(caller.request) > limits.REQUEST_ID_CHARS:
             raise Conflict(f"The id of a command has at most {limits.REQUEST_ID_CHARS} characters.", field="id")
-        who = caller.id or caller.by  # inside of the host there are no tokens
+        who = caller.id or caller.by  # commands of the host have no token
         name = hashlib.sha256(f"{who}\0{caller.client}\0{caller.request}".encode()).hexdigest()[:32]
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
         running = self._running.get(name) or self._begin(command, caller, name, digest)
@@ -385,13 +385,13 @@ class Dispatcher:
     async def _answer_again(self, command: c.Command, receipt: Receipt) -> Any:
         if not receipt.shown:
             return msgspec.json.decode(receipt.answer, type=c.answer_types().get(receipt.kind, bool))
-        await self._host.members.catch_up()  # another host may have begun it
+        await self._host.members.catch_up()  # another host may have created it
         if command.shows in self._subjects:
             return self.shown(command, receipt.shown)
         return (await self._host.get(receipt.shown)).summary
 
     def shown(self, command: c.Command, ident: str) -> Any:
-        """What an answer shows that is no data: the thing of this id, as this host knows it."""
+        """Return the subject with this id, for answers that are not plain data."""
         return self._subjects[command.shows](ident)
 
     def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "", *, bound: bool = False) -> None:

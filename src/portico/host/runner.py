@@ -1,7 +1,7 @@
-"""Runs the turns of one session: opens the conversation, watches it, ends it.
+"""Runs the turns of one session: opens the conversation, monitors it, ends it.
 
-One task per turn, owned by the host. Whatever happens to it (an answer, an error, a cancel, silence, a full disk, the
-host's stop) the turn gets exactly one end.
+Each turn has one task, owned by the host. The turn gets exactly one end in every case: an answer, an error, a cancel,
+an idle timeout, a full disk, or the stop of the host.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Wanted(NamedTuple):
-    """What a conversation is opened with; another one takes its place where a turn wants something else."""
+    """The parameters of an open conversation. A turn that needs other parameters opens a new one."""
 
     agent: str
     model: str
@@ -60,17 +60,17 @@ class Runner:
         self._task.add_done_callback(self._forget)
 
     def _forget(self, task: "asyncio.Task[None]") -> None:
-        """Two tasks that are over are a seventh of an idle session's memory."""
+        """Drop the two finished tasks: they are a seventh of the memory of an idle session."""
         if self._task is task and self._session.running is None:
             self._task = self._playing = None
 
     async def _run(self, turn: Turn, playing: "asyncio.Task[None]") -> None:
-        """Never cancelled itself: whatever becomes of the agent's part, the turn gets its end here."""
+        """End the turn after the task of the agent has ended in any way. This task is never cancelled."""
         await asyncio.wait({playing})
         session = self._session
         left = turn.held and session.host.stopping and turn.cancelled_by is None
         if left and await session.host.spending.held_at_start(session, turn.id) is not None:
-            turn.live = False  # its agent has not started: the next start of the host lets it wait again
+            turn.live = False  # its agent has not started: it waits again after the host restarts
             session.forget(turn.id)
             return
         outcome, error, by = self._verdict(turn, playing)
@@ -82,7 +82,7 @@ class Runner:
             await self._session.go_on()
 
     async def _play(self, turn: Turn, resumed: bool) -> None:
-        SESSION.set(self._session.id)  # for the lines of the log; this task and what it starts are about this turn
+        SESSION.set(self._session.id)  # for log lines of this task and the tasks that it starts
         TURN.set(turn.id)
         if (line := command_line(turn.message)) is not None:
             await self._session.host.run_command(turn, line)
@@ -110,7 +110,7 @@ class Runner:
                     raise
 
     async def _fall_back(self, turn: Turn, error: PorticoError) -> bool:
-        """The next of the session's `fallback` takes over, if there is one and nothing was said or done yet."""
+        """Switch to the next entry of the session's `fallback`, if any, while the turn has no output or calls yet."""
         session = self._session
         choice = following(session.state)
         if choice is None or turn.cancelled_by is not None:
@@ -146,7 +146,7 @@ class Runner:
         return "failed", ErrorInfo("agent_failed", f"{type(error).__name__}: {error}"), "agent"
 
     async def _watch(self, work: Awaitable[T], turn: Turn, quiet: Silence) -> T:
-        """Waits for the agent; silence beyond the limit counts as death. A person may take as long as they like."""
+        """Wait for the agent; the idle timeout counts as a crash. There is no timeout while a person is asked."""
         host = self._session.host
         sending = asyncio.ensure_future(work)
         try:
@@ -158,7 +158,7 @@ class Runner:
                 if (words := quiet.notice(now)) is not None:
                     heard = turn.active_at
                     turn.remark(words)
-                    turn.active_at = heard  # it is no word of the agent
+                    turn.active_at = heard  # the notice is not output of the agent
                 await host.clock.wait(sending, max(0.05, min(host.turn_idle_timeout - silence, quiet.due(now))))
             return await sending
         finally:
@@ -166,7 +166,7 @@ class Runner:
 
     def _wanted(self, turn: Turn) -> Wanted:
         state = self._session.state
-        model = state.model if self._fallen == turn.id else turn.model  # a message names its model for the first agent
+        model = state.model if self._fallen == turn.id else turn.model  # the model of a message is for the first agent
         agent = self._session.host.agent(state.agent)
         client = client_of(state, turn.id) if isinstance(agent, Authenticates) else ""
         chosen = turn.message.model_config or state.model_config
@@ -205,7 +205,7 @@ class Runner:
         return self._conversation
 
     async def _forked(self) -> str | None:
-        """The agent's own id of what this is a fork of, as long as that has said nothing more since."""
+        """Return the agent's id of the forked conversation, if that has not continued since the fork."""
         host, state = self._session.host, self._session.state
         origin = state.origin
         if state.vendor is not None or origin is None or origin.kind != "fork" or not host.has(origin.session):
@@ -215,7 +215,7 @@ class Runner:
         same = last is not None and last.id == origin.turn and last.outcome == "completed" and source.active is None
         return source.vendor if same and source.agent == state.agent else None
 
-    # -- interfering -------------------------------------------------------------------------------------------
+    # -- cancelling and steering -------------------------------------------------------------------------------
 
     async def cancel(self, by: str) -> None:
         turn, task = self._session.running, self._task
@@ -231,7 +231,7 @@ class Runner:
             await self._session.end_turn(turn, "cancelled", by=by)
 
     async def _stop(self) -> None:
-        """Asks the conversation to stop, and takes the turn away from one that does not."""
+        """Request the conversation to stop, and cancel its task if it does not."""
         playing = self._playing
         if playing is None or playing.done():
             return
@@ -250,7 +250,7 @@ class Runner:
         playing.cancel()
 
     def fail(self, error: PorticoError) -> None:
-        """The log cannot write: the running turn ends as failed, as soon as the end can be written."""
+        """Fail the running turn because the log cannot write. The end is appended as soon as the log is available."""
         turn = self._session.running
         if turn is not None and self._failure is None:
             self._failure = turn.lost = error
@@ -264,16 +264,16 @@ class Runner:
                 )
 
     async def interrupt(self) -> None:
-        """The host stops: the running turn ends as interrupted."""
+        """End the running turn as interrupted, because the host stops."""
         if self._task is not None and not self._task.done():
             await self._stop()
-            # With a dead disk the end cannot be written now: the next start writes it.
+            # If the log is down, the end cannot be written now: the next start writes it.
             await asyncio.wait({self._task}, timeout=limits.STOP_SECONDS if self._session.host.log.down is None else 0)
         elif (turn := self._session.state.active) is not None and turn.question is not None:
-            self._session.forget(turn.id)  # the next start asks on
+            self._session.forget(turn.id)  # the question stays open for the next start
 
     async def steer(self, message: Message) -> bool:
-        """The session's lock is held meanwhile: an agent that does not answer or whose turn ends is not waited for."""
+        """Offer a message to the running agent. Waits only until a timeout or the end of the agent's turn."""
         conversation, playing = self._conversation, self._playing
         running = self._session.running
         if running is None or running.held or conversation is None or playing is None:
@@ -296,8 +296,8 @@ class Runner:
         return self._conversation is not None
 
     async def servers(self, client: str) -> AsksServers:
-        """The conversation, for whoever asks its MCP servers; opened where no turn has. The session's lock is held, so
-        no turn begins meanwhile. One that another client's token is used in is not lent."""
+        """Return the conversation for requests to its MCP servers; open it if necessary. The caller holds the session's
+        lock, so no turn starts. A conversation that uses the token of another client is not returned."""
         session, state, opened = self._session, self._session.state, self._opened_with
         whose = client if isinstance(session.host.agent(state.agent), Authenticates) else ""
         found = self._conversation
@@ -315,11 +315,11 @@ class Runner:
         return found
 
     def refresh(self) -> None:
-        """The tools have changed: the next turn opens the conversation anew."""
+        """Reopen the conversation with the next turn, because the tools have changed."""
         self._tools += 1
 
     async def forget(self) -> None:
-        """The history was cut: the agent's own memory of it is not to be resumed."""
+        """Release the conversation and its id, because the history was cut: the agent must not resume it."""
         await self.release()
         if self._session.state.vendor is not None:
             await self._session.append(SessionVendor(id=""))
@@ -328,7 +328,7 @@ class Runner:
         conversation, self._conversation = self._conversation, None
         if conversation is not None:
             try:
-                # Not wait_for: up to Python 3.11 it forgets a cancel that comes in the moment in which it is done.
+                # Not wait_for: up to Python 3.11 it loses a cancel that arrives when the future is done.
                 async with asyncio.timeout(limits.CANCEL_SECONDS):
                     await conversation.close()
             except (TimeoutError, AgentError) as error:

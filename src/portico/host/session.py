@@ -1,8 +1,8 @@
-"""One conversation: its state, which follows from the log, its running turn and its effects.
+"""One conversation: its state (a fold of the log), its running turn and its effects.
 
-What is asked of it are commands (`host.do`): they take its lock, so what a decision has seen still holds when it is
-appended. The methods named after commands are these commands in Python, for jobs, agents and tests. Reports of a
-running turn need no lock: they only add.
+Commands (`host.do`) take the lock of the session, so the state that a decision has read is still valid when its events
+are appended. The methods named after commands send these commands, for jobs, agents and tests. Reports of a running
+turn need no lock: they only append.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 SNAPSHOT = "snapshot"
 SUMMARY = "summary"
 IDLE_SECONDS = 120.0
-"""Since somebody last asked for it; then its memory is freed."""
+"""Time since the last use after which the memory of a session is freed."""
 _FOLDED = 2_000
-"""Events folded in one go while a long session is loaded: some 10 ms, and others are served in between."""
+"""Events per batch when a long session is loaded: about 10 ms. Other tasks run between batches."""
 
 
 class Session:
@@ -61,14 +61,14 @@ class Session:
         self._summary = summary or summarise(state or SessionState(ident))
         self._loading: asyncio.Task[None] | None = None
         self._missed: list[Record] = []
-        """Records since one of them could not be folded: their effects follow when the state is read again."""
+        """Records from the first that could not be folded. Their effects run after the state is read again."""
         self._ids = state.ids if state else 0
         self._snapshot_pos = 0
         self._bytes = 0
-        """Of its events, as far as they were counted."""
+        """Size of its events, as far as it was measured."""
         self._waiters: list[asyncio.Future[None]] = []
         self.resting = 0
-        """Commands that wait until nothing runs: the queue starts nothing."""
+        """Number of commands that wait until no turn runs. The queue starts nothing while it is not 0."""
         self._effects: list[asyncio.Task[Any]] = []
         self.used_at = -math.inf
 
@@ -123,15 +123,15 @@ class Session:
             self.host.own(self._measure(), f"size of {self.id}")
 
     def unload(self) -> None:
-        """Frees the memory of an idle session; the next command loads it again. Who has just asked for it may wait for
-        the lock, and is not seen there in the moment it becomes free."""
+        """Free the memory of an idle session; the next command loads it again. `used_at` is checked too: a command that
+        waits for the lock is not visible at the moment the lock becomes free."""
         used = time.monotonic() - self.used_at <= IDLE_SECONDS
         busy = self.running is not None or (self._state is not None and self._state.active is not None)
         if not used and not busy and not self.lock.locked() and not self._waiters:
             self._state = None
 
     def apply(self, records: list[Record]) -> None:
-        """Committed records arrive here first, before any reader has them."""
+        """Fold committed records. Called before any reader gets them."""
         mine = self.host.members.owns(self.channel)
         if self._missed:
             self._missed += records
@@ -144,7 +144,7 @@ class Session:
         for number, record in enumerate(records):
             try:
                 fold(self._state, record)
-            except Exception:  # the state is behind the log now: nothing is decided from it
+            except Exception:  # the state is behind the log now: no decision may use it
                 self.host.logger.exception("%s could not be folded; reading the session again", record.channel)
                 self.host.commits.count("session")
                 self._missed = records[number:]
@@ -158,7 +158,7 @@ class Session:
             self._publish(mine)
 
     def _publish(self, mine: bool) -> None:
-        """The state has changed: for lists, and for those who wait for it."""
+        """Publish a changed state: update the summary and wake the waiters."""
         self._summary = summarise(self.state)
         if mine:
             self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
@@ -188,13 +188,13 @@ class Session:
         self._publish(mine)
 
     async def follow(self) -> None:
-        """Another host goes on with it: what lists show of it follows."""
+        """Update the summary of a session that runs on another host."""
         await self.load()
         self._summary = summarise(self.state)
         self.host.changed(self)
 
     def refresh_summary(self) -> None:
-        """After a load at start: the stored summary may be older than the events."""
+        """Update the summary after a load at start: the stored one may be older than the events."""
         self._summary = summarise(self.state)
         self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
 
@@ -207,8 +207,8 @@ class Session:
         return await self.host.log.append(self.channel, *events)
 
     def post(self, event: e.Event) -> None:
-        """For reports of a running turn. When the log is down the turn is about to fail anyway, and says so; when
-        another host has taken the session over it has ended the turn."""
+        """Post a report of a running turn. If the log is down, the turn fails with that error. If another host took
+        over the session, that host has ended the turn."""
         try:
             self.host.log.post(self.channel, event)
         except (LogUnavailable, NotOwner) as error:
@@ -217,14 +217,14 @@ class Session:
     # -- effects -----------------------------------------------------------------------------------------------
 
     def effect(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any]":
-        """Something that a committed event asks for and that takes time; see `react`."""
+        """Start a task that a committed event requires; see `react`."""
         task = self.host.own(work, f"{name} {self.id}")
         self._effects.append(task)
         task.add_done_callback(self._effects.remove)
         return task
 
     async def settle(self) -> None:
-        """Returns when the effects of what was committed so far are there."""
+        """Return when the effects of the events committed so far are complete."""
         if self._effects:
             await asyncio.wait(tuple(self._effects))
 
@@ -257,7 +257,7 @@ class Session:
         pending: str | None = None,
         blank: bool = False,
     ) -> str:
-        """Starts a turn and returns its id, or queues the message and returns the id of the queued one."""
+        """Start a turn and return its id, or queue the message and return the id of the queued message."""
         said = {field: getattr(message, field) for field in message.__struct_fields__}
         busy: c.Busy = "queue" if queue else "refuse"
         command = c.SendMessage(session=self.id, **said, busy=busy, turn=turn, pending=pending, blank=blank)
@@ -274,7 +274,7 @@ class Session:
     # -- turns -------------------------------------------------------------------------------------------------
 
     async def cancel(self, *, by: str, turn: str | None = None) -> None:
-        """Stops the running turn; returns when it has ended. What it said so far stays."""
+        """Cancel the running turn; return when it has ended. Its output is kept."""
         running = self.running
         if running is None or (turn is not None and running.id != turn):
             what = f"turn {turn!r} is not running" if turn else "no turn is running"
@@ -293,12 +293,12 @@ class Session:
                     if self.state.active is None:
                         yield
                         return
-                await asyncio.sleep(0)  # somebody started a turn in between
+                await asyncio.sleep(0)  # a turn was started in between
         finally:
             self.resting -= 1
 
     async def wait(self, turn: str) -> TurnState:
-        """Returns the turn when it has ended."""
+        """Wait until the turn has ended and return it."""
         state = await self.wait_until(lambda state: _ended(state.turn(turn)))
         ended = state.turn(turn)
         if ended is None:
@@ -306,7 +306,7 @@ class Session:
         return ended
 
     async def wait_until(self, condition: Callable[[SessionState], bool]) -> SessionState:
-        """Returns when the condition holds for the committed state; deltas alone do not wake it."""
+        """Return when the condition is true for the committed state; deltas alone do not wake it."""
         while True:
             await self.load()
             if condition(self.state):
@@ -316,18 +316,18 @@ class Session:
             try:
                 await waiter
             finally:
-                if waiter in self._waiters:  # whoever gave up must not keep the session in memory
+                if waiter in self._waiters:  # a cancelled waiter must not keep the session in memory
                     self._waiters.remove(waiter)
 
     # -- what it changed ---------------------------------------------------------------------------------------
 
     async def changes(self, turn: str | None = None) -> ChangeList:
-        """Files that differ between a turn's start and its end, or over all turns; up to now while it runs."""
+        """Return the files that a turn or all turns changed; up to now while it runs."""
         await self.load()
         return await self.captures.list(turn)
 
     async def diff(self, path: str | None = None, turn: str | None = None) -> str:
-        """The same as a unified diff, of one file or of all."""
+        """Return the changes as a unified diff, of one file or of all."""
         await self.load()
         return await self.captures.diff(path, turn)
 
@@ -337,7 +337,7 @@ class Session:
         self.runner.start(self.adopt(ident, message), resumed)
 
     def adopt(self, ident: str, message: Message) -> Turn:
-        """The turn that runs from now on. On its own: one that another session's agent drives (a sub-agent)."""
+        """Set the running turn. Without a runner it is the turn of a sub-agent, driven by another session's agent."""
         turn = self.host.turns[self.id] = Turn(self, ident, message)
         return turn
 
@@ -346,7 +346,7 @@ class Session:
             del self.host.turns[self.id]
 
     async def go_on(self) -> None:
-        """After a turn: the next of the queue, unless the queue is held or another message was faster."""
+        """Start the next queued message after a turn, unless the queue is held or another turn was started."""
         if self.host.members.draining and await self.host.members.hand_over(self):
             return
         while True:
@@ -363,7 +363,7 @@ class Session:
                 await self.host.log.available()
 
     def finished_turns(self, upto: str | None = None) -> list[TurnState]:
-        """Through `upto`; all of them, when None."""
+        """Return the finished turns up to and including `upto`; all if None."""
         turns = [each for each in self.state.turns if each.outcome is not None]
         if upto is None:
             return turns
@@ -373,13 +373,13 @@ class Session:
         return turns[: index + 1]
 
     def family(self) -> list["Session"]:
-        """Itself and all sessions below."""
+        """Return this session and all its descendants."""
         catalogue = self.host.catalogue
         below = (catalogue.get(each.id) for each in catalogue.descendants(self.id))
         return [self, *(session for session in below if session is not None)]
 
     async def end_turn(self, turn: Turn, outcome: Outcome, error: ErrorInfo | None = None, by: str = "agent") -> None:
-        """Gives the turn and everything open in it exactly one end, also when the caller is cancelled meanwhile."""
+        """End the turn and everything open in it exactly once, even if the caller is cancelled."""
         if turn.live:
             turn.close_part()
             turn.live = False
@@ -387,38 +387,38 @@ class Session:
             await asyncio.shield(self.host.own(ending, f"end {self.id}/{turn.id}"))
 
     async def _end(self, turn: Turn, outcome: Outcome, error: ErrorInfo | None, by: str) -> None:
-        """Waits for the disk as long as it takes."""
+        """Append the end of the turn. Waits for the log without a timeout."""
         for child in turn.children:
             await child.session.end_turn(child, "cancelled" if outcome == "completed" else outcome, error, by)
         self.approvals.abandon()
         self.questions.abandon()
         while True:
-            said, plain = False, turn.plain  # then nothing of it is open: its last words and its end are one commit
+            said, plain = False, turn.plain  # plain: nothing is open, so its last text and its end are one commit
             try:
                 if not plain:
                     await self.host.log.flush()
                     said = True
                 async with self.lock:
                     if plain and turn.lost is not None:
-                        raise turn.lost  # while the lock was waited for
+                        raise turn.lost  # lost while waiting for the lock
                     active = self.state.active
                     if active is not None and active.id == turn.id:
                         end = e.TurnEnded(turn=turn.id, outcome=outcome, error=error, by=by)
                         await self.append(*(() if plain else closing(self.state, outcome, by)), end)
                     self.forget(turn.id)
                 break
-            except NotOwner:  # it gave the turn its end, or will
+            except NotOwner:  # the other host has ended the turn, or will
                 self.forget(turn.id)
                 return
             except LogUnavailable as lost:
-                if outcome == "completed" and not said:  # not all of what it said can be read
+                if outcome == "completed" and not said:  # part of its output is lost
                     outcome, error, by = "failed", ErrorInfo(lost.code, lost.message), "host"
                 turn.plain = False
                 await self.host.log.available()
         self._keep_snapshot()
 
     def full(self) -> str:
-        """Why it takes no further turn; empty when it does."""
+        """Return why it accepts no further turn; empty if it does."""
         if self._bytes <= limits.SESSION_BYTES:
             return ""
         megabytes = limits.SESSION_BYTES / limits.MIB
@@ -428,7 +428,7 @@ class Session:
         self._bytes = await self.host.log.size(self.channel)
 
     def _keep_snapshot(self) -> None:
-        """Each time the history has grown by a quarter: opening stays quick, and writing stays linear."""
+        """Store a snapshot when the history has grown by a quarter: loading stays fast, and writing stays linear."""
         pos = self.state.pos
         if pos - self._snapshot_pos >= max(100, self._snapshot_pos // 4):
             self._snapshot_pos = pos
