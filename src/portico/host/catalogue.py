@@ -1,5 +1,5 @@
-"""Which sessions there are, by id and by the name that a client gave: read at the start, with everything that a crash
-left open brought to its one end. An id is never used again, also not after a deletion."""
+"""The catalogue of sessions, by id and by the name that a client gave. It is read at start, and what a crash left open
+is closed. An id is never reused, also not after a deletion."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MODIFIED = attrgetter("modified")
 _DELETED = "deleted"
 _BEGUN, _DONE = b"begun", b"done"
-"""A deletion has two steps; a kill between them is made good at the next start."""
+"""A deletion has two steps; after a crash between them the next start completes it."""
 
 
 class Catalogue:
@@ -46,15 +46,15 @@ class Catalogue:
         return len(self._sessions)
 
     def get(self, ident: str) -> Session | None:
-        """By its id only."""
+        """Find a session by its id only."""
         return self._sessions.get(ident)
 
     def find(self, ident: str) -> Session | None:
-        """By its id or its client's name for it."""
+        """Find a session by its id or the name that a client gave it."""
         return self._sessions.get(ident) or self._sessions.get(self._by_uri.get(ident, ""))
 
     def root(self, session: Session) -> Session:
-        """The session at the root of a family: itself, where nothing is above."""
+        """Return the root of the family: the session itself if it has no parent."""
         while session.summary.parent is not None:
             above = self.get(session.summary.parent)
             if above is None:
@@ -63,7 +63,7 @@ class Catalogue:
         return session
 
     def descendants(self, root: str) -> list[Summary]:
-        """All sessions below, oldest first."""
+        """Return all descendants, oldest first."""
         found: list[Summary] = []
         todo = [root]
         while todo:
@@ -127,16 +127,16 @@ class Catalogue:
                     continue
                 session.refresh_summary()
             self._add(session)
-        self._next += self._log.identity.lost  # sessions that were lost do not give their ids back either
+        self._next += self._log.identity.lost  # ids of lost sessions are not reused either
 
     async def recover(self) -> None:
-        """Closes what a crash left open. What goes on at other hosts is loaded: lists say what it does and awaits."""
+        """Close what a crash left open. Sessions that run on other hosts are loaded, so lists show their status."""
         owns, found = self._host.members.owns, [session for session in self if self._is_open(session)]
         await asyncio.gather(*(session.follow() for session in found if not owns(session.channel)))
         await self.close_open(session for session in found if owns(session.channel))
 
     async def close_open(self, sessions: Iterable[Session]) -> None:
-        """What a host that ran them has left in the middle gets its one end."""
+        """Close what the previous host of these sessions left open."""
         for session in filter(self._is_open, sessions):
             await _close_open(session)
 
@@ -144,7 +144,7 @@ class Catalogue:
         of = session.summary  # may be older than its events
         return of.status in ("running", "waiting") or of.queued > 0 or of.pos != self._log.head(session.channel)
 
-    # -- sessions come and go ----------------------------------------------------------------------------------
+    # -- adding and removing sessions --------------------------------------------------------------------------
 
     def new_id(self) -> str:
         number = self._host.members.number_after(self._next - 1)
@@ -152,7 +152,7 @@ class Catalogue:
         return f"session-{number}"
 
     def adopt(self, channel: str, records: Sequence[Record]) -> Session | None:
-        """A session that another host has begun."""
+        """Add a session that another host has started."""
         if records[0].pos != 1 or self._host.members.owns(channel):
             return None
         session = Session(self._host, channel.removeprefix("session/"), SessionState(channel.removeprefix("session/")))
@@ -162,7 +162,7 @@ class Catalogue:
         return session
 
     async def reserve(self, ident: str, uri: str | None) -> Session:
-        """Its place, before its first event is written."""
+        """Reserve the id and the name of a session before its first event is written."""
         async with self._creating:
             if uri is not None and uri in self._by_uri:
                 raise AlreadyExists(f"There is a session {uri!r} already.")
@@ -175,7 +175,7 @@ class Catalogue:
             return session
 
     async def remove(self, session: Session, by: str) -> None:
-        """The first step of a deletion: nobody finds it any more. `erase` is the second."""
+        """Remove the session from the catalogue: the first step of a deletion. `erase` is the second."""
         self._log.put_kv(session.channel, _DELETED, _BEGUN)
         try:
             await self._log.append(HOST, e.SessionRemoved(session=session.id, by=by))
@@ -185,7 +185,7 @@ class Catalogue:
         self.forget(session)
 
     async def erase(self, channel: str) -> None:
-        """Forgets the events and notes of a deleted session, and remembers that this is done."""
+        """Delete the events and notes of a deleted session, and record that this is done."""
         await self._log.delete(channel)
         self._log.put_kv(channel, _DELETED, _DONE)
 
@@ -233,8 +233,8 @@ def descendants(root: str, among: Children) -> list[Summary]:
 
 
 async def _close_open(session: Session) -> None:
-    """Everything in it gets its one end, and the queue waits for a person. With the lock: commands of other hosts may
-    arrive already, and a turn that they began here is not what was left."""
+    """Close everything open in the session and hold its queue for a person. Takes the lock: commands of other hosts may
+    already arrive, and a turn that they started here must not be closed."""
     async with session.lock:
         await session.load()
         state = session.state
@@ -242,7 +242,7 @@ async def _close_open(session: Session) -> None:
         if session.running is not None and state.active is not None and session.running.id == state.active.id:
             return
         if state.active is not None and state.active.question is not None:
-            session.adopt(state.active.id, state.active.message)  # it is still asked
+            session.adopt(state.active.id, state.active.message)  # its question is still open
             return
         if state.active is not None:
             resumed = await session.host.spending.held_at_start(session, state.active.id)

@@ -1,7 +1,7 @@
-"""What the host needs of the rooms beside it, and what stands there when a room is left out.
+"""The interfaces of optional components, and the defaults that the host uses without them.
 
-The application registers the rooms (`compose.py`); the core imports none of them. A bare host runs sessions: it asks
-about every call, captures no folder, makes no worktree and has no terminals.
+The application registers the components (`compose.py`); the core imports none of them. A bare host runs sessions: it
+requests approval for every call, captures no folder, creates no worktree and has no terminals.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,79 +19,79 @@ if TYPE_CHECKING:
 
 
 class Component:
-    """A room's share in the life of a host: each method is called at its time, and does nothing unless overridden."""
+    """Lifecycle callbacks of a component. Each method does nothing unless overridden."""
 
     async def recover(self) -> None:
-        """At start: gives what a crash left open its end."""
+        """Close what a crash left open. Called at start."""
 
     async def on_serving(self) -> None:
-        """The doors are open, and clients are about to be served."""
+        """Called when the doors are open, before clients are served."""
 
     async def compactable(self, before: int) -> dict[Channel, int]:
-        """By channel: the first position that has to stay when what is older than `before` goes."""
+        """Return by channel the first position to keep when events older than `before` are deleted."""
         return {}
 
     async def take_over(self, channels: Collection[Channel]) -> None:
-        """Another host is gone: what it left open in these channels gets its end."""
+        """Close what a host that is gone left open in these channels."""
 
     async def let_go(self, channels: Collection[Channel]) -> None:
-        """Another host has taken these over: what of them still runs here ends, and nothing is written about it."""
+        """Stop what still runs here for channels that another host has taken over, without writing events."""
 
     async def sweep(self) -> None:
-        """Once a minute."""
+        """Called once a minute."""
 
     async def forget(self, session: "Session", by: str) -> None:
-        """The session is being deleted."""
+        """Called when the session is being deleted."""
 
     async def close(self) -> None:
-        """The host stops; its turns have ended."""
+        """Called when the host stops, after its turns have ended."""
 
 
 class Judge:
-    """Which calls pass without a person, and which never do. As it is, nothing passes by a rule, and an answer is
-    remembered for the identical call only."""
+    """Decides which calls need no approval, and which always do. By default no rule allows a call, and an answer is
+    remembered only for the identical call."""
 
     def refuse(self, session: "Session", request: "Request") -> "Ruling | None":
-        """Asked before anything else."""
+        """Return a refusal. Called before all other checks."""
         return None
 
     def allow(self, session: "Session", request: "Request") -> "Ruling | None":
-        """Asked after the session's own setting."""
+        """Return a permission. Called after the check of the session's setting."""
         return None
 
     def must_ask(self, session: "Session", request: "Request") -> str | None:
-        """The rule by which a person is asked, whatever else would let it pass."""
+        """Return the rule that requires a person, even if other rules allow the call."""
         return None
 
     def coverage(self, request: "Request", breadth: Breadth = "shown") -> list[str] | None:
-        """What a yes for a while is about; empty: the tool, whatever it is called with; None: not so much."""
+        """Return what a remembered answer covers; empty: the tool with any input; None: this breadth is not offered."""
         return [f"call:{request.tool}:{request.input}"] if breadth == "shown" else None
 
     def covered(self, covers: Iterable[str], request: "Request", *, allow: bool = True) -> bool:
-        """Whether a remembered answer, an approval or a refusal, covers this call."""
+        """Return whether a remembered answer, an approval or a refusal, covers this call."""
         return f"call:{request.tool}:{request.input}" in covers
 
     def push(self, values: Json) -> None:
-        """The settings that editors share have changed."""
+        """Called when the settings that editors share have changed."""
 
 
 class FolderCaptures:
-    """What the turns of one session change in its folder. As it is, it captures nothing."""
+    """Captures what the turns of one session change in its folder. By default it captures nothing."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
 
     def begin(self, turn: str, *, resumed: bool = False) -> None:
-        """The turn starts. Returns immediately; `ready` waits."""
+        """Called when the turn starts. Returns immediately; `ready` waits."""
 
     async def ready(self, turn: str) -> None:
-        """To be awaited before an effect."""
+        """Wait for the capture. Awaited before a side effect."""
 
     async def finish(self, turn: str, *, effects: bool) -> None:
-        """The turn is over."""
+        """Called when the turn is over."""
 
     def recover(self, turn: str) -> None:
-        """The host died in this turn."""
+        """Called at start if the host crashed in this turn."""
 
     async def list(self, turn: str | None) -> ChangeList:
         return ChangeList(git=False)
@@ -101,28 +101,28 @@ class FolderCaptures:
 
 
 class Spending:
-    """What turns may cost. As it is, there is no limit."""
+    """Limits the cost of turns. By default there is no limit."""
 
     async def start(self, turn: "Turn", *, resumed: bool) -> None:
-        """Before the agent gets the message, for every kind of agent: returns when the turn may start. BudgetSpent: it
-        may not."""
+        """Wait until the turn may start. Called before any agent gets the message. Raises BudgetSpent if the turn may
+        not start."""
 
     async def held_at_start(self, session: "Session", turn: str) -> bool | None:
-        """Whether the turn waited in `start` when its host ended, and may wait again: then whether it was being
+        """If the turn waited in `start` when its host stopped, and may wait again, return whether it was being
         resumed. None: it did not wait."""
         return None
 
     async def admit(self, turn: "Turn") -> None:
-        """Before a model call or a tool: returns when the turn may go on. BudgetSpent: it may not."""
+        """Wait until the turn may continue, before a model call or a tool. Raises BudgetSpent if it may not."""
 
 
 class Worktrees:
-    """As it is, it makes none."""
+    """Creates git worktrees. By default it creates none."""
 
     async def isolate(self, folder: str, session: str, wanted: Isolation) -> tuple[str, Json]:
-        """A worktree for one session: its folder, and what `release` needs to know."""
+        """Create a worktree for one session; return its folder and the data for `release`."""
         raise BadRequest("This host makes no worktrees.", field="worktree")
 
     async def release(self, tree: Json) -> str:
-        """Removes it as far as nothing is lost; says what stays, in a sentence."""
+        """Remove the worktree unless work would be lost; return a sentence about what is kept."""
         return f"The worktree {tree.get('path')!r} stays: this host makes no worktrees."

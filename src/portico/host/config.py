@@ -1,4 +1,4 @@
-"""A session's settings (`config`): those that the host itself understands, checked before they are written.
+"""Checks the settings of a session (`config`) that the host uses, before they are written.
 
 Which of them loosen approval, and so need the scope `approve`, is decided in `autonomy`.
 """
@@ -11,15 +11,15 @@ from portico.host import fallback
 from portico.host.context import CONTEXT
 
 COMMANDS = "commands"
-"""What an agent announces that messages can be."""
+"""Key of the commands that an agent announces."""
 OWN_KEYS = frozenset({CONTEXT, COMMANDS})
-"""What the host and the agents keep among the settings themselves; nobody means these when replacing them all."""
+"""Keys that the host and the agents set. They are kept when a client replaces all settings."""
 
 _APPROVALS = ("ask", "allow", "deny")
 
 
 def check(config: Mapping[str, Any]) -> None:
-    """Whatever else stands in the settings is the agent's own business."""
+    """Check the settings of the host. All other settings belong to the agent."""
     fallback.check(config)
     chosen = config.get("approvals", "ask")
     if chosen not in _APPROVALS:

@@ -1,9 +1,9 @@
-"""What an agent is told beside the message itself: the context of a side chat, and what is attached in words.
+"""What an agent gets in addition to the message: the context of a side chat, and attachments as text.
 
-A side chat starts empty, but not ignorant: its session's config has `context`, and the agent reads it before the first
-message, also when it has to begin again from the history. Attachments that stand for words (another chat, annotations)
-carry them as `modelRepresentation`, settled when the message was accepted. Plugins of clients have rules and skills:
-they go with the first message, and those that came or changed later with the next one.
+A side chat starts without turns, but its session's config has `context`. The agent gets it before the first message,
+also when the conversation is rebuilt from the history. Text attachments (another chat, annotations) have their text in
+`modelRepresentation`, set when the message was accepted. Rules and skills of client plugins are sent with the first
+message; those that are added or changed later are sent with the next one.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ LATER = "From now on keep to this:\n\n"
 ATTACHED = "\n\nAttached to the message:\n\n"
 MESSAGE = "\n\nThe message is:\n\n"
 _CHARS = 60_000
-"""What a model reads before the real question; the end of a conversation matters more than its beginning."""
+"""Maximum length of a transcript. It is cut at the start, because the end of a conversation matters more."""
 _IN_WORDS = ("chat", "annotations")
 RULES_SENT = "told"
-"""Kept with a session: the digest of the rules and skills that its agent knows."""
+"""Key in the session's data: the digest of the rules and skills that were sent to its agent."""
 
 
 def told(message: Message, state: SessionState, *, first: bool, later: bool = False) -> Message:
-    """The message as the agent gets it; `first`: nothing was said here before. `later`: the rules are news to it."""
+    """Return the message as the agent gets it. `first`: it is the first message. `later`: the rules have changed."""
     words = [each for each in message.attachments if _is_words(each)]
     text = expanded(message.text, state.client_data)
     before = _before(state) if first else f"{LATER}{instructions(state.client_data)}" if later else ""
@@ -52,7 +52,7 @@ def _before(state: SessionState) -> str:
 
 
 def news(state: SessionState) -> Json | None:
-    """What to keep once the agent has been told the rules and skills of plugins; None when it knows them."""
+    """Return the value to store after sending the rules and skills of plugins; None if the agent has them."""
     rules = instructions(state.client_data)
     value: Json = {"rules": hashlib.sha256(rules.encode()).hexdigest()}
     return value if rules and state.client_data.get(RULES_SENT) != value else None
@@ -63,7 +63,7 @@ def _is_words(attachment: Json) -> bool:
 
 
 def history(turns: Sequence[TurnState], state: SessionState) -> list[TurnState]:
-    """The turns as the agent was told them."""
+    """Return the turns as the agent received them."""
     return [
         msgspec.structs.replace(turn, message=told(turn.message, state, first=index == 0))
         for index, turn in enumerate(to_agent(turns))
@@ -71,12 +71,12 @@ def history(turns: Sequence[TurnState], state: SessionState) -> list[TurnState]:
 
 
 def to_agent(turns: Iterable[TurnState]) -> Iterator[TurnState]:
-    """Without the commands that people ran themselves."""
+    """Return the turns without the commands that people ran."""
     return (turn for turn in turns if command_line(turn.message) is None)
 
 
 def transcript(turns: Sequence[TurnState]) -> str:
-    """A conversation in words."""
+    """Return a conversation as text."""
     said: list[str] = []
     for turn in to_agent(turns):
         answer = "".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text")

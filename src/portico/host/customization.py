@@ -1,8 +1,8 @@
-"""What a session's agent works with besides its own: MCP servers, plugins and the like, and what a person switched off.
+"""Customizations of a session's agent: MCP servers, plugins and others, and which of them a person disabled.
 
-Plugins that clients contribute are kept with the session, with their texts (`plugin/ID`). An agent is told them in
-words, with the first message: rules that always apply whole, and which skills there are. A prompt is what its name
-with a slash stands for.
+Plugins of clients are stored with the session, with their texts (`plugin/ID`). The agent gets them as text with the
+first message: rules that always apply, and the skills. A prompt is the text that replaces a slash and its name in a
+message.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,23 +10,23 @@ from collections.abc import Iterator, Mapping
 from portico.events import Json
 
 KEY = "customization/"
-"""The switches are kept under this key and the customization's id."""
+"""Key prefix of the switches; the id of the customization follows."""
 SERVER = "mcp:"
-"""The ids of MCP servers begin with it, and go on with their names."""
+"""Prefix of the ids of MCP servers; the name of the server follows."""
 CHANNEL = "mcp://"
 PLUGIN = "plugin/"
-"""So are plugins of clients."""
+"""Key prefix of the plugins of clients."""
 _CHARS = 60_000
-"""What a model reads of plugins before the real question."""
+"""Maximum length of the instructions of plugins."""
 
 
 def server_channel(session: str, customization: str) -> str:
-    """What clients call the way to an MCP server of a session; stored with the calls that it shows."""
+    """Return the channel by which clients reach an MCP server of a session; stored with the calls that show it."""
     return f"{CHANNEL}{session}/{customization.removeprefix(SERVER)}"
 
 
 def server_at(channel: str) -> tuple[str, str] | None:
-    """The session and the server's name."""
+    """Return the session and the name of the server."""
     session, _, server = channel.removeprefix(CHANNEL).partition("/")
     return (session, server) if channel.startswith(CHANNEL) and session and server else None
 
@@ -36,7 +36,7 @@ def is_on(said: Json) -> bool:
 
 
 def switched_off(kept: Mapping[str, Json]) -> frozenset[str]:
-    """The ids of what an agent has to leave out."""
+    """Return the ids of the disabled customizations."""
     return frozenset(key.removeprefix(KEY) for key, said in kept.items() if key.startswith(KEY) and not is_on(said))
 
 
@@ -45,7 +45,7 @@ def plugins(kept: Mapping[str, Json]) -> list[Json]:
 
 
 def _children(kept: Mapping[str, Json], kind: str) -> Iterator[tuple[Json, str]]:
-    """What the plugins have of one kind and nobody switched off, with its text."""
+    """Yield the enabled items of one kind in all plugins, with their texts."""
     off = switched_off(kept)
     for plugin in plugins(kept):
         if plugin.get("enabled") is not False and plugin["id"] not in off:
@@ -55,7 +55,7 @@ def _children(kept: Mapping[str, Json], kind: str) -> Iterator[tuple[Json, str]]
 
 
 def instructions(kept: Mapping[str, Json]) -> str:
-    """What the plugins have to say to an agent."""
+    """Return the rules and skills of the plugins as text for an agent."""
     rules = [text for child, text in _children(kept, "rule") if child.get("alwaysApply", True)]
     skills = [
         f"Skill {child['name']!r}{': ' + child['description'] if child.get('description') else ''}\n{text}"
@@ -65,12 +65,12 @@ def instructions(kept: Mapping[str, Json]) -> str:
 
 
 def prompts(kept: Mapping[str, Json]) -> dict[str, tuple[str, str]]:
-    """What a slash and a name stand for: a description, and the text."""
+    """Return the prompts by name: a description and the text."""
     return {child["name"]: (child.get("description", ""), text) for child, text in _children(kept, "prompt")}
 
 
 def expanded(text: str, kept: Mapping[str, Json]) -> str:
-    """A message that begins with the name of a prompt, written out."""
+    """Expand a message that starts with the name of a prompt."""
     if not text.startswith("/"):
         return text
     name, _, rest = text[1:].partition(" ")

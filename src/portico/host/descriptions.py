@@ -1,5 +1,5 @@
-"""What the agents say about themselves. An agent is a plugin: one whose `describe` raises or does not answer is listed
-with the reason in `missing`, and keeps nobody from the others."""
+"""Descriptions of the agents. An agent is a plugin: if its `describe` raises or times out, it is listed with the reason
+in `missing`, and the other agents are not affected."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -17,9 +17,9 @@ class Descriptions:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self._last: dict[str, AgentInfo] = {}
-        """By agent, the last description that came."""
+        """The last description, by agent."""
         self._late: dict[str, asyncio.Task[AgentInfo]] = {}
-        """Those that did not come in time. They are not asked again before they have answered."""
+        """Requests that timed out. These agents are not asked again before they have answered."""
 
     async def all(self) -> list[AgentInfo]:
         return await self._ask(*self._host.agents.values())
@@ -33,7 +33,7 @@ class Descriptions:
         asked = [self._late.get(each.id) or own(_describe(each), f"agent {each.id} describes") for each in agents]
         begun = [each for each in asked if each not in self._late.values()]
         try:
-            await asyncio.sleep(0)  # nearly all of them answer at once
+            await asyncio.sleep(0)  # nearly all of them answer immediately
             if not all(each.done() for each in begun):
                 await asyncio.wait(begun, timeout=limits.DESCRIBE_SECONDS)
         except asyncio.CancelledError:
@@ -43,7 +43,7 @@ class Descriptions:
         return [self._result(agent, each) for agent, each in zip(agents, asked, strict=True)]
 
     async def settle(self, seconds: float) -> bool:
-        """Waits for those that are late; False when there is none."""
+        """Wait for late answers; return False if there are none."""
         late = set(self._late.values())
         if late:
             await asyncio.wait(late, timeout=seconds)

@@ -1,5 +1,5 @@
-"""How much of the disk the log may take. With less than a reserve free, or more than its share used, no turn begins:
-what runs can still be brought to its end, and nobody's disk is filled by an agent over night."""
+"""Limits the disk space of the log. If less than a reserve is free, or the log uses more than its share, no turn
+starts: running turns can still end, and an agent cannot fill the disk overnight."""
 
 import time
 from typing import TYPE_CHECKING
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from portico.log.log import Log
 
 _RESERVE_SHARE = 0.02
-"""Of a small disk that is kept free, where it is less than the reserve."""
+"""Share of a small disk that is kept free, if that is less than the reserve."""
 _LOOK_SECONDS = 5.0
-"""Between two looks at the disk: it takes gigabytes a second to fill the reserve in that time."""
+"""Interval of disk checks. Filling the reserve in that time takes gigabytes per second."""
 
 
 class Disk:
@@ -21,10 +21,10 @@ class Disk:
         self._looked_at = 0.0
         self._why = ""
         self.share = limits.DISK_SHARE
-        """Of the whole disk, from 0 to 1."""
+        """Maximum share of the whole disk, from 0 to 1."""
 
     def full(self) -> str:
-        """Why no turn may begin; empty when one may."""
+        """Return why no turn may start; empty if one may."""
         now = time.monotonic()
         if now - self._looked_at > _LOOK_SECONDS or not self._looked_at:
             self._looked_at = now
@@ -35,7 +35,7 @@ class Disk:
         try:
             used, free, total = self._log.disk()
         except OSError:
-            return ""  # the next commit says what is wrong
+            return ""  # the next commit reports the error
         reserve = min(limits.DISK_RESERVE_BYTES, total * _RESERVE_SHARE)
         if free < reserve:
             wanted = f"{reserve / limits.MIB:.0f} MB"

@@ -1,29 +1,29 @@
-"""The draft of a conversation: a text that stands in the input of every page and editor until a person sends it.
+"""The draft of a conversation: the text in the input of every page and editor until a person sends it.
 
-It is a fact that clients share (`client.kept`) in the form of editors' messages: they change it with every key.
-Programs put one there with the command `draft.set`; such a draft is marked as an offer, so that pages fill their input
-with it and not with what somebody is typing in an editor. An offer never replaces typed words: it follows them.
+Clients share it (`client.kept`) in the format of editors' messages, and editors change it with every key. Programs set
+a draft with the command `draft.set`. It is marked as an offer, so that pages fill their input with it, but not with
+text that a person is typing in an editor. An offer never replaces typed text: it is appended.
 """
 
 from portico.events import Json
 
 DRAFT = "draft"
-"""Its key among what clients share."""
+"""Its key in the data that clients share."""
 OFFERED = "portico.offered"
-"""What marks a draft that a program put there."""
+"""Marks a draft that a program set."""
 TYPED = "portico.typed"
-"""The typed words that an offer follows; the next offer follows them too, and replaces the one before."""
+"""The typed text before an offer. The next offer is appended to it too, and replaces the previous offer."""
 
 
 def offered_text(value: Json | None) -> str:
-    """The text of a draft that a program offers; empty without one."""
+    """Return the text of a draft that a program offers; empty if there is none."""
     if value is None or not isinstance(value.get("_meta"), dict) or not value["_meta"].get(OFFERED):
         return ""
     return str(value.get("text", ""))
 
 
 def typed_text(value: Json | None) -> str:
-    """What somebody has typed, without the offer that follows it."""
+    """Return the typed text, without the offer after it."""
     if value is None:
         return ""
     meta = value.get("_meta")

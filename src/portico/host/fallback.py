@@ -1,6 +1,6 @@
-"""Who answers when an agent cannot: the session's setting `fallback`, a list of `agent` or `agent/model`.
+"""Fallback agents: the session's setting `fallback`, a list of `agent` or `agent/model`.
 
-The next one takes over only while the turn has said and done nothing: what was begun is never silently done again.
+The next agent is used only if the turn has no output and no calls yet, so that no work is silently repeated.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ SETTING = "fallback"
 
 
 def check(config: Mapping[str, Any]) -> list[str]:
-    """The choices of the settings. An agent that is not there is none of the mistakes: its turn passes to the next."""
+    """Return the choices in the settings. An unknown agent is not an error: the next one is used instead."""
     choices = config.get(SETTING)
     if choices is None:
         return []
@@ -26,7 +26,7 @@ def check(config: Mapping[str, Any]) -> list[str]:
 
 
 def following(state: SessionState) -> str | None:
-    """The choice after the one that answers now; None when there is none left."""
+    """Return the choice after the current agent; None if there is none left."""
     choices = check(state.config)
     current = (f"{state.agent}/{state.model}", state.agent)
     at = next((index for index, choice in enumerate(choices) if choice in current), -1)
@@ -34,13 +34,13 @@ def following(state: SessionState) -> str | None:
 
 
 def split(choice: str) -> tuple[str, str]:
-    """Agent and model; a model's own id may contain slashes, an agent's may not."""
+    """Return agent and model. The id of a model may contain slashes, that of an agent may not."""
     agent, _, model = choice.partition("/")
     return agent, model
 
 
 def untouched(turn: TurnState | None) -> bool:
-    """Nothing but notices of ours so far, and what was taken back."""
+    """Return whether the turn has only notices of the host and retracted text."""
     return turn is None or all(isinstance(part, TextPart) and _is_nothing(part) for part in turn.parts)
 
 

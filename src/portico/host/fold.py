@@ -91,7 +91,7 @@ def _configured(state: SessionState, event: e.SessionConfigured, record: Record)
 
 
 def configured(config: Json, event: e.SessionConfigured) -> Json:
-    """The settings as they are after the event."""
+    """Return the settings after the event."""
     keeps = event.keeps if event.replace else config
     return {**{key: config[key] for key in keeps if key in config}, **event.values}
 
@@ -380,7 +380,7 @@ def _settle(state: SessionState, part: Part) -> None:
 
 
 def _answered(state: SessionState, time: int) -> None:
-    """Nobody is waited for any more, if that was the last."""
+    """Stop counting waiting time, if that was the last open request to a person."""
     if state.active is not None and not waiting(state.active):
         _waited(state.active, time)
 
@@ -429,14 +429,14 @@ def _queue_edited(state: SessionState, event: e.QueueEdited, record: Record) -> 
 
 
 def _queue_reordered(state: SessionState, event: e.QueueReordered, record: Record) -> None:
-    """Named messages first, in the order given; the others behind them, in their old order."""
+    """Put the named messages first, in the given order; the others follow in their old order."""
     rank = {ident: index for index, ident in reversed(list(enumerate(event.order)))}
     state.queue.sort(key=lambda pending: rank.get(pending.id, len(event.order)))
 
 
 def _queue_removed(state: SessionState, event: e.QueueRemoved, record: Record) -> None:
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
-    state.queue_held = state.queue_held and bool(state.queue)  # nothing waits any more, so nothing waits for a person
+    state.queue_held = state.queue_held and bool(state.queue)  # an empty queue is not held
 
 
 def _active(state: SessionState, turn: str) -> TurnState | None:

@@ -29,7 +29,7 @@ class Folders:
         self._session = session
 
     def reach(self) -> list[str]:
-        """Where this conversation may work. One with a folder of its own, unlike its family's, has only that."""
+        """Return the folders of this conversation. If its folder differs from its family's, it has only that one."""
         own, given = self._session.summary, whole(self._family())
         if own.folder_subset is not None:
             return [folder for folder in own.folder_subset if folder in given]
@@ -44,8 +44,8 @@ class Folders:
 
 
 def below(folder: str, path: str) -> str | None:
-    """The path relative to the folder, links followed; None when it leads out. For rules: whatever opens a file goes
-    through a `Jail`, because a link may change between two looks."""
+    """Return the path relative to the folder, with links resolved; None if it is outside. Only for rules: code that
+    opens files uses a `Jail`, because a link may change after this check."""
     if "\0" in path:
         return None
     root = os.path.realpath(folder)

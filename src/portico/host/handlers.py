@@ -117,7 +117,7 @@ async def _report(host: "Host", command: c.ReportContent, caller: c.Caller) -> c
 
 
 async def _ask_server(host: "Host", command: c.AskServer, caller: c.Caller) -> c.ServerReply:
-    """A call of a tool is written down before and after. Who may approve has said yes to it; a rule's no counts."""
+    """Ask an MCP server. Tool calls are audited before and after. The scope is their approval; rules can deny them."""
     session = await host.get(command.session)
     if not (await host.described(session.state.agent)).capabilities.servers:
         raise Conflict(f"The MCP servers of {session.state.agent!r} are its own: nobody else can ask them.")

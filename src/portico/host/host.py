@@ -1,4 +1,4 @@
-"""The process's heart: the catalogue of sessions, the agents, the grants, and the order of start and stop."""
+"""The host: the catalogue of sessions, the agents, the grants, and the order of start and stop."""
 
 import asyncio
 import contextlib
@@ -52,10 +52,10 @@ Watcher = Callable[[str, Summary | None], None]
 """Called with a session's id and its new summary; None when it was deleted."""
 
 _SWEEP_SECONDS = 60.0
-"""How often idle sessions leave memory and old deltas are compacted."""
+"""Interval at which idle sessions are unloaded and old deltas are compacted."""
 _EXPIRING = {"live": 30, "ahp.client/": 90, RECEIPTS: 2}
-"""Values that are kept for clients which may never come back (cursors of pages, clients of AHP, ids of commands), and
-after how many days without a change they go."""
+"""Expiry in days without a change, by key prefix, of values for clients that may never reconnect: cursors of pages,
+clients of AHP, ids of commands."""
 
 
 class Host:
@@ -110,7 +110,7 @@ class Host:
         """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self.parts: list[Component] = []
-        """The rooms beside the core, in the order of their start."""
+        """The components, in the order of their start."""
         self.descriptions = Descriptions(self)
         self.disk = Disk(log)
         log.on_failure(self._log_failed)
@@ -146,8 +146,8 @@ class Host:
             await self.log.append(HOST, e.LogLost(count=found.lost_now, last=found.last))
 
     async def close(self, reason: str = "stopped") -> None:
-        """In this order: refuse new turns; end the running ones as interrupted; release conversations, then agents;
-        write the last event. The log is closed by whoever opened it."""
+        """Stop, in this order: refuse new turns; end the running ones as interrupted; release conversations, then
+        agents; write the last event. The caller that opened the log closes it."""
         if self.stopping:
             return
         self.stopping = True
@@ -168,7 +168,7 @@ class Host:
             await self.log.append(HOST, e.HostStopped(reason=reason))
 
     async def _interrupt_all(self) -> None:
-        """Again and again: a turn whose start was being written when the stop came begins after it."""
+        """Interrupt all turns. Repeat it, because a turn whose start was being written may start after the stop."""
         while True:
             with contextlib.suppress(LogUnavailable):
                 await self.log.flush()
@@ -228,7 +228,7 @@ class Host:
             session.apply(records)
 
     def part(self, kind: type[P]) -> P:
-        """The room of that kind, which the application has registered."""
+        """Return the component of that type that the application has registered."""
         return next(part for part in self.parts if isinstance(part, kind))
 
     def tasks(self, prefix: str) -> Sequence["asyncio.Task[Any]"]:

@@ -52,11 +52,11 @@ class Lifecycle:
         owner: str = "",
         data: dict[str, Json] | None = None,
     ) -> Session:
-        """A new session. Without an agent the default one; without a model its first; without a folder
-        the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
-        `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
-        for it. Settings that loosen approval are refused to who may not approve, and audited. `data` is what clients
-        share through it from the beginning."""
+        """Start a new session. Defaults: the default agent, the first model of the agent, the first workspace.
+        With `worktree` it works in a new worktree, or shares that of another session (as JSON); `folders` are the
+        additional folders. An unknown agent is not an error if the settings have a fallback for it. Settings that
+        loosen approval are refused without `may_approve`, and audited. `data` is the initial data that clients
+        share."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self._host.agents:
             model = model or ""
@@ -70,7 +70,7 @@ class Lifecycle:
         folder = check_folder(cwd if cwd is not None else str(self._host.default_folder()))
         more = await check_folders(self._host, agent, folder, folders)
         if parent is not None:
-            await self._host.get(parent)  # it hears of its child
+            await self._host.get(parent)  # load it, because it records its child
         source = await self._source(parent, origin)
         found = loosened(self._host.agents, source, Answering(agent, config or {}))
         if not may_approve:
@@ -112,7 +112,7 @@ class Lifecycle:
         return session
 
     def _child_uri(self, parent: str, ident: str, origin: Origin | None) -> str | None:
-        """A name that is taken (an agent may use a call's id twice) is not given again."""
+        """Return the URI of a child; None if it is already used (an agent may use the id of a call twice)."""
         above = self._host.find(parent)
         if self._host.name_child is None or above is None:
             return None
@@ -139,7 +139,7 @@ class Lifecycle:
         note_started(session.id)
         try:
             await self._host.log.append_all(*events)
-        except PorticoError:  # the disk says no, or the settings or the history are too large
+        except PorticoError:  # the log cannot write, or the settings or the history are too large
             self._host.catalogue.forget(session)
             raise
 
@@ -201,14 +201,14 @@ class Lifecycle:
         stays = await self._release(session, by)
         async with session.lock:
             if self._host.catalogue.get(session.id) is None:
-                raise NotFound("session", ident)  # somebody else was faster
+                raise NotFound("session", ident)  # it was deleted concurrently
             await self._host.catalogue.remove(session, by)
         await self._host.catalogue.erase(session.channel)
         self._host.deleted(session)
         return stays
 
     async def _release(self, session: Session, by: str) -> str:
-        """The worktree goes with the last session in it."""
+        """Remove the worktree together with the last session that uses it."""
         tree = session.state.worktree
         if not tree or any(
             other.summary.cwd == session.summary.cwd for other in self._host.catalogue if other is not session
@@ -221,7 +221,7 @@ class Lifecycle:
 
 
 def _copied(history: list[TurnState]) -> list[e.Event]:
-    """The turns in as few events as fit."""
+    """Pack the turns into as few events as possible."""
     events: list[e.Event] = []
     turns: list[Json] = []
     size = 0

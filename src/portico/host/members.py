@@ -39,7 +39,7 @@ class Members:
         return 0, self.place
 
     def is_gone(self, name: str) -> bool:
-        """Whether nobody is connected to a host of that name, other than this one, any more."""
+        """Return whether a host of that name, other than this one, is no longer connected."""
         return True
 
     def number_after(self, number: int) -> int:
@@ -89,7 +89,7 @@ class Members:
         return None
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
-        """Clients reach this host there; `resume_jobs` takes up what another host has left."""
+        """Set the URL at which clients reach this host; `resume_jobs` resumes the jobs that another host left."""
 
     async def close_link(self) -> None:
         """The doors are closed: this host sends no more commands to others."""

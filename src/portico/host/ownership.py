@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from portico.host.session import Session
 
 _AUDIT_AGAIN_MS = 3_600_000
-"""An admin who goes on in a session of another person is written down once an hour."""
+"""Continued access of an admin to a session of another person is audited once an hour."""
 _REMEMBERED = 10_000
 """Sessions that are gone, tasks, and visits of admins, kept in memory."""
 _OWNERS_ALONE = (c.DeleteSession, c.MoveChat, c.ShareSession, c.UnshareSession)
@@ -75,14 +75,14 @@ class Ownership:
     # -- the rule ----------------------------------------------------------------------------------------------
 
     def may(self, caller: c.Caller, access: Access, right: Right | None = "read") -> bool:
-        """`right` None: what only the owner may."""
+        """Return whether the caller has the right. None: a right that only the owner has."""
         if not caller.person or access.owner in ("", caller.person) or caller.may("admin"):
             return True
         return right is not None and right in access.rights_of(caller.person)
 
     def within(self, caller: c.Caller, access: Access) -> c.Caller:
-        """As this caller counts in a session: whom it is shared with to drive, and not to approve, does not approve
-        there, whatever their own scopes say."""
+        """Return the caller with the scopes that apply in a session: without the right `approve` there, the caller does
+        not have the scope `approve`."""
         if not caller.person or not caller.may("approve") or self.may(caller, access, "approve"):
             return caller
         return replace(caller, scopes=caller.scopes - {"approve"})
@@ -93,7 +93,7 @@ class Ownership:
         return [each for each in summaries if self.may(caller, self.of_channel(f"session/{each.id}"), right)]
 
     def visit(self, caller: c.Caller, what: str, access: Access) -> None:
-        """Writes down that an admin looks at what is not theirs."""
+        """Audit the access of an admin to something of another person."""
         if not caller.person or access.owner in ("", caller.person) or access.rights_of(caller.person):
             return
         now, key = self._host.now(), (caller.person, what)
@@ -123,7 +123,7 @@ class Ownership:
         return self.of_session(session) if session is not None else self._gone.get(grant.session, NOBODYS)
 
     def of_channel(self, channel: Channel) -> Access:
-        """What cannot be known (any more) is nobody's but the host owner's."""
+        """Return the access of a channel. If it is unknown, only the owner of the host has access."""
         kind, _, ident = channel.partition("/")
         if kind == "session":
             session = self._host.catalogue.get(ident)
@@ -135,7 +135,7 @@ class Ownership:
         return self.of_task(ident) if kind == "task" else Access()
 
     async def learn(self, channels: Iterable[Channel]) -> None:
-        """Tasks and terminals from before the start of this host are read about when somebody asks."""
+        """Read the owners of tasks and terminals from before the start of this host, on demand."""
         for channel in channels:
             kind, _, ident = channel.partition("/")
             known = ident in self._tasks if kind == "task" else kind != "terminal" or channel in self._gone

@@ -36,15 +36,15 @@ class Queue:
         return offered.steered
 
     async def release(self, *, by: str) -> None:
-        """Lets a held queue go on; starts the next message if nothing runs."""
+        """Release a held queue; start the next message if no turn runs."""
         await self._session.do(c.ReleaseQueue(session=self._session.id), by)
 
     async def offer(self, ident: str, by: str) -> bool:
-        """Not under the lock while the agent is asked: one that does not answer must not hold up a cancel."""
+        """Offer a message to the agent. The lock is not held, so that an agent without answer cannot delay a cancel."""
         session = self._session
         pending = turns.waiting_message(session.state, ident)
         taken = await self._ask_agent(pending.message)
-        if taken and session.running is not None:  # it leaves the queue, and must not vanish with that
+        if taken and session.running is not None:  # it leaves the queue, and must stay visible
             session.running.remark(f"Said meanwhile: {pending.message.text}")
         async with session.lock:
             decision = turns.steered(session.state, ident, taken, by)

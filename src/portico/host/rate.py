@@ -1,8 +1,8 @@
-"""How often: a token bucket."""
+"""Rate limit: a token bucket."""
 
 
 class Bucket:
-    """`rate` a second on average, `burst` at once."""
+    """Allows `rate` per second on average, and bursts of `burst`."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate = rate
@@ -11,7 +11,7 @@ class Bucket:
         self._at = 0.0
 
     def take(self, now: float) -> float:
-        """0 when there is one left (it is taken), else the seconds until there will be."""
+        """Take a token and return 0, or return the seconds until one is available."""
         self._left = min(self._burst, self._left + (now - self._at) * self._rate)
         self._at = now
         if self._left >= 1:

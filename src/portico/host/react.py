@@ -1,8 +1,8 @@
 """Effects: what the host does because an event was committed, and for no other reason.
 
 `react` is called once for every committed event of a loaded session, after the fold and before any reader has the
-event. It returns at once; what takes time becomes a task of the session (`Session.effects`), which commands that
-promise the effect wait for.
+event. It returns immediately. Slow effects run as tasks of the session (`Session.effect`); commands that promise the
+effect wait for them.
 """
 
 from collections.abc import Callable

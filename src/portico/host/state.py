@@ -1,4 +1,4 @@
-"""What is known of a session: the shapes that `fold` fills from its events, and the summary that lists show."""
+"""The state of a session: the structs that `fold` fills from its events, and the summary that lists show."""
 
 from functools import cached_property
 from typing import Literal
@@ -29,9 +29,9 @@ class TextPart(Struct, tag_field="part", tag="text", omit_defaults=True):
     text: str = ""
     done: bool = False
     started: int = 0
-    """Of reasoning, while it runs: milliseconds since the epoch."""
+    """Start of reasoning, while it runs: milliseconds since the epoch."""
     took: int = 0
-    """Of reasoning that has ended: milliseconds."""
+    """Duration of finished reasoning: milliseconds."""
 
 
 class Approval(Struct, omit_defaults=True):
@@ -53,11 +53,11 @@ class Approval(Struct, omit_defaults=True):
     reason: str = ""
     meta: Json = {}
     proposed: Json = {}
-    """The result that waits, where the client that ran the call has put it into words."""
+    """The result that waits for approval, as the client that ran the call reported it."""
     file: str = ""
-    """The absolute path, where the approval is about one file and shows its diff."""
+    """The absolute path, if the approval is about one file and shows its diff."""
     files: list[str] = []
-    """All files, where there are several."""
+    """All files, if there are several."""
     why: str = ""
     """Why a person is asked."""
     unclear: str = ""
@@ -80,14 +80,14 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     ready: bool = False
     output: str = ""
     left_out: int = 0
-    """Characters that are missing in the middle of its live output, where it has got long."""
+    """Number of characters omitted in the middle of long live output."""
     blob: str | None = None
     content: list[Json] = []
     approvals: list[Approval] = []
     rule: str = ""
-    """The policy rule that decided, when nobody was asked."""
+    """The policy rule that decided, if no person was asked."""
     denied: bool = False
-    """That rule said no."""
+    """That rule denied the call."""
     done: bool = False
     ok: bool = False
     error: ErrorInfo | None = None
@@ -95,17 +95,17 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     detail: str = ""
     outcome: Outcome | None = None
     server: str = ""
-    """The customization that its tool belongs to."""
+    """The customization that the tool belongs to."""
     sign_in: e.SignInAsked | None = None
-    """It waits for a token."""
+    """Set while the call waits for a token."""
     result: Json = {}
-    """In the words of the client that ran it, where ours say less."""
+    """The original result of the client that ran it, if the other fields contain less."""
     exit_code: int | None = None
-    """Of the command that it ran."""
+    """The exit code of the command that it ran."""
     started: int = 0
-    """While it runs: milliseconds since the epoch."""
+    """Start, while it runs: milliseconds since the epoch."""
     took: int = 0
-    """Of a call that has ended: milliseconds, with what it waited for."""
+    """Duration of a finished call: milliseconds, including the time it waited."""
 
     @property
     def approval(self) -> Approval | None:
@@ -135,7 +135,7 @@ Part = TextPart | CallPart | QuestionPart
 
 
 class Stop(Struct, omit_defaults=True):
-    """Where a turn stopped before it was resumed: so many parts were there, and why."""
+    """Where a turn stopped before it was resumed: the number of parts, and the reason."""
 
     parts: int
     error: ErrorInfo
@@ -147,7 +147,7 @@ class StepState(Struct, omit_defaults=True):
     step: int
     model: str = ""
     parts: int = 0
-    """How many parts the turn had before it."""
+    """Number of parts that the turn had before it."""
     blob: str | None = None
 
 
@@ -167,11 +167,11 @@ class TurnState(Struct, omit_defaults=True, dict=True):
     stops: list[Stop] = []
     steps: list[StepState] = []
     corrections: dict[int, int] = {}
-    """How many parts there were when one of them was corrected, by the position of that event in the channel."""
+    """Number of parts at the time of each correction, by the position of that event in the channel."""
     asked: int = 0
-    """Since when a person is waited for; 0: nobody is."""
+    """Since when the turn waits for a person; 0: it does not wait."""
     waited: int = 0
-    """Milliseconds in which it waited for people, or for being resumed, and did not work."""
+    """Milliseconds that it waited for people or to be resumed."""
     stopped_by: str = ""
     """Who cancelled it."""
 
@@ -182,8 +182,8 @@ class TurnState(Struct, omit_defaults=True, dict=True):
 
     @cached_property
     def open(self) -> list[Part]:
-        """Parts that have not ended, or wait for a person, in order; not encoded. A turn has thousands of parts and few
-        of these, and they are read with every event."""
+        """Parts that have not ended, or wait for a person, in order; not encoded. Cached, because every event reads
+        them: a turn has thousands of parts, but few open ones."""
         return [part for part in self.parts if _is_open(part)]
 
     def add(self, part: Part) -> None:
@@ -191,12 +191,12 @@ class TurnState(Struct, omit_defaults=True, dict=True):
         self.parts.append(part)
 
     def settle(self, part: Part) -> None:
-        """After a change that may have ended it."""
+        """Update `open` after a change that may have ended the part."""
         if not _is_open(part):
             self.open = [each for each in self.open if each is not part]
 
     def part(self, ident: str) -> Part | None:
-        """Newest first: what changes is nearly always the last one."""
+        """Find a part, newest first: changes are nearly always in the last one."""
         for part in reversed(self.parts):  # a loop: no generator for each event
             if part.id == ident:
                 return part
@@ -204,7 +204,7 @@ class TurnState(Struct, omit_defaults=True, dict=True):
 
     @property
     def question(self) -> QuestionPart | None:
-        """The one that stays when the host ends."""
+        """The question that stays open when the host stops."""
         return next((part for part in self.parts if isinstance(part, QuestionPart) and part.stays), None)
 
     @property
@@ -231,58 +231,58 @@ class SessionState(Struct, omit_defaults=True):
     agent: str = ""
     model: str = ""
     model_config: Json = {}
-    """What a client wants of the model besides, in its own words: agents have no word for it."""
+    """Further model options of a client, in its own format. Agents have no format for them."""
     cwd: str = ""
     title: str = ""
     title_by_person: bool = msgspec.field(name="named", default=False)
-    """A person chose the title; the agent does not change it any more."""
+    """A person chose the title; the agent no longer changes it."""
     uri: str | None = None
     parent: str | None = None
     promoted: bool = False
-    """It began as a conversation of another session: `uri` is the name of that conversation."""
+    """It started as a conversation of another session: `uri` is the name of that conversation."""
     origin: Origin | None = None
     config: Json = {}
     worktree: Json = {}
-    """A git worktree of its own; see `session.started`."""
+    """Its separate git worktree; see `session.started`."""
     folders: list[str] = []
-    """Where it works besides `cwd`."""
+    """Folders in which it works, in addition to `cwd`."""
     folder_subset: list[str] | None = msgspec.field(name="chosen", default=None)
-    """Those of its family's folders that this conversation has; None: all of them."""
+    """The folders of its family that this conversation uses; None: all."""
     vendor: str | None = None
     by: str = ""
     owner: str = ""
     """The person whose session this is; see `session.started`."""
     shares: dict[str, list[e.Right]] = {}
-    """By person (`*`: everybody), what they may do here besides its owner."""
+    """The rights of other people than the owner, by person (`*`: everyone)."""
     created: int = 0
     modified: int = 0
     last_turn_at: int = msgspec.field(name="moved", default=0)
-    """When it began, or a turn of it last began or ended. A new title or setting changes `modified` alone."""
+    """When it was created, or its last turn started or ended. A new title or setting changes only `modified`."""
     archived: bool = False
     draft: bool = False
-    """Nothing was said in it yet, and lists leave it out until then; see `session.started`."""
+    """It has no message yet, and lists omit it until then; see `session.started`."""
     begun: int = 0
-    """Where in its channel a draft became a session that everybody sees."""
+    """The position in its channel at which a draft became a listed session."""
     read: bool = True
     chat_flags: dict[Flag, bool] = {}
-    """Of its own conversation, where they are not those of the session."""
+    """Flags of its own conversation that differ from those of the session."""
     closed: bool = False
     queue_held: bool = msgspec.field(name="held", default=False)
     turns: list[TurnState] = []
     queue: list[PendingState] = []
     clients: list[ClientState] = []
     chat_order: list[str] = []
-    """Ids of its conversations, as a person has put them."""
+    """Ids of its conversations, in the order that a person chose."""
     client_names: dict[str, str] = {}
-    """What clients call themselves, also those that have left: what they said is still here."""
+    """Names of clients, also of those that have left: their messages are still shown."""
     children: list[str] = []
     client_data: dict[str, Json] = msgspec.field(name="kept", default_factory=dict)
-    """What clients share through us; see `client.kept`."""
+    """Data that clients share through the host; see `client.kept`."""
     history_cut: bool = msgspec.field(name="rewound", default=False)
-    """The history was cut, and no turn has begun since: whatever failed before is forgotten."""
+    """The history was cut, and no turn has started since: earlier failures are ignored."""
     usage: Usage = msgspec.field(default_factory=Usage)
     ids: int = 0
-    """The highest number in an id of ours."""
+    """The highest number in an id that the host created."""
     pos: int = 0
 
     @property
@@ -292,7 +292,7 @@ class SessionState(Struct, omit_defaults=True):
 
     @property
     def last_outcome(self) -> Outcome | None:
-        """How the last turn ended, unless that is forgotten."""
+        """The outcome of the last turn, unless the history was cut after it."""
         return self.turns[-1].outcome if self.turns and not self.history_cut else None
 
     @property
@@ -314,11 +314,11 @@ class SessionState(Struct, omit_defaults=True):
 
 
 CHANGES = "changes"
-"""Among what is kept: how much the session has changed in its folder, for lists."""
+"""Key in `client_data`: how much the session has changed in its folder, for lists."""
 
 
 class Summary(Struct, omit_defaults=True):
-    """What a list shows; kept for every session, stored beside its channel."""
+    """What a list shows; in memory for every session, stored with its channel."""
 
     id: str
     agent: str
@@ -330,7 +330,7 @@ class Summary(Struct, omit_defaults=True):
     modified: int
     pos: int
     by: str = ""
-    """Who began it: `token:NAME`, `client:ID`, or `task:ID` for a session of a job."""
+    """Who started it: `token:NAME`, `client:ID`, or `task:ID` for a session of a job."""
     turns: int = 0
     queued: int = 0
     uri: str | None = None
@@ -344,23 +344,23 @@ class Summary(Struct, omit_defaults=True):
     closed: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
     changes: Json = {}
-    """`additions`, `deletions` and `files`, once they were counted."""
+    """`additions`, `deletions` and `files`, when they are known."""
     folders: list[str] = []
     folder_subset: list[str] | None = msgspec.field(name="chosen", default=None)
-    """As in the state: where it works besides `cwd`, and which of its family's folders it has."""
+    """As in the state: the folders in addition to `cwd`, and the subset that it uses."""
     model_config: Json = {}
     chat_order: list[str] = []
     last_turn_at: int = msgspec.field(name="moved", default=0)
     """As in the state."""
     interrupted: bool = False
-    """Idle, and the host ended in the middle of the last turn."""
+    """Idle, and the host stopped during the last turn."""
     error: str = ""
-    """Why the last turn failed, as far as a list shows it."""
+    """Why the last turn failed, cut for lists."""
     owner: str = ""
     shares: dict[str, list[e.Right]] = {}
     """As in the state."""
     stopped: str = ""
-    """Idle, and the last turn was cancelled: by whom."""
+    """Who cancelled the last turn, if the session is idle since then."""
 
 
 class FileChange(Struct, frozen=True):
@@ -376,12 +376,12 @@ class FileChange(Struct, frozen=True):
 
 class ChangeList(Struct, frozen=True):
     git: bool
-    """Whether the folder is a git work tree; without one nothing is known."""
+    """Whether the folder is a git work tree; otherwise changes are unknown."""
     files: list[FileChange] = []
     cut: bool = False
-    """There are more files than one answer holds."""
+    """There are more files than one answer can contain."""
     note: str | UnsetType = UNSET
-    """Why nothing is known, where that is so."""
+    """Why changes are unknown, if they are."""
 
 
 def chat_flag(of: Summary | SessionState, flag: Flag) -> bool:
@@ -389,12 +389,12 @@ def chat_flag(of: Summary | SessionState, flag: Flag) -> bool:
 
 
 def is_subagent(of: Summary | SessionState) -> bool:
-    """Whether an agent has started it for its own turn: nobody else talks in it."""
+    """Return whether an agent started it for its own turn. Only that agent writes to it."""
     return of.origin is not None and of.origin.kind == "agent"
 
 
 def summarise(state: SessionState) -> Summary:
-    """With every event of a session, so by position: by name it takes three times as long."""
+    """Create the summary. Runs for every event, so arguments are positional: keywords take three times as long."""
     changes, last = state.client_data.get(CHANGES), state.last_outcome
     return Summary(
         state.id, state.agent, state.model, state.cwd, state.title, state.status, state.created, state.modified,
@@ -413,7 +413,7 @@ def _failure(state: SessionState) -> str:
 
 
 def waiting(turn: TurnState) -> bool:
-    """Does something in this turn wait for a person?"""
+    """Return whether something in this turn waits for a person."""
     return any(map(_waits, turn.open))
 
 

@@ -1,4 +1,4 @@
-"""Tools that the host itself gives to sessions. What they do is up to whoever registers them."""
+"""Tools that the host provides to sessions. Features register them."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -23,15 +23,15 @@ class ToolResult(Struct, frozen=True, omit_defaults=True):
 class Tool(Struct, frozen=True):
     spec: ToolSpec
     run: Callable[[Json, "Call"], Awaitable[ToolResult]]
-    """Gets the arguments and the call, through which it may report partial output or ask for approval. Before an
-    effect that nobody was asked about it awaits `call.turn.settled()`: a crash must find the intent in the log."""
+    """Gets the arguments and the call, to report partial output or request approval. Before a side effect without
+    approval it awaits `call.turn.settled()`, so that the log contains the intent after a crash."""
     offered: Callable[["SessionState"], bool] = lambda state: True
-    """Which sessions have it."""
+    """Returns whether a session has the tool."""
 
 
 def grow(output: str, left_out: int, more: str) -> tuple[str, int]:
-    """Live output with another piece. It is whole while it is short; then it is its beginning and its end around a word
-    on what is missing: a program that prints megabytes must not cost their square."""
+    """Append a piece to live output. Long output is cut to its head and tail with a note on the omitted characters in
+    between, so that a program that prints megabytes does not cost quadratic time."""
     keep = limits.TOOL_OUTPUT_CHARS
     grown = output + more
     if len(grown) <= 4 * keep:
@@ -42,7 +42,7 @@ def grow(output: str, left_out: int, more: str) -> tuple[str, int]:
 
 
 def cut(text: str, left_out: int = 0) -> str:
-    """Head and tail of an output that is too long for an event. `left_out`: what `grow` has left out of it before."""
+    """Cut output that is too long for an event to head and tail. `left_out`: characters that `grow` has omitted."""
     if len(text) <= limits.TOOL_OUTPUT_CHARS:
         return text
     half = limits.TOOL_OUTPUT_CHARS // 2
@@ -55,6 +55,6 @@ def missing(characters: int) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """A long text as deltas that fit; an empty one gives none."""
+    """Split a text into deltas that fit; an empty text gives none."""
     size = limits.DELTA_BYTES
     return [text] if 0 < len(text) <= size else [text[at : at + size] for at in range(0, len(text), size)]

@@ -1,7 +1,7 @@
-"""Rules as pure functions: `decide(state, command, context)` gives the events that a command becomes, or raises.
+"""Rules as pure functions: `decide(state, command, context)` returns the events of a command, or raises.
 
-Nothing here touches the log, the clock, a process or a file: what has to be asked of the world first was asked
-before and stands in the context. The effects follow from the committed events, in `host/react.py`.
+Nothing here uses the log, the clock, a process or a file: the context contains the results of all queries that a
+decision needs. Effects follow the committed events, in `host/react.py`.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ DECISIONS: dict[type[c.Command], Decide] = by_type(
 HOST_DECISIONS: dict[type[c.Command], Callable[[HostState, Any, Context], Outcome]] = by_type(
     "command", host.add_grant, host.revoke_grant, host.configure
 )
-"""About what all sessions share."""
+"""Decisions about the state that all sessions share."""
 
 
 def decide(state: SessionState, command: c.Command, context: Context) -> Outcome:

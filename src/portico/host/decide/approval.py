@@ -1,4 +1,4 @@
-"""Decisions about approvals: the first valid answer wins, and what it is to be remembered for goes into its commit."""
+"""Decisions about approvals: the first valid answer wins, and its grant is part of the same commit."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ DENY = Option("deny", "Deny", False)
 OPTIONS = [ONCE, SESSION, DENY]
 
 TIMEOUT = "timeout"
-"""Who says no when nobody answers in time: that is no person's decision, and not in the audit record."""
+"""The `by` of a denial after a timeout. It is not a decision of a person, so it is not audited."""
 
 
 def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> Outcome:
-    """By option, or by `allow` alone (then it is for this once). If the grant is refused the approval stays open."""
+    """Answer by option, or by `allow` alone (then only for this call). If the grant is refused, it stays open."""
     found = find_approval(state, command.approval)
     if found is None:
         raise NotFound("approval", command.approval)
@@ -53,7 +53,7 @@ def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> 
 
 
 def _grant(state: SessionState, call: CallPart, chosen: Option, context: Context) -> e.Grant | None:
-    """The grant that remembers the answer: what was shown, and no more. None: it counts once, or the call has ended."""
+    """Return the grant that remembers the answer. None: it is for this call only, or the call has ended."""
     covers: Sequence[str] | None = context.found
     if chosen.grant == "once" or covers is None:
         return None
@@ -70,7 +70,7 @@ def _grant(state: SessionState, call: CallPart, chosen: Option, context: Context
 
 
 def _audit(answered: e.ApprovalAnswered) -> list[e.Event]:
-    """In the same commit: no kill can come between what a person allowed and the record of it."""
+    """Return the audit event. It is in the same commit, so that a crash cannot separate it from the answer."""
     if answered.by == TIMEOUT:
         return []
     detail: Json = {"approval": answered.approval, "allowed": answered.allowed}

@@ -1,4 +1,4 @@
-"""What a decision is made of: the state, the command, and what was asked of the world before."""
+"""The inputs and the result of a decision: the state, the context and the outcome."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
@@ -15,18 +15,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def by_type(parameter: str, *functions: F) -> dict[type[Any], F]:
-    """Functions by the types that this parameter of theirs is annotated with: their signatures are the table."""
+    """Return the functions by the annotated types of this parameter: the signatures are the table."""
     found = [(each, each.__annotations__[parameter]) for each in functions]
     return {kind: each for each, types in found for kind in get_args(types) or (types,)}
 
 
 class HostState(Struct, frozen=True):
-    """What all sessions share."""
+    """The state that all sessions share."""
 
     agents: frozenset[str] = frozenset()
     grants: Mapping[str, Grant] = {}
     settings: Json = {}
-    """What editors push."""
+    """The settings that editors push."""
     now: int = 0
     next_grant: str = "grant-1"
 
@@ -36,20 +36,20 @@ class Context(Struct, frozen=True):
     new_id: Callable[[str], str]
     """The next id with that prefix."""
     running: int = 0
-    """Turns that run on this host."""
+    """Number of turns that run on this host."""
     stopping: bool = False
     withdrawn: bool = False
-    """The running turn is being cancelled: what it asked is not to be answered any more."""
+    """The running turn is being cancelled: its approvals and questions can no longer be answered."""
     found: Any = None
-    """What the world answered, for commands that have to ask it something first."""
+    """The result of the queries before the decision, for commands that need them."""
     full: str = ""
-    """Why there is no room for another turn on the disk; empty when there is."""
+    """Why the disk or the session has no space for another turn; empty if it has."""
     owner: str = ""
-    """The person whose session it is; empty: everybody's."""
+    """The person who owns the session; empty: no owner."""
     resting: bool = False
-    """A command waits until nothing runs in the session: nothing new is started."""
+    """A command waits until no turn runs in the session: no turn is started."""
     shared: HostState = HostState()
-    """For commands that are about it."""
+    """For commands about the shared state."""
 
     @property
     def by(self) -> str:
@@ -59,7 +59,7 @@ class Context(Struct, frozen=True):
         self.caller.require(scope)
 
     def check_room(self) -> None:
-        """Whether one more turn may begin."""
+        """Raise if no further turn may start."""
         if self.stopping:
             raise LogUnavailable("The host is stopping.")
         self.check_space()
@@ -67,26 +67,26 @@ class Context(Struct, frozen=True):
             raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
 
     def check_space(self) -> None:
-        """Whether clients may write more beside the session."""
+        """Raise if clients may not store more data with the session."""
         if self.full:
             raise LogUnavailable(self.full)
 
 
 class Outcome(Struct, frozen=True):
-    """The events that a command becomes, none where it changes nothing; a refusal is raised."""
+    """The events of a command, none if it changes nothing. Refusals are raised."""
 
     events: Sequence[Event] = ()
     answer: Any = None
     host_events: Sequence[Event] = ()
-    """For the host's own channel, in the same commit: what has to be on record."""
+    """Events for the host's channel, in the same commit, such as audit events."""
     others: Sequence[tuple[Channel, Event]] = ()
-    """For other sessions, in the same commit."""
+    """Events for other sessions, in the same commit."""
     offer: str = ""
-    """A queued message that the running agent is asked to take now; its answer is the command's."""
+    """A queued message to offer to the running agent now; the result is the answer of the command."""
 
 
 def check_open(state: SessionState, *, writes: bool = True) -> None:
-    """Whether it takes messages, or goes on with what it was told."""
+    """Raise if the session is closed or, with `writes`, is a sub-agent."""
     if state.closed:
         raise SessionIsClosed(f"The session {state.id!r} is closed; reopen it first.")
     if writes and is_subagent(state):

@@ -33,7 +33,7 @@ def set_model(state: SessionState, command: c.SetModel, context: Context) -> Out
 
 
 def configure(state: SessionState, command: c.ConfigureSession, context: Context) -> Outcome:
-    """Whoever may not approve neither sets what loosens approval nor drops what tightens it by leaving it out."""
+    """Change settings. Callers without `approve` cannot loosen approval, nor drop strict settings by omitting them."""
     check_config(command.values)
     may_approve = context.caller.may("approve")
     keeps: list[str] = []
@@ -53,7 +53,7 @@ def configure(state: SessionState, command: c.ConfigureSession, context: Context
 
 
 def change(state: SessionState, command: c.ChangeSession, context: Context) -> Outcome:
-    """By the rules of the single commands, each from the state before."""
+    """Apply the rules of the individual commands, each to the state before this command."""
     found: list[Outcome] = []
     if command.title is not None:
         found.append(rename(state, c.RenameSession(session=state.id, title=command.title), context))
@@ -70,7 +70,7 @@ def change(state: SessionState, command: c.ChangeSession, context: Context) -> O
 
 
 def check_announced(before: Mapping[str, Any], after: Mapping[str, Any], caller: c.Caller) -> None:
-    """An agent announces its own commands: which messages are some, and loosen approval, is told by that."""
+    """Refuse changes of the announced commands by clients: they decide which messages may loosen approval."""
     if caller.outside and after.get(COMMANDS) != before.get(COMMANDS):
         raise Forbidden(
             f"{COMMANDS!r} are what the agent announces; nobody else sets them.", field=f"config.{COMMANDS}"
@@ -187,7 +187,7 @@ def _check_movable(state: SessionState, replacement: str | None) -> None:
 
 
 def choose_folder(state: SessionState, command: c.ChooseFolder, context: Context) -> Outcome:
-    """From the first choice on the conversation has only what was chosen."""
+    """Choose a folder. After the first choice the conversation has only the chosen folders."""
     chosen = command.folder in (state.folder_subset or [])
     if chosen is command.chosen:
         return Outcome()
@@ -228,13 +228,13 @@ def share(state: SessionState, command: c.ShareData, context: Context) -> Outcom
 
 
 _UNDERSTOOD = (PLUGIN, SWITCHES, DRAFT, RULES_SENT, CHANGES, "jobs/", "annotation/", "reviewed/")
-"""What is kept under these names is read by the host and by editors, in shapes of theirs."""
+"""Keys and prefixes of values that the host and editors read, in their own formats."""
 _SMALL_BYTES = 2 * limits.KIB
-"""Of values up to this size only their number counts."""
+"""Values up to this size are limited only in number."""
 
 
 def _kept(state: SessionState, key: str, value: Json | None, context: Context) -> Json | None:
-    """The value, if there is room for it."""
+    """Return the value; raise if there is no space for it."""
     if value is None:
         return None
     context.check_space()
