@@ -110,7 +110,7 @@ class Call:
         return decision
 
     async def sign_in(self, resource: Json, reason: e.SignInReason, scopes: list[str]) -> e.SignInSettled:
-        """Waits until somebody has given a token (`signed_in`), declined, or cancelled the turn."""
+        """Wait until a client provides a token (`signed_in`), declines, or cancels the turn."""
         if not self.turn.live or self.turn.withdrawn:
             return e.SignInSettled(turn=self.turn.id, call=self.id, given=False, by="turn")
         self.signing_in = asyncio.get_running_loop().create_future()

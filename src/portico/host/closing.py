@@ -1,4 +1,4 @@
-"""How a turn's open parts end with it: every beginning has one end."""
+"""Closes the open parts of a turn at its end: everything that starts ends exactly once."""
 
 from portico import events as e
 from portico.events import ErrorInfo, Outcome
@@ -7,7 +7,7 @@ from portico.host.tool import cut
 
 
 def closing(state: SessionState, outcome: Outcome, by: str) -> list[e.Event]:
-    """The events that give everything still open in the active turn its one end (the turn itself excepted)."""
+    """Return the events that close everything open in the active turn, except the turn."""
     turn = state.active
     if turn is None:
         return []
@@ -25,7 +25,7 @@ def _close(turn: str, part: Part, outcome: Outcome, by: str) -> list[e.Event]:
 
 
 def _answers(turn: str, call: CallPart, outcome: Outcome, by: str) -> list[e.Event]:
-    """Also of a call that has ended: a cancelled agent may give up its call before anybody has answered."""
+    """Close open approvals, also of an ended call: a cancelled agent may end a call before the answer."""
     return [
         e.ApprovalAnswered(turn=turn, approval=approval.id, allowed=False, by=by, reason=outcome)
         for approval in call.approvals

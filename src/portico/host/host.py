@@ -125,7 +125,7 @@ class Host:
         clock: Clock | None = None,
         parts: Iterable[Callable[["Host"], Component]] = (),
     ) -> "Host":
-        """Reads the catalogue, closes what a crash left open, and is ready."""
+        """Read the catalogue and close what a crash left open."""
         host = cls(log, agents, clock or Clock())
         host.parts = [make(host) for make in parts]
         await host.catalogue.read()
@@ -181,7 +181,7 @@ class Host:
                 return
 
     def own(self, work: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
-        """Every task has an owner: this is it."""
+        """Start a task that the host owns. Every task has an owner."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._disown)
@@ -242,18 +242,18 @@ class Host:
                 await self.sweep()
             except LogUnavailable as error:
                 self.logger.warning("sweep: %s", error.message)
-            except Exception:  # a bug must not end the sweep for good
+            except Exception:  # a bug must not stop the sweeps
                 self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
 
     async def sweep(self) -> int:
-        """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""
+        """Unload idle sessions, remove expired grants and compact old deltas; return the number of deleted deltas."""
         await self.grants.expire()
         for part in self.parts:
             try:
                 await part.sweep()
             except LogUnavailable:
                 raise
-            except Exception:  # a bug of one part must not keep the others, and the log, from theirs
+            except Exception:  # a bug in one component must not stop the sweeps of the others and the log
                 self.logger.exception("the sweep of %s failed", type(part).__name__)
         for session in self.catalogue:
             session.unload()
@@ -278,7 +278,7 @@ class Host:
         return agent
 
     def tools_of(self, state: SessionState) -> list[ToolSpec]:
-        """The host's own tools that this session has."""
+        """Return the tools of the host that this session has."""
         return [tool.spec for tool in self.tools.values() if tool.offered(state)]
 
     async def described(self, ident: str) -> AgentInfo:
@@ -290,14 +290,14 @@ class Host:
     # -- sessions ----------------------------------------------------------------------------------------------
 
     def default_folder(self) -> Path:
-        """Where what names no folder works: the first workspace."""
+        """Return the folder for sessions and terminals without one: the first workspace."""
         return self.workspaces[0] if self.workspaces else Path.cwd()
 
     async def get(self, ident: str) -> Session:
-        """By id or by the name that a client gave it; loaded and ready for commands."""
+        """Find a session by id or by the name that a client gave it, and load it."""
         session = self.catalogue.find(ident)
         if session is None and self.members.several:
-            await self.members.catch_up()  # another host may have begun it a moment ago
+            await self.members.catch_up()  # another host may just have started it
             session = self.catalogue.find(ident)
         if session is None:
             raise NotFound("session", ident)
@@ -319,11 +319,11 @@ class Host:
         children: bool = True,
         drafts: bool = False,
     ) -> list[Summary]:
-        """Newest first; without drafts, unless they are wanted."""
+        """List the sessions, newest first; without drafts by default."""
         return self.catalogue.list(archived=archived, parent=parent, children=children, drafts=drafts)
 
     def session_of(self, ident: str) -> str:
-        """The session an approval or a question belongs to: their ids begin with it."""
+        """Return the session of an approval or a question: their ids start with its id."""
         session, _, rest = ident.rpartition(".")
         if not rest or self.catalogue.get(session) is None:
             raise NotFound("approval or question", ident)
@@ -331,7 +331,7 @@ class Host:
 
     @property
     def running(self) -> int:
-        """How many turns."""
+        """The number of running turns."""
         return len(self.turns)
 
     def changed(self, session: Session) -> None:
@@ -342,7 +342,7 @@ class Host:
         self._watchers.call(session.id, None)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Calls `watcher` whenever a summary changes; returns what ends it."""
+        """Call `watcher` when a summary changes; return a function that unsubscribes."""
         return self._watchers.add(watcher)
 
     async def audit(self, action: str, by: str, **detail: object) -> None:

@@ -1,4 +1,4 @@
-"""How sessions begin and end: started, forked, spawned by an agent, deleted."""
+"""Creates and deletes sessions: start, fork, spawn by an agent, delete."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -129,7 +129,7 @@ class Lifecycle:
         self, session: Session, started: e.SessionStarted, found: Sequence[Loosened], *copied: e.Event
     ) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
-        # Together: a session that is there is also listed, and its parent knows of it.
+        # In one commit: a session that exists is also listed, and its parent knows it.
         events: list[tuple[Channel, e.Event]] = [(session.channel, event) for event in (started, *copied)]
         events += [(HOST, event) for event in (listed, *audited(session.id, found, started.by))]
         if started.parent is not None:
@@ -144,7 +144,7 @@ class Lifecycle:
             raise
 
     async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
-        """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""
+        """Start a session with the turns of another, up to and including `turn` (None: all finished turns)."""
         source = await self._host.get(ident)
         turns = source.finished_turns(turn)
         state = source.state
@@ -165,7 +165,7 @@ class Lifecycle:
         )
 
     async def spawn(self, turn: Turn, prompt: str, title: str, call: str | None, agent: str) -> Turn:
-        """A sub-agent of a running turn: a child session whose only turn the parent's agent reports into."""
+        """Start a sub-agent of a running turn: a child session with one turn that the parent's agent reports into."""
         parent = turn.session
         depth, above = 1, parent.state.parent
         while above is not None and (found := self._host.catalogue.get(above)) is not None:
@@ -188,8 +188,8 @@ class Lifecycle:
         return child.adopt(ident, message)
 
     async def delete(self, ident: str, *, by: str) -> str:
-        """Ends it with its terminals and forgets its history, and that of its children. Returns what stays of its
-        worktree, and why."""
+        """Close the session and its terminals and delete its history and that of its children. Return what is kept of
+        its worktree, and why."""
         session = await self._host.get(ident)
         for child in self._host.catalogue.children(session.id):
             await self.delete(child.id, by=by)

@@ -1,4 +1,4 @@
-"""The hosts on one log, as a host sees them. Alone, everything is its own; `portico.cluster` knows more."""
+"""The hosts that share a log. This default is for a single host; `portico.cluster` implements several."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from portico.commands import Member as Member
 from portico.errors import NotFound
 from portico.events import Channel
 
-Forward = Callable[[], Coroutine[Any, Any, Any]]  # a command that another host does
+Forward = Callable[[], Coroutine[Any, Any, Any]]  # runs a command on another host
 Fetched = tuple[int, dict[str, str], bytes]  # status, headers, body
 
 
@@ -19,11 +19,11 @@ class PeerAnswer(NamedTuple):
 
 
 class Members:
-    """A host that is alone on its log."""
+    """The members of a log with a single host."""
 
     several = False
     draining = False
-    """It hands its sessions over and takes no new ones."""
+    """This host hands over its sessions and accepts no new ones."""
     name = ""
     place = ""
     labels: Sequence[str] = ()
@@ -31,11 +31,11 @@ class Members:
     """The workspaces of the other hosts."""
 
     def owns(self, channel: Channel) -> bool:
-        """Whether this host writes it, and runs what it is about."""
+        """Return whether this host writes the channel and runs its subject."""
         return True
 
     async def owner(self, channel: Channel) -> tuple[int, str]:
-        """The number of the host that runs it, and its place."""
+        """Return the number and the place of the host that owns the channel."""
         return 0, self.place
 
     def is_gone(self, name: str) -> bool:
@@ -43,39 +43,39 @@ class Members:
         return True
 
     def number_after(self, number: int) -> int:
-        """The next number for an id that no other host gives."""
+        """Return the next number for an id that no other host uses."""
         return number + 1
 
     def held(self) -> bool:
-        """Whether this host is the one that starts what is due."""
+        """Return whether this host is the one that starts scheduled work."""
         return True
 
     def on_held(self, listener: Callable[[], None]) -> None:
-        """Calls `listener` when this host has become that one."""
+        """Call `listener` when this host becomes that one."""
 
     async def catch_up(self) -> None:
-        """Returns when what other hosts have written so far is known here."""
+        """Return when this host has read everything that other hosts have written so far."""
 
     async def hear(self) -> bool:
-        """The same for a request that only reads, for a few seconds at most. False: the database is away, and something
+        """Do the same for a read request, with a timeout of a few seconds. False: the database is unavailable, and data
         that another host has acknowledged may be missing here."""
         return True
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
-        """Who does this command, if it is another host."""
+        """Return a call that runs the command on another host; None: run it here."""
         return None
 
     async def hand_over(self, session: Any) -> bool:
-        """Whether another host has this idle session now, with its queue, because this one drains."""
+        """Return whether another host took over this idle session and its queue, because this host drains."""
         return False
 
     async def claim(self, command: c.Command, caller: c.Caller, key: str, digest: str) -> "PeerAnswer | bytes | None":
-        """Before a command with an id runs: the claim of this host, stored under `key`; or the answer of the host that
-        has claimed it. None: it needs no claim, or is done already."""
+        """Claim a command with an id before it runs. Return the claim, stored under `key`, or the answer of the host
+        that has claimed it. None: it needs no claim, or is already done."""
         return None
 
     async def release(self, key: str, claim: bytes) -> None:
-        """The command was rejected: the same id may be used again."""
+        """Release the claim of a rejected command: the same id may be used again."""
 
     async def pass_on(
         self, command: c.Command, caller: c.Caller, place: str, labels: set[str], spread: bool, channel: Channel = ""
@@ -85,17 +85,17 @@ class Members:
         return None
 
     async def fetch(self, channel: Channel, address: str, caller: c.Caller, *, owner: bool) -> Fetched | None:
-        """What the host that runs it (`owner`), or one that sees its files, answers at this address; None: ask here."""
+        """Fetch the address from the host that owns the channel, or one that has its files; None: answer it here."""
         return None
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
         """Set the URL at which clients reach this host; `resume_jobs` resumes the jobs that another host left."""
 
     async def close_link(self) -> None:
-        """The doors are closed: this host sends no more commands to others."""
+        """Stop sending commands to other hosts, after the doors are closed."""
 
     def metrics(self) -> list[tuple[str, str, str, dict[str, float]]]:
-        """Name, kind, words, and values by labels."""
+        """Return the metrics: name, kind, help text, and values by labels."""
         return []
 
     async def all(self) -> list[Member]:

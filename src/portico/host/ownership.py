@@ -1,12 +1,12 @@
-"""Who may see and do what with whose sessions, jobs and terminals: the one place that knows.
+"""Decides who may see and use which sessions, jobs and terminals. No other module does.
 
 The attack: a colleague's token reads, drives or approves in a session that was never shared with it, through any door.
-So every command passes `check` here (a guard of `host.do`), and every reader, list and feed goes through a `View`
-(view.py), which asks `may`. What a person may not see does not exist for them: the answer is that of a wrong id.
+So `check` (a guard of `host.do`) runs for every command, and every reader, list and feed uses a `View` (view.py),
+which calls `may`. For what a person may not see, the answer is the same as for a wrong id.
 
 A session belongs to the person who started it, and a family (forks, side chats, sub-agents) to the owner of its root.
-Callers without a person (the owner's token, named tokens of scripts, the host itself) are not concerned, and neither is
-what has no owner: one person alone notices nothing. Admins may do everything, and that is written down.
+The rules do not apply to callers without a person (the owner's token, named tokens of scripts, the host), nor to what
+has no owner, so a host with one person is not affected. Admins may do everything, and their access is audited.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 _AUDIT_AGAIN_MS = 3_600_000
 """Continued access of an admin to a session of another person is audited once an hour."""
 _REMEMBERED = 10_000
-"""Sessions that are gone, tasks, and visits of admins, kept in memory."""
+"""Cache size: deleted sessions, tasks, and accesses of admins."""
 _OWNERS_ALONE = (c.DeleteSession, c.MoveChat, c.ShareSession, c.UnshareSession)
 _AUTOMATION = get_args(c.AutomationCommand)
 _RIGHTS: dict[str, Right] = {"read": "read", "approve": "approve"}
 
 
 class Access(Struct, frozen=True):
-    """To whom something belongs, and who else may do what with it."""
+    """The owner of something, and the rights of other people."""
 
     owner: str = ""
     shares: dict[str, list[Right]] = {}
@@ -116,7 +116,7 @@ class Ownership:
         return self.of_session(session) if session is not None else self._gone.get(found, NOBODYS)
 
     def of_grant(self, grant: e.Grant) -> Access:
-        """One for a session is that session's; one for a project counts in the sessions of its owner."""
+        """Return the access of a grant: that of its session, or for a project grant its owner."""
         if grant.session is None:
             return Access(grant.owner)
         session = self._host.find(grant.session)
@@ -131,7 +131,7 @@ class Ownership:
         if kind in self.finders:
             return self.finders[kind](ident) or self._gone.get(channel, NOBODYS)
         if kind in ("automation", "run"):
-            return NOBODYS  # they are the host's: see `check`
+            return NOBODYS  # they belong to the host: see `check`
         return self.of_task(ident) if kind == "task" else Access()
 
     async def learn(self, channels: Iterable[Channel]) -> None:

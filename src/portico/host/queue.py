@@ -18,7 +18,7 @@ class Queue:
         self._session = session
 
     async def add(self, message: Message, *, by: str, kind: PendingKind = "queue", id: str | None = None) -> str:
-        """Queues (or offers for steering) without starting anything; an idle session starts with `release`."""
+        """Queue a message (or offer it for steering) without starting a turn; `release` starts an idle session."""
         command = c.QueueMessage(session=self._session.id, message=message, kind=kind, pending=id)
         queued: c.Queued = await self._session.do(command, by)
         return queued.pending
@@ -27,11 +27,11 @@ class Queue:
         await self._session.do(c.RemoveQueued(session=self._session.id, pending=ident), by)
 
     async def steer(self, message: Message, *, by: str, id: str | None = None) -> bool:
-        """Into the running turn if the agent takes it (True), else to the head of the queue (False)."""
+        """Add a message to the running turn if the agent accepts it (True), else to the head of the queue (False)."""
         return await self.steer_now(await self.add(message, by=by, kind="steer", id=id), by=by)
 
     async def steer_now(self, ident: str, *, by: str) -> bool:
-        """Offers a waiting message to the running agent. False: it stays queued, as the next one."""
+        """Offer a queued message to the running agent. False: it stays queued, as the next one."""
         offered: c.Offered = await self._session.do(c.SteerQueued(session=self._session.id, pending=ident), by)
         return offered.steered
 

@@ -265,7 +265,7 @@ class SessionState(Struct, omit_defaults=True):
     """The position in its channel at which a draft became a listed session."""
     read: bool = True
     chat_flags: dict[Flag, bool] = {}
-    """Flags of its own conversation that differ from those of the session."""
+    """Flags of its main conversation that differ from those of the session."""
     closed: bool = False
     queue_held: bool = msgspec.field(name="held", default=False)
     turns: list[TurnState] = []
