@@ -26,7 +26,7 @@ GRANTS = "grants"
 
 
 class Grants(dict[str, Grant]):
-    """The grants by id. `add` and `revoke` are the commands in Python."""
+    """The grants by id. `add` and `revoke` send the commands."""
 
     def __init__(self, host: "Host") -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Grants(dict[str, Grant]):
         self._latest = 0
 
     def now(self) -> int:
-        """The latest time ever seen: what has ended stays ended when the clock goes back."""
+        """Return the latest time seen, so that expired grants stay expired when the clock is set back."""
         self._latest = max(self._latest, self._host.now())
         return self._latest
 
@@ -61,7 +61,7 @@ class Grants(dict[str, Grant]):
         await self._host.do(c.RevokeGrant(grant=ident), c.Caller.inside(by))
 
     async def expire(self) -> None:
-        """Forgets what has ended, for good: not even a restart with a clock that went back brings it back."""
+        """Delete expired grants permanently: a restart with a clock that was set back does not restore them."""
         for ident in set(self) - set(self.live()):
             with contextlib.suppress(NotFound):
                 await self.revoke(ident, by="expired")
@@ -71,7 +71,7 @@ class SharedState:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self.lock = asyncio.Lock()
-        """Held from a decision about what is shared until its commit."""
+        """Held from a decision about the shared state until its commit."""
         self.grants = Grants(host)
         self.settings: Json = {}
         self._number = 0
@@ -79,7 +79,7 @@ class SharedState:
     async def load(self) -> None:
         log, settings = self._host.log, await self._host.log.get_kv(HOST, SETTINGS)
         for channel, data in (await log.list_kv(GRANTS)).items():
-            if channel == HOST:  # up to 0.1 all of them were in one
+            if channel == HOST:  # up to 0.1 one value had all grants
                 self.grants.update(old := msgspec.json.decode(data, type=dict[str, Grant]))
                 for note in (KeyValue(HOST, GRANTS, None), *map(_note_of, old.values())):
                     log.put_kv(*note[:3])
@@ -111,7 +111,7 @@ class SharedState:
 
     @contextlib.contextmanager
     def noted(self, events: Iterable[e.Event]) -> Iterator[None]:
-        """Puts the notes that belong to these events into their commit; what is refused takes them back."""
+        """Add the notes of these events to their commit; withdraw them if the commit is refused."""
         notes = [note for note in map(_note, events) if note is not None]
         for channel, key, data, *_ in notes:
             self._host.log.put_kv(channel, key, data, bound=True)

@@ -53,7 +53,7 @@ def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> 
 
 
 def _grant(state: SessionState, call: CallPart, chosen: Option, context: Context) -> e.Grant | None:
-    """Return the grant that remembers the answer. None: it is for this call only, or the call has ended."""
+    """Return the grant, only for what was shown. None: the answer is for this call only, or the call has ended."""
     covers: Sequence[str] | None = context.found
     if chosen.grant == "once" or covers is None:
         return None
