@@ -1,1 +1,1 @@
-"""Who is connected, what each of them hears, and how it comes back. The top floor: it may import all of this door."""
+"""Connections: what each client receives, and how it reconnects. The top layer: it may import all of this door."""

@@ -1,4 +1,4 @@
-"""What those hear who look at automations and their runs. It follows from the log, and is told whole each time."""
+"""Updates for subscribers of automations and their runs. Derived from the log; each update contains the full state."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 CATALOGUE = Target("automations")
 _GONE = 100
-"""Removed automations that those who come back are told of."""
+"""Removed automations that are remembered, so that reconnecting clients learn of the removal."""
 
 
 class AutomationFeed:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._shown: dict[str, int] = {}
-        """How many runs are shown, where somebody has asked for more."""
+        """How many runs are shown, for automations where a client asked for more than the default."""
         self._gone: list[str] = []
         self._names: dict[str, str] = {}
 
@@ -108,7 +108,7 @@ class AutomationFeed:
         return view.state(self._broker.host, automations.store.automations.get(run.automation), run)
 
     def now(self, target: Target, state: Json) -> list[Outgoing]:
-        """For a client that comes back: all of it as it is, and what has gone."""
+        """For a reconnecting client: the full current state and what was removed."""
         if target == CATALOGUE:
             gone = [Outgoing("removed", {"resource": each}) for each in self._gone]
             return [*gone, *(Outgoing("set", {"automation": each}) for each in state["entries"])]

@@ -1,7 +1,7 @@
-"""Background work of chats (1.0): commands of an agent that go on when the call which began them is over.
+"""Background work of chats (1.0): commands of an agent that continue after the call that started them has ended.
 
-Nothing of it is in the log: it follows from the terminals that run. Those who come back are told what runs by now, and
-what has ended since.
+It is not in the log; it is derived from the running terminals. Reconnecting clients receive what is running now and
+what finished while they were away.
 """
 
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from portico.doors.ahp.connection.broker import Broker
 
 _CHATS = 1_000
-"""Whose background work is remembered, to tell those who come back what has ended."""
+"""Chats whose background work is remembered, so that reconnecting clients learn what finished."""
 _ENDINGS = 50
 CHANGING = frozenset({e.ToolContent, e.ToolEnded, e.TurnEnded, e.TerminalExited, e.TerminalRemoved})
 """Events that may begin or end some."""
@@ -63,7 +63,7 @@ class BackgroundWork:
         return [_work(each) for each in mine if each.id not in shown]
 
     def now(self, ident: str) -> list[Outgoing]:
-        """For a client that comes back."""
+        """For a reconnecting client: the current background work."""
         told = self._told.get(ident, {})
         return [_removed(each) if work is None else _set(work) for each, work in told.items()]
 

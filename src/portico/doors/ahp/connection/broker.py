@@ -1,8 +1,8 @@
-"""Where connections meet the log: who hears what. One for the whole host.
+"""Routes committed records to the connections that subscribed to them. One broker for the whole host.
 
-Every committed batch passes `_hear`, after the host has folded it into its state and before anybody else has it. What
-somebody has subscribed to is translated and encoded once and handed to all who hear it. Nothing here waits, so between
-a snapshot and the subscription that goes with it nothing can slip through.
+`_hear` receives every committed batch after the host has folded it into its state and before any other observer. Each
+subscribed target is translated and encoded once and sent to all its subscribers. Nothing here awaits, so no record can
+be missed between a snapshot and its subscription.
 """
 
 import asyncio
@@ -54,16 +54,16 @@ logger = logging.getLogger("portico.ahp")
 _TURNS = frozenset({e.TurnStarted, e.TurnResumed, e.TurnEnded})
 _REMOVALS = frozenset({e.SessionRemoved, e.TerminalRemoved})
 _PROXIES = (e.ClientJoined, e.ApprovalAsked)
-"""What a client said is one part of these, and so is its name."""
+"""Events that contain the data of a client as one part; the client is named in `meta`."""
 
 _FOLDERS = 10_000
-"""Folders of which is remembered whether git is at home there; others are looked at again."""
+"""Cache size: folders known to be inside a git work tree or not. Others are checked again."""
 _KNOWN = 10_000
 """Clients remembered in memory; the log remembers them all."""
 
 
 class ClientRecord(Struct):
-    """What is remembered of a client, so that it can come back: whose it is, and what it speaks."""
+    """What the host remembers of a client so that it can reconnect: its owner and its protocol version."""
 
     caller: str
     version: str = ""
@@ -71,7 +71,7 @@ class ClientRecord(Struct):
     span: int = 1024
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
     epoch: str = ""
-    """Of the log that its numbers count in; 0.1.0 did not say."""
+    """The epoch of the log that its numbers refer to; 0.1.0 did not record it."""
     shows_apps: bool = False
     expects_drafts: bool = False
 
@@ -87,7 +87,7 @@ class Broker:
         self._git_meta = Cache[str, Json](_FOLDERS)
         self.changeset_slots = asyncio.Semaphore(limits.CHANGESETS)
         self.on_git: Callable[[str], None] = lambda folder: None
-        """Told of a folder that stands otherwise in git than before."""
+        """Called when the git status of a folder changes."""
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
         self.known = Cache[str, ClientRecord](_KNOWN)
@@ -106,7 +106,7 @@ class Broker:
         self.background = BackgroundWork(self)
         self.automation_feed = AutomationFeed(self)
         self.passed = 0
-        """The last record that everybody who hears it has been told."""
+        """The last record that was sent to all its subscribers."""
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
         self.host.connected = self.clients
@@ -142,7 +142,7 @@ class Broker:
             self.tell_root(Outgoing("agentsChanged", {"agents": self._agents()}))
 
     async def _ask_for_sign_in(self, agent: str, client: str) -> None:
-        """A turn failed for want of a token: the client whose token counts there hears of it, or else everybody."""
+        """A turn failed without a token: notify the client whose token is used there, or else all clients."""
         await self.describe_agents()
         info = self.agents.get(agent)
         if info is None:
@@ -152,14 +152,14 @@ class Broker:
                 sign_in.tell(connection, info)
 
     def remember(self, client_id: str, known: ClientRecord) -> None:
-        """At once: a client may drop and come back before the log has written its note."""
+        """Remember the client immediately: it may reconnect before the log has written its record."""
         self.known[client_id] = known
 
     def dialect(self, version: str) -> Dialect:
         """One for all who speak it."""
         return self._dialects.get(version) or Dialect(version, self.host.now)
 
-    # -- who hears ---------------------------------------------------------------------------------------------
+    # -- subscribers -------------------------------------------------------------------------------------------
 
     def add(self, target: Target, connection: "Connection") -> None:
         self._hearers.setdefault(target, set()).add(connection)
@@ -191,7 +191,7 @@ class Broker:
             for each in slower:
                 each.cancel()
 
-    # -- what is heard -----------------------------------------------------------------------------------------
+    # -- publishing --------------------------------------------------------------------------------------------
 
     def _hear(self, records: Sequence[Record]) -> None:
         subscriptions: dict[Channel, list[Subscription]] = {}
@@ -238,7 +238,7 @@ class Broker:
         if kind == "session":
             session = self.host.find(ident)
             if session is None or not session.loaded:
-                self.replay.clear()  # it cannot be told now, so nothing may claim to be complete
+                self.replay.clear()  # it cannot be published now, so no buffer is complete
                 return []
             root = self.host.catalogue.root(session).id
             return [
@@ -254,7 +254,7 @@ class Broker:
         return [ROOT] if isinstance(record.event, e.ClientKept) else []
 
     def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
-        """The client whose words these are, and where: it hears them there also without a subscription."""
+        """The client that caused the event, and the kind of target where it gets the echo without a subscription."""
         by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, _PROXIES) else "")
         client, kind = origin.speaker(by)
         author = self.clients.get(client) if client else None
@@ -295,12 +295,12 @@ class Broker:
                 changes.announce(self, session)
             await self._ask_git(session.summary.cwd)
             await changes.changed(self, session)
-        except PorticoError as error:  # a broken repository or a full disk: nobody's turn fails for that
+        except PorticoError as error:  # a broken repository or a full disk must not fail a turn
             logger.info("the changes of %s are not known: %s", session.id, error.message)
 
     async def folder_changed(self, folder: str, *, files: bool) -> None:
-        """Called when a person, an editor or a program has changed a folder that clients look at: its `files`, or
-        only what git says of it."""
+        """Called when a person, an editor or a program has changed a folder with subscribers: its `files`, or only
+        its git status."""
         try:
             await self._ask_git(folder)
             for target in self.heard("changeset") if files else ():
@@ -319,7 +319,7 @@ class Broker:
             connection.say(ROOT, said if isinstance(said, Outgoing) else said(connection.view))
 
     def root_now(self, view: View) -> list[Outgoing]:
-        """For a client that comes back: the same facts, as they are now."""
+        """For a reconnecting client: the current values of the same facts."""
         return [
             Outgoing("agentsChanged", {"agents": self._agents()}),
             self._activity_news(view),
@@ -421,7 +421,7 @@ class Broker:
         return changes.of_chat(state, is_git=is_git) if of_chat else changes.catalogue(state, is_git=is_git)
 
     def _tools(self, state: SessionState) -> list[e.ToolSpec]:
-        """Those that come and go with editors are left out: nobody is told when this list would change."""
+        """Omits the tools that editors add and remove: clients are not notified when this list changes."""
         return [spec for spec in self.host.tools_of(state) if spec.name not in DOCUMENT_TOOLS]
 
     async def prepare(self, target: Target) -> Session | None:
@@ -464,11 +464,11 @@ class Broker:
                     connection.say(target, self.meta_changed(state))
 
     def besides(self, of: Summary) -> Json:
-        """What a line of the catalogue says of a session beside its own summary."""
+        """What a catalogue entry contains in addition to the session's summary."""
         return self.meta(of) | self.automation_feed.origin(of.by)
 
     def meta(self, of: SessionState | Summary) -> Json:
-        """Of a folder that nobody has looked at yet nothing is known."""
+        """Empty for a folder that has not been checked yet."""
         found = self._git_meta.get(of.cwd, {})
         return {"_meta": {"git": found}} if found else {}
 
@@ -476,7 +476,7 @@ class Broker:
         return Outgoing("metaChanged", self.meta(state))
 
     async def _look_for_git(self, folder: str) -> bool:
-        """True when the folder has become a repository since somebody last looked."""
+        """Return True when the folder has become a repository since the last check."""
         if self.git_folders.get(folder):
             return False
         self.git_folders[folder] = in_work_tree(Path(folder)) and await config.is_git(Path(folder))

@@ -1,9 +1,9 @@
 """One client: its frames in, its frames out, and what it has subscribed to.
 
-Frames are heard as they come; answers to our own requests and pings are dealt with at once, plain facts are gathered
-and appended together, everything else is done in order by a task that lives only while there is something to do. What
-goes out waits in one queue, bounded in bytes: a client that does not keep up is closed with 1013 and comes back with
-its last number. An idle client costs one waiting task.
+Frames are processed as they arrive. Answers to our own requests and pings are handled immediately, plain facts are
+batched and appended together, and everything else is done in order by a task that exists only while there is work.
+Outgoing frames wait in one queue with a limit in bytes: a client that does not keep up is closed with 1013 and
+reconnects with its last number. An idle client costs one waiting task.
 """
 
 import asyncio
@@ -46,9 +46,9 @@ _CONCURRENT = limits.SUBSCRIPTIONS
 """Commands of one client that may run beside the ordered ones: file reads, completions, and changesets, which an editor
 requests for each old turn. What they do is bounded where it is done."""
 _WRITE_BYTES = 32 * limits.KIB
-"""Handed to the socket in one go: what a client that stops reading keeps of its own. What waits behind it is shared."""
+"""Size of one socket write: the private copy that a client which stops reading holds. Queued frames are shared."""
 _ROOM_BYTES = 256 * limits.KIB
-"""What may wait for a client before whoever makes more of it waits, too."""
+"""Bytes that may be queued for a client before producers have to wait."""
 _GOODBYE_SECONDS = 5.0
 """For the last words: what waits before them has to be taken first."""
 _REPLY_SECONDS = 30.0
@@ -116,9 +116,9 @@ class Connection:
         """Coming back: what happens now is part of the replay that is being put together."""
         self.targets: dict[Target, str] = {}
         self.oldest: dict[Target, str] = {}
-        """Of chats that were not told whole: the oldest turn that the client has."""
+        """For chats that were not sent in full: the oldest turn that the client has."""
         self._late: list[tuple[Target, Outgoing]] = []
-        """Said while the client was coming back: it hears it behind the answer that takes it up again."""
+        """Actions published during a reconnect: they are sent after the answer to `reconnect`."""
         self._aliases: dict[Target, str] | None = None
         """Subscriptions by another name than ours: most clients have none."""
         self.joined: set[str] = set()
@@ -150,7 +150,7 @@ class Connection:
 
     @property
     def action_batch(self) -> ActionBatch:
-        """What this client has said and only needs to be written down."""
+        """Actions of this client that only need to be appended."""
         if self._action_batch is None:
             self._action_batch = ActionBatch(self)
         return self._action_batch
@@ -250,7 +250,7 @@ class Connection:
             self._main.cancel()
 
     async def _close(self, code: int, reason: str) -> None:
-        # A client that reads nothing cannot be told either: it is just dropped, with what waits for it.
+        # A client that does not read cannot receive a close frame either: drop it and its queue.
         with contextlib.suppress(TimeoutError, RuntimeError, OSError):
             async with asyncio.timeout(_GOODBYE_SECONDS):
                 await self._socket.close(code, reason)
@@ -393,7 +393,7 @@ class Connection:
         return self.view.sees(f"{kind}/{target.ident.partition('/')[0]}")
 
     def wanted(self, acts: list[Act], behind: int = -1) -> list[Act]:
-        """Those that the client's version knows and is to hear, behind a number."""
+        """The actions after a number that the client's version knows and should receive."""
         knows, dialect = self._knows, self.dialect
         return [
             act
@@ -419,8 +419,8 @@ class Connection:
             self._own = max(self._own, mark.subscription - numbers.SHARED + 1)
 
     def own_number(self) -> int:
-        """A number for what this client alone hears, behind all it has heard. There are only so many of one record, so
-        they go on with the log also where this client hears nothing of it."""
+        """A number for an action that only this client receives, higher than all it has received. Each record has a
+        limited range of them, so they advance with the log even if this client does not receive the record."""
         if self.broker.passed > self._seq:
             self._seq, self._own = self.broker.passed, 0
         subscription = min(numbers.SHARED + self._own, numbers.SPAN - 1)
@@ -428,7 +428,7 @@ class Connection:
         return numbers.number(self._seq, subscription)
 
     def say(self, target: Target, said: Outgoing) -> None:
-        """Tells this client alone; nothing of it is in the log."""
+        """Send an action to this client only; it is not in the log."""
         if not self.view.whole and not self._hears(target):
             return
         if self.behind:
@@ -441,7 +441,7 @@ class Connection:
             self.push(envelope.framed(made))
 
     def caught_up(self) -> None:
-        """The answer to a reconnect is on its way: what was said meanwhile follows."""
+        """The answer to a reconnect is queued: send the actions that were published in the meantime."""
         self.behind = False
         self._loop.call_soon(self._say_late)
 
@@ -487,7 +487,7 @@ class Connection:
         self._tell_room()
 
     def _watch_progress(self) -> None:
-        """A client that takes nothing for long is left: what waits for it is memory. Its cursor lets it come back."""
+        """Drop a client that reads nothing for long: its queue uses memory. It can reconnect with its last number."""
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None

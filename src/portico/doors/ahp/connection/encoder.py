@@ -1,7 +1,7 @@
-"""From a record to the frames that the hearers of one target get.
+"""Encodes a record into the frames for the subscribers of one target.
 
-An encoder lives for one pass: a batch that passes, or a replay that is put together. What cannot change meanwhile (the
-target's name, the states the records belong to) is looked up once, however many records there are.
+An encoder is used for one batch or one replay. What cannot change during that time (the target's name, the states that
+the records belong to) is looked up once for all records.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Encoder:
         self._states: dict[Channel, SessionState | None] = {}
 
     def acts(self, record: Record) -> list[Act]:
-        """What this record says to those who hear the target."""
+        """The actions that the subscribers of the target receive for this record."""
         said = self._said(record)
         if not said:
             return []
@@ -56,7 +56,7 @@ class Encoder:
         if self._seed and isinstance(event := record.event, e.ClientKept) and customizations.is_plugin(event):
             shown = customizations.seed(
                 self._broker.agents.get(state.agent), state.client_data
-            )  # told whole, and only here
+            )  # sent in full, and only here
             return [Outgoing("customizationsChanged", {"customizations": shown})]
         return translate.conversation(record, state, self._seed)
 
@@ -80,7 +80,7 @@ class Encoder:
 
 
 def _configured(record: Record) -> list[Outgoing]:
-    """What a client said to the root."""
+    """The configuration that a client dispatched to the root."""
     event = record.event
     assert isinstance(event, e.ClientKept)
     fields = {key: value for key, value in event.action.items() if key != "type"}

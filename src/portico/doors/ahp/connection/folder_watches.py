@@ -26,7 +26,7 @@ _EXCLUDED = (
     *(f".git/{name}" for name in ("objects", "logs", "lfs", "modules", "refs/portico", "**/*.lock")),
     *(f"**/{name}" for name in ("node_modules", ".venv", "venv", "__pycache__", ".tox", ".mypy_cache", "target")),
 )
-"""Folders with many files that git ignores or that say nothing new, and what our own captures write."""
+"""Folders with many files that git ignores or that carry no news, and the files that our own captures write."""
 
 
 class FolderWatches:

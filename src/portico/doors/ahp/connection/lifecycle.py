@@ -1,4 +1,4 @@
-"""Hello, hello again, and what to hear: `initialize`, `reconnect`, `subscribe`."""
+"""Handshake, reconnection and subscriptions: `initialize`, `reconnect`, `subscribe`."""
 
 import logging
 from operator import attrgetter
@@ -102,7 +102,7 @@ def _version(params: Json) -> str:
 
 
 async def _identify(connection: "Connection", params: Json) -> str:
-    """A client id belongs to whoever used it first: nobody else may speak in its name."""
+    """A client id belongs to the user who used it first: no other user may use it."""
     client_id = text(params, "clientId")
     if len(client_id) > limits.CLIENT_ID_CHARS:
         raise BadRequest(f"A 'clientId' has at most {limits.CLIENT_ID_CHARS} characters.", field="clientId")
@@ -197,10 +197,10 @@ async def _special(connection: "Connection", target: Target, name: str) -> Json 
             state = connection.broker.automation_feed.state(target)
         else:
             state = await changes.state(connection, target)
-    except Exception:  # whatever it was is told by the caller; a subscription without a beginning must not stay
+    except Exception:  # the caller reports the error; a subscription without a snapshot must not remain
         connection.unsubscribe(target)
         raise
-    connection.catch_up()  # the log went on meanwhile, and what is said of it from now on comes behind this state
+    connection.catch_up()  # the log advanced in the meantime; later actions follow this state
     return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
 
 
@@ -210,7 +210,7 @@ def _check_room(connection: "Connection", target: Target) -> None:
 
 
 def _last(params: Json) -> int | None:
-    """How many finished turns the client wants at first. One at least: it is where `fetchTurns` goes on from."""
+    """How many finished turns the client wants initially. At least one: `fetchTurns` continues from it."""
     view = optional(params, "view", dict) or {}
     turns = view.get("turns")
     return max(1, turns) if isinstance(turns, int) and not isinstance(turns, bool) else None
@@ -268,7 +268,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
             else:
                 await _prepare(connection, target)
                 found[target] = name
-        except PorticoError as error:  # also a repository that is broken now: the others come back all the same
+        except PorticoError as error:  # e.g. a broken repository: the other targets still reconnect
             logger.info("%s cannot come back to %r: %s", connection.client_id, name, error.message)
             missing.append(name)
     mark = numbers.mark(last_seen)
@@ -303,7 +303,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
 
 
 def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.ReadMark) -> Acts | None:
-    """All that was missed, if it is still kept as others heard it."""
+    """All missed actions, if they are still in the replay buffer."""
     replay, seed = connection.broker.replay, connection.dialect.seed
     buffers = {target: replay.buffer(target, seed) for target in found if target != ROOT}
     if mark.seq > connection.host.log.seq or not all(buffer and buffer.reaches(mark) for buffer in buffers.values()):
@@ -312,14 +312,14 @@ def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.R
 
 
 async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.ReadMark) -> Acts | None:
-    """The same, translated again and kept for the next who comes back; None when a snapshot has to do."""
+    """The same, translated from the log and cached for the next reconnect; None when a snapshot is needed."""
     channels = {channel: target for target in found for channel in _channels(connection, target)}
     records = await _missed(connection, list(channels), mark, found)
     if records is None:
         return None
     told = {target: _replay(connection, target, records) for target in found}
     if e.TurnResumed not in {type(record.event) for record in records}:
-        # Older versions must hear a resumed turn as it was then.
+        # Older versions must receive a resumed turn as it was at that time.
         for target, each in told.items():
             connection.broker.replay.refill(target, connection.dialect.seed, mark.seq - 1, each)
     return told
@@ -362,7 +362,7 @@ async def _missed(
 
 
 def _complete(connection: "Connection", records: list[Record]) -> bool:
-    """Whether the records tell it all: nothing was compacted away, and nothing needs more than they say."""
+    """Whether a replay of the records is complete: nothing was compacted, and no record needs an older state."""
     host = connection.host
     if records and records[0].time < host.now() - int(host.retention_hours * 3_600_000) // 2:
         return False
@@ -372,7 +372,7 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
 
 
 def corrects(record: Record) -> bool:
-    """Told anew with the turn as it was then: too late for that."""
+    """Whether the record replaces parts. It is sent with the turn as it was then, which a replay no longer has."""
     return isinstance(record.event, e.PartEnded) and record.event.replaces > 0
 
 
@@ -387,7 +387,7 @@ def _replay(connection: "Connection", target: Target, records: list[Record]) -> 
 
 
 def _now(connection: "Connection", target: Target, said: list[Outgoing]) -> list[Act]:
-    """How things are by now, for a client that could not hear what became of them."""
+    """The current state, for a client that missed the updates."""
     seed = connection.dialect.seed
     name = connection.targets.get(target) or targets.uri_of(connection.host, target, seed)
     to = envelope.ActionTarget(target.kind, name, seed)

@@ -1,8 +1,8 @@
-"""News of the catalogue: sessions that come, go or change. Never replayed; clients list the sessions again.
+"""Catalogue notifications: sessions added, removed or changed. Never replayed; clients list the sessions again.
 
-Version 1 tells every client; later versions those who have subscribed to the root. Changes of one session are gathered
-for a moment and told as the difference to what was told before: in version 1 of every session by itself, later of a
-session and its chats together.
+Version 1 notifies every client; later versions notify the subscribers of the root. Changes of one session are batched
+for a short time and sent as the difference to the last notification: in version 1 for each session separately, later
+for a session and its chats together.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
 _GATHER_SECONDS = 0.1
-"""As other hosts do: a list that changes ten times a second is as live as anybody sees."""
+"""The same as in other hosts: people do not notice updates faster than ten per second."""
 _TOUCHED = 1_000
-"""Sessions that changed while nobody listened: then their lines are made anew, for nobody."""
+"""Changed sessions remembered while no client is connected. Above this limit, they are flushed without a receiver."""
 _FIXED = ("resource", "provider", "createdAt")
 
 _SEED = Dialect("1", lambda: 0)
@@ -38,13 +38,13 @@ class CatalogueNotices:
         self._roots: dict[str, str] = {}
         """Of those that are chats: the session at the root."""
         self._chats: dict[str, dict[str, Summary]] = {}
-        """As they were told with their session's line."""
+        """The chats as they were last sent with their session's entry."""
         self._touched: dict[tuple[str, str], None] = {}
         """Sessions and chats, each with the session whose line it is, or was, part of."""
         self._activities: dict[str, str] = {}
-        """What each session was last said to be doing."""
+        """The activity last sent for each session."""
         self._metas: dict[str, Json] = {}
-        """What was last said of each session beside its summary: how its folder stands in git, which run made it."""
+        """What was last sent for each session besides its summary: git status of its folder, the run that made it."""
         self._timer: asyncio.TimerHandle | None = None
         for each in self._told.values():
             if each.parent is not None:
@@ -91,7 +91,7 @@ class CatalogueNotices:
                 self._tell_shares(before, summary)
 
     def _move(self, summary: Summary) -> None:
-        """It is part of another line now, with all below it, or has become one of its own."""
+        """The session, with its descendants, is now part of another entry or has become a separate entry."""
         below = self._broker.host.catalogue.descendants(summary.id)
         for each in (summary, *below):
             self._touch(each.id, self._roots.pop(each.id, each.id))
@@ -102,7 +102,7 @@ class CatalogueNotices:
             self._tell_modern(summary, "sessionAdded", {"summary": self._line(summary.id)})
 
     def _tell_shares(self, before: Summary, now: Summary) -> None:
-        """For whom it was shared, or is not any more, it comes or goes."""
+        """Send `sessionAdded` or `sessionRemoved` to the clients whose access changed with the shares."""
         may = self._broker.host.ownership.may
         was, has = Access(before.owner, before.shares), Access(now.owner, now.shares)
         for connection in list(self._broker.connections):

@@ -1,8 +1,8 @@
-"""The last actions of what somebody hears, ready to be sent again: for clients that lose their network for a moment.
+"""Cache of the last actions of subscribed targets, for clients that lose their network for a short time.
 
-Only a cache beside the log. What is not here, or not far enough back, is read and translated from there. A target's
-actions are kept from its first hearer on and for an hour after its last one; they are exactly those that others heard.
-When all of them together are too many, those that were left longest ago go first.
+Only a cache of the log. What is not here, or not far enough back, is read from the log and translated. The actions of a
+target are kept from its first subscriber until an hour after its last one; they are exactly those that were sent.
+When all buffers together are too large, those without subscribers for the longest time are dropped first.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from portico.doors.ahp.wire.envelope import Act
 KINDS: frozenset[Kind] = frozenset({"seed", "chat", "session", "annotations", "terminal"})
 """Targets whose actions come from the log, all of them."""
 RETAIN_SECONDS = 3_600.0
-"""A laptop that was closed for a meeting is back by then; nobody pays longer for one that is not."""
+"""Long enough for a laptop that is closed during a meeting; a longer time would only cost memory."""
 
 Key = tuple[Target, bool]
 """A target, and whether in version 1."""
@@ -33,9 +33,9 @@ class ReplayBuffer:
         self.acts: list[Act] = []
         self.size = 0
         self.kept = True
-        """False once it was let go: a batch that is just passing may still have it in its hands."""
+        """False after the buffer was dropped: a batch in progress may still hold a reference to it."""
         self.left: float | None = None
-        """Since when nobody hears the target, in the loop's time."""
+        """When the last subscriber left, in the loop's time."""
 
     def add(self, acts: list[Act]) -> int:
         """Returns by how many bytes it has grown; the older half goes when there are too many."""
@@ -74,7 +74,7 @@ class ReplayBuffers:
         return bool(self._buffers)
 
     def keep(self, target: Target, seed: bool, seq: int) -> None:
-        """Somebody hears it from now on; `seq` is the last committed record."""
+        """Keep actions from now on, for the first subscriber; `seq` is the last committed record."""
         buffer = self._buffers.get((target, seed))
         if buffer is not None:
             buffer.left = None
@@ -82,7 +82,7 @@ class ReplayBuffers:
             self._buffers[target, seed] = ReplayBuffer(seq)
 
     def retain(self, target: Target, seed: bool) -> None:
-        """Nobody hears it any more."""
+        """The last subscriber has left."""
         buffer = self._buffers.get((target, seed))
         if buffer is not None:
             loop = asyncio.get_running_loop()
@@ -92,7 +92,7 @@ class ReplayBuffers:
                 loop.call_later(RETAIN_SECONDS, self._sweep)
 
     def _sweep(self) -> None:
-        """One timer for all: whoever was left less than its time ago stays until the next one."""
+        """Drop expired buffers. One timer for all: those that have not expired wait for the next run."""
         loop = asyncio.get_running_loop()
         left = self._left()
         for key, since in left:
@@ -103,7 +103,7 @@ class ReplayBuffers:
             loop.call_later(RETAIN_SECONDS / 10, self._sweep)
 
     def _left(self) -> list[tuple[Key, float]]:
-        """Those that nobody hears, the longest left first."""
+        """The buffers without subscribers, the longest unused first."""
         left = [(key, buffer.left) for key, buffer in self._buffers.items() if buffer.left is not None]
         return sorted(left, key=itemgetter(1))
 
@@ -130,7 +130,7 @@ class ReplayBuffers:
             self.clear()
 
     def refill(self, target: Target, seed: bool, since: int, acts: list[Act]) -> None:
-        """All behind `since`, fresh from the log: after a restart everybody comes back, and one read does for all."""
+        """Store all actions after `since`, read from the log: after a restart, one read serves all reconnects."""
         before = self._buffers.get((target, seed))
         if target.kind in KINDS and (before is None or since < before.since):
             if before is not None:
@@ -145,6 +145,6 @@ class ReplayBuffers:
                 self._forget(key)
 
     def clear(self) -> None:
-        """Whoever is away comes back by the log."""
+        """Drop all buffers. Clients that reconnect read from the log."""
         for key in list(self._buffers):
             self._forget(key)

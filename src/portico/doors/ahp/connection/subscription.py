@@ -1,6 +1,6 @@
-"""One target while a batch passes: who hears it now, and what is kept for those who come back, by dialect.
+"""One target while a batch is published: its subscribers, and its replay buffers by dialect.
 
-Most records pass where nobody listens, so a place begins with nothing but what it was found with.
+Most records have no subscribers, so encoders are created only when needed.
 """
 
 from collections.abc import Collection
@@ -27,10 +27,10 @@ class Subscription:
         self._buffers = [(seed, buffer) for seed, buffer in buffers if buffer is not None]
         self._encoders: dict[bool, Encoder] = {}
         self.silent = not self._hearers and not self._buffers
-        """Nobody is told but whose words it is."""
+        """Only the author of the record receives it."""
 
     def pass_on(self, record: Record, author: "Connection | None") -> None:
-        """To those who hear it, and to whose words these are, also without a subscription."""
+        """Send the record to the subscribers, and to its author also without a subscription."""
         told: dict[bool, list[Act]] = {}
         for seed, buffer in self._buffers:
             told[seed] = self._acts(record, seed)
