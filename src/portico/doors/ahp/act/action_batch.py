@@ -1,7 +1,7 @@
-"""Plain facts: actions that become one event each, whatever else is going on.
+"""Plain facts: actions that become one event each, independent of the state of the session.
 
-A client may send thousands of them in a row (a draft changes with every key). Those that come with one read are
-appended together, so the disk and the tasks around it are paid for once, and nothing waits for the answer before it.
+A client may send thousands of them in a row (a draft changes with every key). Those that arrive in one read are
+appended in one batch: one disk write and one task for all, and no action waits for the answer to the previous one.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
 _TOGETHER = 500
-"""Actions in one append: they share a commit, and nobody else should wait long for his."""
+"""Maximum of actions in one append: they share a commit, and other writers should not wait long."""
 
 
 class ActionBatch:
-    """What one client has said and is not in the log yet, in order."""
+    """Actions of one client that are not in the log yet, in order."""
 
     __slots__ = ("_appending", "_connection", "_name", "_session", "_subject", "_type", "_waiting")
 
@@ -32,14 +32,14 @@ class ActionBatch:
         self._connection = connection
         self._waiting: list[tuple[ClientAction, Command]] = []
         self._subject: Session | None = None
-        """What those that wait are about."""
+        """The session of the waiting actions."""
         self._type = self._name = ""
         self._session: Session | None = None
         self._appending: set[asyncio.Task[None]] = set()
 
     def subject(self, said: ClientAction) -> Session | None:
-        """The session that such an action last meant by its name. It still does: what a name means never changes while
-        it lives."""
+        """The session that the last action with this type and name resolved to. The result is still valid: a name never
+        changes its meaning while the session exists."""
         session, connection = self._session, self._connection
         if session is None or said.name != self._name or said.type != self._type:
             return None
@@ -54,7 +54,7 @@ class ActionBatch:
             self._append()
             self._subject = session
         if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._append)  # when all of this read has been heard
+            asyncio.get_running_loop().call_soon(self._append)  # after all frames of this read
         self._waiting.append((client_action, command))
 
     async def settle(self) -> None:
@@ -78,7 +78,7 @@ class ActionBatch:
                 client_action.refuse(answer.message)
 
 
-# -- what each of them says ------------------------------------------------------------------------------------
+# -- the command of each action --------------------------------------------------------------------------------
 
 
 def _rename(client_action: ClientAction, session: Session) -> Command:

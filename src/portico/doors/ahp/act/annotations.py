@@ -6,11 +6,11 @@ from portico.doors.ahp.wire.record import Json, index_of, items, put, upsert, wi
 from portico.doors.ahp.wire.versions import Dialect
 
 _ANCHOR = ("turnId", "origin", "resource", "range", "resolved")
-"""What `updated` may write; `origin` took the place of `turnId` in 0.9."""
+"""Fields that `updated` may write; `origin` replaced `turnId` in 0.9."""
 
 
 def in_both_forms(action: Json, session: str) -> Json:
-    """What a client says, so that older and newer ones find where it belongs: `turnId`, and `origin` since 0.9."""
+    """The action with both anchors, for older and newer clients: `turnId`, and `origin` since 0.9."""
     if action.get("annotation"):
         return {**action, "annotation": _anchored(action["annotation"], session)}
     return _anchored(action, session) if "turnId" in action or "origin" in action else action

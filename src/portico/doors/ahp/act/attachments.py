@@ -1,6 +1,5 @@
-"""Attachments that the agent cannot read by itself. What only the client can read the host asks it for; another chat
-and annotations are settled in words when the message is accepted, as they are at that moment, and never further than
-one step."""
+"""Attachments that the agent cannot read. The host requests resources that only the client can read. Another chat and
+annotations are converted to text when the message is accepted, in their state at that time, and only one level deep."""
 
 import base64
 import logging

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def offered(connection: "Connection") -> Json:
-    """For `initialize`: to whoever may start jobs."""
+    """Capabilities for `initialize`, for clients that may start jobs."""
     if connection.broker.automations is None or not connection.dialect.since("0.9.0"):
         return {}
     can: Json = {"create": {}, "schedules": {}, "runCancellation": {}, "runHistoryLimit": view.HISTORY}
@@ -109,7 +109,7 @@ async def cancel(client_action: "ClientAction", run: str) -> None:
 
 
 async def definitions(connection: "Connection", params: Json) -> Json:
-    """Schedules are the protocol's own; this host has no events of its own that clients could choose."""
+    """Empty: schedules are part of the protocol, and this host defines no additional trigger events."""
     _all(connection)
     return {"items": []}
 
@@ -144,7 +144,7 @@ async def fetch(connection: "Connection", params: Json) -> Json:
 
 
 def _find(automations: Automations, resource: str) -> AutomationState | None:
-    """By what a client calls it: its own name for it, or ours where it was made elsewhere."""
+    """Find an automation by the client's name for it, or by ours if it was created elsewhere."""
     store = automations.store
     found = store.find(resource) or store.find(resource.removeprefix(view.AUTOMATION))
     return found if found is not None and view.uri_of(found) == resource else None

@@ -6,8 +6,8 @@
     SESSION/changeset/turn/TURN                what one turn changed
     SESSION/changeset/compare/TURN/TURN        from the end of one turn to the end of another
 
-Without git there are those of the session and of a turn, with what calls have reported (`reported_edits`).
-They are computed when somebody subscribes, and again for those who look when a turn ends or an operation was done.
+Without git only those of the session and of a turn exist, with the edits that calls have reported (`reported_edits`).
+They are computed when a client subscribes, and again for subscribers when a turn ends or an operation is done.
 """
 
 from pathlib import Path
@@ -71,7 +71,7 @@ class Changeset(NamedTuple):
 
     @property
     def review_key(self) -> str:
-        """Reviewed files are remembered for each view of its own."""
+        """The key of the reviewed files, which are stored separately for each view."""
         return REVIEWED if self.kind == "uncommitted" else f"{REVIEWED}{'/'.join((self.kind, *self.turns))}/"
 
 
@@ -82,11 +82,11 @@ class ChangedFile(NamedTuple):
     """The file's own name; clients find a file's changes by it. Only the new one, where it was renamed."""
     edit: Json
     content: str
-    """Which text it has now: with another one it is to be reviewed again."""
+    """Identifies the current text: a file with a different text must be reviewed again."""
 
 
 def of_chat(state: SessionState, *, is_git: bool) -> list[Json]:
-    """What can be told of one chat by itself; a sub-agent works within a turn of another."""
+    """The changesets of one chat. None for a sub-agent, which works within a turn of another chat."""
     if is_subagent(state):
         return []
     kinds = [each for each in catalogue(state, is_git=is_git) if each["changeKind"] in _OF_CHAT]
@@ -199,12 +199,12 @@ async def _branched(changes: Changes, state: SessionState) -> str:
     return head
 
 
-# -- while somebody looks --------------------------------------------------------------------------------------
+# -- updates for subscribers -----------------------------------------------------------------------------------
 
 
 async def refresh(broker: "Broker", target: Target) -> None:
-    """Everybody who looks at the changeset gets it anew. Since 1.0 what they have stays valid meanwhile. Where a later
-    refresh has begun before this one is done, that one says it: this may be older."""
+    """Send the changeset again to all subscribers. Since 1.0 the previous content stays valid during the computation.
+    If a later refresh starts before this one is done, only the later one is sent: this result may be older."""
     mine = broker.refreshing[target] = object()
     for each in list(broker.hearers(target)):
         status = "recomputing" if each.dialect.since("1.0.0") else "computing"
@@ -228,7 +228,7 @@ def content(state: Json) -> Outgoing:
 
 
 async def changed(broker: "Broker", session: Session) -> None:
-    """What a finished turn or an operation changed, for those who look."""
+    """Update the subscribers after a finished turn or an operation."""
     watched = await broker.folder_watches.refresh(session.summary.cwd)
     for target in [each for each in broker.heard("changeset") if _is_concerned(broker, each, session)]:
         if not watched or not shows_folder(broker, target, session.summary.cwd):
@@ -236,7 +236,7 @@ async def changed(broker: "Broker", session: Session) -> None:
 
 
 def _is_concerned(broker: "Broker", target: Target, session: Session) -> bool:
-    """All views of a session and its chats are, and what others see of the same folder."""
+    """True for all views of the session and its chats, and for views of other sessions on the same folder."""
     looked_at = broker.host.find(target.ident.partition("/")[0])
     if looked_at is None:
         return False
@@ -252,7 +252,7 @@ def shows_folder(broker: "Broker", target: Target, folder: str) -> bool:
 
 
 def announce(broker: "Broker", session: Session) -> None:
-    """The folder has become a repository: what can be seen of it from now on."""
+    """Send the available changesets after the folder has become a repository."""
     root = broker.host.catalogue.root(session)
     for ident in (root.id, *(each.id for each in broker.host.catalogue.descendants(root.id))):
         state = broker.state(ident)

@@ -34,21 +34,21 @@ class ClientAction(Struct, eq=False, gc=False):
 
     @property
     def marked(self) -> Marked | None:
-        """What a flag is about. In versions that know only the session's, that one stands for both."""
+        """What a flag applies to. None in versions that only have session flags: there it applies to both."""
         if not self.connection.dialect.since("1.0.0"):
             return None
         return "chat" if self.prefix == "chat" else "session"
 
     @property
     def caller(self) -> Caller:
-        """Who says it, named in events so that the echo is known again."""
+        """The author of the action. Its label is stored in events to recognize the echo."""
         return replace(self.connection.as_client, label=self.by)
 
     async def do(self, command: Command) -> None:
         await self.connection.host.do(command, self.caller)
 
     async def changes(self, session: Session, command: Command) -> bool:
-        """The same; False where the session had it already, and nothing was written."""
+        """The same; False if the session already has this value and nothing was written."""
         log = self.connection.host.log
         before = log.head(session.channel)
         await self.do(command)
@@ -58,5 +58,5 @@ class ClientAction(Struct, eq=False, gc=False):
         self.connection.echo(self.name, self.action, self.client_seq, reason)
 
     def echo(self) -> None:
-        """It was right and changed nothing."""
+        """Echo a valid action that changed nothing."""
         self.connection.echo(self.name, self.action, self.client_seq)

@@ -1,4 +1,4 @@
-"""The active clients of a session: they lend it their tools and their plugins, for as long as they are there."""
+"""The active clients of a session: they provide their tools and plugins while they are connected."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
 GRACE_SECONDS = 30.0
-"""A client that ran a tool and vanished may come back this long; then its calls fail."""
+"""How long a disconnected client that was running a tool may take to reconnect; after that its calls fail."""
 
 
 def own(connection: "Connection", said: Any) -> Json | None:
-    """The client that a command introduces: nobody speaks for somebody else."""
+    """The `activeClient` of a command. A client may only name itself."""
     if said is None:
         return None
     client: Json = check(SessionActiveClient, said, "activeClient")
@@ -56,7 +56,7 @@ async def part(session: Session, client_id: str, by: str = "") -> None:
 
 
 async def resign(connection: "Connection", session: Session, by: str = "") -> None:
-    """It leaves because it wants to, all chats at once: nobody will finish the calls that it runs."""
+    """The client leaves the session and all its chats voluntarily: the calls that it runs are abandoned."""
     host, client_id = connection.host, connection.client_id
     await part(session, client_id, by)
     for ident in (session.id, *(each.id for each in host.catalogue.descendants(session.id))):
@@ -65,7 +65,7 @@ async def resign(connection: "Connection", session: Session, by: str = "") -> No
 
 
 def left(connection: "Connection") -> None:
-    """Its tools go at once; calls that it still runs get some time, for it may only have lost its network."""
+    """Remove the tools of a disconnected client. Its running calls get a grace period: it may reconnect."""
     host, client_id = connection.host, connection.client_id
     if not host.stopping and (connection.joined or _runs(connection)):
         connection.broker.away[client_id] = connection
@@ -73,7 +73,7 @@ def left(connection: "Connection") -> None:
 
 
 def _runs(connection: "Connection") -> list[Session]:
-    """Where this client runs a call, also one that it took over before it lost its network the last time."""
+    """Sessions where this client runs a call, including a call from before its last disconnect."""
     host, ident = connection.host, connection.client_id
     here = [turn.session for turn in host.turns.values() if any(c.owner == ident for c in turn.calls.values())]
     joined = [found for each in connection.joined if (found := host.find(each)) is not None]
@@ -98,7 +98,7 @@ async def _leave(connection: "Connection", client_id: str) -> None:
 
 
 async def sort_out(connection: "Connection", session: Session) -> None:
-    """After a stop or a crash of the host nobody saw them go: those who are not back have left."""
+    """Remove clients that did not reconnect after a stop or crash of the host, where no disconnect was seen."""
     gone = connection.host.members.is_gone
     for client in session.state.clients:
         if client.id == connection.client_id:

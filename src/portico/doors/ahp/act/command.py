@@ -60,5 +60,5 @@ def texts(params: Json, field: str) -> list[str]:
 
 
 def subject(connection: "Connection", params: Json, old: str) -> str:
-    """What the command is about: `channel`, or in version 1 a field of its own."""
+    """The subject of the command: `channel`, or a separate field in version 1."""
     return text(params, old if connection.dialect.seed else "channel")

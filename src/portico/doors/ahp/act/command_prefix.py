@@ -12,12 +12,12 @@ PREFIX = "!"
 
 
 def offered(connection: "Connection") -> Json:
-    """For `initialize`: only whoever may use a terminal is told of it; from others such a message is one."""
+    """Capability for `initialize`, only for clients that may use a terminal; for others the prefix is plain text."""
     return {"terminalCommandPrefix": PREFIX} if _knows(connection) else {}
 
 
 def line_of(connection: "Connection", text: str) -> str | None:
-    """What a message runs; a lone prefix goes to the agent."""
+    """The command line of a message; a prefix alone is sent to the agent."""
     line = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
     return line if line and _knows(connection) else None
 

@@ -71,7 +71,7 @@ async def _files(chat: Session, trigger: str, query: str) -> list[Json]:
 
 
 def _other_chats(connection: "Connection", chat: Session, word: str) -> list[Json]:
-    """Those of the same session that have said something and are no sub-agents."""
+    """The other chats of the same session that have messages and are not sub-agents."""
     host = connection.host
     root = host.catalogue.root(chat)
     query = word[len(_CHATS) :].lower() if word.startswith(_CHATS) else ""

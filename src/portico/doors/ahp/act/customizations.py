@@ -1,4 +1,4 @@
-"""How a person switches a session's customizations: kept in the session, told to all who watch it."""
+"""Enable and disable a session's customizations: stored in the session and sent to all subscribers."""
 
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ async def stop(client_action: "ClientAction", session: Session) -> None:
 
 
 async def background(client_action: "ClientAction", session: Session) -> bool:
-    """Nothing here holds a session up while it starts."""
+    """No effect: no customization blocks the start of a session."""
     _server(client_action, session)
     return False
 

@@ -1,8 +1,8 @@
 """Client actions become commands of the host, or are refused.
 
-A refused action goes back to whom it came from, with the reason; it is applied nowhere and shown to nobody else. An
-accepted one comes back from the log, in its place among everything else, exactly once. What the host does because of
-it carries `client:ID#NUMBER.TYPE` as `by`, so the echo is known again even after a restart.
+A refused action is returned to its sender with the reason; it is not applied and not sent to other clients. An accepted
+action is echoed from the log, in log order, exactly once. The resulting events carry `client:ID#NUMBER.TYPE` as `by`,
+so the echo is recognized even after a restart.
 """
 
 import logging
@@ -30,7 +30,7 @@ _RENAME = "session/titleChanged"
 
 
 def note(connection: "Connection", params: Json) -> bool:
-    """Takes in a plain fact on the spot. False for everything else, and for what is wrong with it: `dispatch` says."""
+    """Add a plain fact to the batch. False for other actions and for invalid ones: `dispatch` reports those."""
     action = params.get("action")
     kind = action.get("type") if isinstance(action, dict) else None
     say = BATCHED.get(kind) if isinstance(kind, str) else None
@@ -50,7 +50,7 @@ def note(connection: "Connection", params: Json) -> bool:
 
 
 def _subject(client_action: ClientAction, batch: ActionBatch) -> Session | None:
-    """Whose fact it is. One after the other is about the same session, so its name is resolved once."""
+    """The session of the fact. Consecutive facts are usually about the same session, so its name is resolved once."""
     session = batch.subject(client_action)
     if session is None:
         target = _target(client_action)
@@ -83,7 +83,7 @@ async def dispatch(connection: "Connection", params: Json) -> None:
 
 
 def _check(client_action: ClientAction) -> None:
-    """It is an action, whole, and one that a client may say."""
+    """Check that the action is complete and that a client may dispatch it."""
     dialect = client_action.connection.dialect
     if client_action.type not in actions.dispatchable(dialect):
         raise Forbidden(f"{client_action.type!r} is not for clients to say.")
@@ -91,7 +91,7 @@ def _check(client_action: ClientAction) -> None:
 
 
 def _read(connection: "Connection", params: Json) -> ClientAction | None:
-    """What is no action at all cannot be echoed; it is only noted."""
+    """Parse the action. Invalid data cannot be echoed; it is only logged."""
     action, client_seq = params.get("action"), params.get("clientSeq")
     if not isinstance(action, dict) or not isinstance(action.get("type"), str):
         logger.warning("%s dispatched something that is no action", connection.client_id)
@@ -130,13 +130,13 @@ async def _do(client_action: ClientAction, target: Target) -> None:
             client_action.echo()
     except PorticoError as error:
         client_action.refuse(error.message)
-    except Exception:  # a bug: the client must still hear that its action came to nothing
+    except Exception:  # a bug: the client must still be notified that its action failed
         logger.exception("%s failed", client_action.type)
         client_action.refuse("Something went wrong inside the host; its log says what.")
 
 
 async def _perform(client_action: ClientAction, target: Target) -> bool:
-    """True: the log echoes it. False: nothing changed, and the client hears just that."""
+    """Return True if the log echoes the action, False if nothing changed and only its client gets an echo."""
     connection = client_action.connection
     match target.kind:
         case "root":
@@ -149,7 +149,7 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
             return False
         case "automations":
             await automations.act(client_action)
-            return False  # it has no effect but what the catalogue tells
+            return False  # its only effect is the update of the catalogue
         case "run":
             await automations.cancel(client_action, target.ident)
             return False
@@ -158,7 +158,7 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
         return await annotate(client_action, session)
     if _is_rename(client_action, target):
         await connection.do(c.RenameSession(session=session.id, title=client_action.action["title"]))
-        return False  # the session's channel tells it to all; the echo belongs where it was said
+        return False  # the session's channel publishes it; the echo is sent on the chat's channel
     say = BATCHED.get(client_action.type)
     if say is not None:
         await client_action.do(say(client_action, session))

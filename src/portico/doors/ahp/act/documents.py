@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 READ, APPLY = DOCUMENT_TOOLS = ("readActiveDocument", "applyActiveEdit")
 _CHARS = 256 * 1024
-"""Of one document: four times what one call of readFiles gives; more is no buffer somebody edits by hand."""
+"""Size limit of one document: four times the result of one readFiles call; larger buffers are not edited by hand."""
 _DOCUMENTS = ("resource", "file", "embeddedResource")
 """Attachments that are documents, in either dialect; a foreign one is embedded when its message comes."""
 _DESCRIBED = {
@@ -50,7 +50,7 @@ class Edit(Struct, forbid_unknown_fields=True):
 class OpenDocument(NamedTuple):
     uri: str
     editor: "Connection | None"
-    """None: its editor has gone."""
+    """None: its editor has disconnected."""
     attached: str | None
     """Its text as it was when it was attached, where the editor sent that along."""
 

@@ -142,7 +142,7 @@ async def _completed(client_action: ClientAction, session: Session) -> None:
 
 
 async def _declined(client_action: ClientAction, session: Session, part: CallPart) -> None:
-    """A sign-in that nobody gives: the call's end, with our words, is the echo."""
+    """Decline a sign-in. The end of the call, with our message, is the echo."""
     if client_action.action["result"]["success"]:
         raise Conflict(f"The call {part.id!r} waits for a sign-in: it has no result yet.")
     await client_action.do(c.DeclineSignIn(session=session.id, call=part.id))
@@ -222,7 +222,7 @@ async def _confirmed(client_action: ClientAction, session: Session) -> None:
 
 
 def _besides(action: Json, words: str) -> Json:
-    """What the answer says beyond yes or no and `words`: a call may be skipped, or a client's own setting said yes."""
+    """Details of the answer besides `approved` and `words`: the call was skipped, or a client's setting approved it."""
     if action["approved"]:
         return {"confirmed": "setting"} if action.get("confirmed") == "setting" else {}
     said: Json = {"reason": "skipped"} if action.get("reason") == "skipped" else {}
@@ -301,8 +301,8 @@ async def _pending_set(client_action: ClientAction, session: Session) -> None:
 
 
 async def _followed(work: Awaitable[object]) -> None:
-    """What comes of an action that is in the log already: it may come too late (the turn has ended, and the message has
-    become one of its own), but the action itself stands."""
+    """Run the follow-up of an action that is already in the log. It may be too late (the turn has ended, and the
+    message has started a new one), but the action itself remains valid."""
     try:
         await work
     except PorticoError as error:
@@ -321,11 +321,11 @@ async def _reordered(client_action: ClientAction, session: Session) -> None:
     await client_action.do(c.ReorderQueue(session=session.id, order=client_action.action["order"], lenient=True))
 
 
-# -- what clients share through us -----------------------------------------------------------------------------
+# -- data shared between clients -------------------------------------------------------------------------------
 
 
 async def annotate(client_action: ClientAction, session: Session) -> bool:
-    """Annotations are kept one by one; the reducer says what becomes of the one that is meant."""
+    """Store one annotation. Annotations are stored separately; the reducer computes the new value."""
     before = snapshots.annotations(session.state)
     action = annotations.in_both_forms(client_action.action, names.session_uri(session.summary))
     after = annotations.HANDLERS[client_action.type](before, action, client_action.connection.dialect)

@@ -38,7 +38,7 @@ class Lines(logging.Handler):
 
 
 class _Quiet(logging.Filter):
-    """Keeps the lines that only somebody who follows the log wants to see from where the host writes its own."""
+    """Keeps lines that are only for log subscribers out of the host's own log output."""
 
     def __init__(self, level: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class _Quiet(logging.Filter):
 
 
 class _Levels:
-    """The level of our loggers while somebody follows them: the lowest that is wanted."""
+    """The level of our loggers while clients subscribe to them: the lowest requested level."""
 
     def __init__(self) -> None:
         self._followers: list[logging.Handler] = []

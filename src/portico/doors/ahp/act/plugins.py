@@ -2,8 +2,8 @@
 
 A plugin is a folder on the client's side: `skills/NAME/SKILL.md`, `commands/NAME.md`, `agents/NAME.md` and
 `rules/NAME.md`. The host asks for those files (`resourceList`, `resourceRead`), lists what it found as the plugin's
-children, and keeps their texts with the session for as long as the client is there. Nothing of a plugin is ever run:
-its hooks and MCP servers would be programs of somebody else on this machine.
+children, and keeps their texts with the session while the client is connected. Nothing of a plugin is ever run: its
+hooks and MCP servers would be foreign programs on this machine.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _FILES = 100
 """Of one plugin."""
 _FILE_CHARS = 64 * 1024
 _PLUGIN_CHARS = 256 * 1024
-"""Texts of one plugin: they are kept in the log, and all that is told to an agent is a part of them."""
+"""Texts of one plugin: they are stored in the log, and the agent receives only a part of them."""
 _SETTLE_SECONDS = 5.0
 """A turn waits this long for plugins that came just before it."""
 _KINDS = {"skills": "skill", "commands": "prompt", "agents": "agent", "rules": "rule"}
@@ -41,7 +41,7 @@ _LEFT_OUT = ("hooks", ".mcp.json")
 
 
 async def publish(connection: "Connection", session: Session, given: Iterable[Json]) -> None:
-    """What the client contributes now; what it contributed before and names no more goes."""
+    """Store what the client contributes now; remove earlier contributions that it no longer names."""
     wanted = {str(each.get("id") or each["uri"]): each for each in list(given)[:_PLUGINS]}
     for ident, kept in _own(session, connection.client_id):
         if ident not in wanted:
@@ -65,20 +65,20 @@ def _loaded(loading: dict[str, set[asyncio.Task[None]]], session: str, task: "as
 
 
 async def withdraw(session: Session, client_id: str) -> None:
-    """The client is gone, and what it brought with it."""
+    """Remove the contributions of a client that has left."""
     for ident, _ in _own(session, client_id):
         await _keep(session, ident, None)
 
 
 async def hand_down(session: Session, chat: Session) -> None:
-    """A new chat has what its session has."""
+    """Copy the plugins of a session to its new chat."""
     for key, value in list(session.state.client_data.items()):
         if key.startswith(PLUGIN):
             await _share(chat, key, value)
 
 
 async def _keep(session: Session, ident: str, value: Json | None) -> None:
-    """With the session, and with each of its chats, which are told by themselves."""
+    """Store the plugin with the session and with each of its chats, which are published separately."""
     host = session.host
     below = host.catalogue.descendants(session.id)
     chats = [each.id for each in below if not is_subagent(each)]

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
 SERVED: Json = {"capabilities": {"serverTools": {}, "serverResources": {}}}
-"""Neither logs nor sampling, and no news of changed lists."""
+"""No logs, no sampling, and no notifications of changed lists."""
 
 
 def shows_apps(params: Json) -> bool:
-    """Whether the client that says hello can show pages of MCP servers."""
+    """Whether the client that sends `initialize` can show pages of MCP servers."""
     said = params.get("capabilities")
     return isinstance(said, dict) and isinstance(said.get("mcpApps"), dict)
 
 
 def with_channels(connection: "Connection", state: SessionState, shown: list[Json]) -> list[Json]:
-    """A session's customizations, with the way to each server that is ready."""
+    """A session's customizations, with the channel of each server that is ready."""
     info = connection.broker.agents.get(state.agent)
     if not connection.shows_apps or info is None or not info.capabilities.servers:
         return shown
@@ -45,7 +45,7 @@ def with_channels(connection: "Connection", state: SessionState, shown: list[Jso
 
 
 def now(connection: "Connection", state: SessionState) -> list[Outgoing]:
-    """The same as news: what all clients hear of a server's state takes its channel away."""
+    """The same as an action: the server state that is sent to all clients removes the channel."""
     before = connection.broker.customizations(state)
     shown = with_channels(connection, state, before)
     return [Outgoing("customizationsChanged", {"customizations": shown})] if shown is not before else []

@@ -1,7 +1,7 @@
 """Changesets without git: the edits that the calls of a turn, or of all turns, have reported.
 
-A file that was edited more than once has one entry, from the first text that was replaced to the last one written. What
-a command changed by itself is not known here.
+A file that was edited more than once has one entry, from the first text that was replaced to the last one written.
+Changes made by shell commands are not known here.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 async def edits(broker: "Broker", session: Session, turn: str | None) -> list[Json]:
-    """Of one turn of a chat, or of all; what its sub-agents did is part of it."""
-    # Lines are counted of both texts of every edit: the loop does not stand still for a long session.
+    """The edits of one turn of a chat, or of all turns, including those of its sub-agents."""
+    # Counting the lines of both texts of every edit in a long session would block the event loop.
     return await asyncio.to_thread(_by_file, await _turns(broker, session, turn))
 
 

@@ -96,7 +96,7 @@ def _encoded(data: bytes, wanted: str | None, binary: bool) -> Json:
         try:
             return {"data": data.decode("utf-8"), "encoding": "utf-8"}
         except UnicodeDecodeError:
-            pass  # what is no text goes as base64, whatever was asked for
+            pass  # binary data is always sent as base64
     return {"data": base64.b64encode(data).decode(), "encoding": "base64"}
 
 

@@ -1,4 +1,4 @@
-"""Sessions and chats: made, listed, read and ended."""
+"""Sessions and chats: create, list, read and delete."""
 
 import re
 from typing import TYPE_CHECKING, Any, Literal
@@ -53,13 +53,13 @@ async def create_session(connection: "Connection", params: Json) -> None:
 
 
 def _check_free(connection: "Connection", name: str) -> None:
-    """What a name means must not change for those who use it: a terminal of that name would come first."""
+    """Refuse the name of a terminal: names must not change their meaning, and the terminal would be found first."""
     if names.find_terminal(connection.view, name) is not None:
         raise WireError(rpc.SESSION_EXISTS, f"There is a terminal {name!r}.")
 
 
 class Progress:
-    """`root/progress` for a client that gave a token for it; the last one says that all is done."""
+    """`root/progress` for a client that sent a progress token; the last one reports completion."""
 
     def __init__(self, connection: "Connection", token: str | None) -> None:
         self._connection = connection
@@ -116,7 +116,7 @@ def _model(params: Json) -> Json:
 
 
 def _named(connection: "Connection", name: str) -> str | None:
-    """The agent whose id the name begins with: `<provider>:/<id>` is how clients are told to call sessions."""
+    """The agent whose id is the scheme of the name: the protocol names sessions `<provider>:/<id>`."""
     scheme = name.partition(":")[0]
     return scheme if scheme in connection.host.agents else None
 
@@ -215,7 +215,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         raise rpc.exists(error) from error
     for client in owner.state.clients:
         joins = c.JoinSession(session=chat.id, client=client.id, name=client.name, tools=client.tools, meta=client.meta)
-        await host.do(joins, c.Caller.inside(connection.as_client.by))  # whoever is in the session is in its chats
+        await host.do(joins, c.Caller.inside(connection.as_client.by))  # clients of the session are in its chats
     await plugins.hand_down(owner, chat)
     if opening is not None:
         said = {field: getattr(opening, field) for field in opening.__struct_fields__}
@@ -224,7 +224,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
 
 def _source(connection: "Connection", said: Json) -> Json:
     if "kind" not in said and not connection.dialect.since("0.7.0"):
-        said = {**said, "kind": "fork"}  # there was no other kind then
+        said = {**said, "kind": "fork"}  # the only kind in older versions
     checked: Json = check(ChatSource, said, "source")
     if checked.get("kind") not in ("fork", "sideChat"):
         raise BadRequest("A chat's source is a 'fork' or a 'sideChat'.", field="source.kind")
@@ -263,7 +263,7 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
 
 
 def _context(turns: list[TurnState], selection: Json) -> str:
-    """What a side chat is told of the conversation that it hangs on."""
+    """The context of a side chat: the transcript of its parent conversation."""
     chosen = selection.get("text")
     return transcript(turns) + (f"\n\nThe question is about this part of it:\n{chosen}" if chosen else "")
 

@@ -1,7 +1,7 @@
 """Tokens that agents need from clients: `authenticate`, and the errors and notices that ask for one.
 
 A token goes to the agent that asked for it and nowhere else: not into the log, not into an error, not to another door.
-It counts for the client that gave it: what somebody else asks of the agent needs somebody else's token.
+It is valid only for the client that sent it: requests of other clients need their own token.
 """
 
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ async def authenticate(connection: "Connection", params: Json) -> Json:
 
 
 def lacking(connection: "Connection", info: AgentInfo) -> list[Resource]:
-    """The tokens without which the agent does not answer this client, and how things stand with them."""
+    """The required tokens that this client has not provided to the agent, with their state."""
     agent: object = connection.host.agents.get(info.id)
     if not isinstance(agent, Authenticates):
         return []

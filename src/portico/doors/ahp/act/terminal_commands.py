@@ -65,7 +65,7 @@ def _with_chat(connection: "Connection", claim: Json) -> Json:
 
 
 def _owner(connection: "Connection", claim: Json) -> str | None:
-    """The session it is claimed for. That of one that is not there would be nobody's, and would end with nothing."""
+    """The session it is claimed for. A terminal of a missing session would have no owner and would never be closed."""
     if claim["kind"] != "session":
         return None
     session = names.find_session(connection.view, claim["session"])
@@ -109,7 +109,7 @@ def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
     for terminal in host.part(Terminals).list():
         claim = terminal.claim
         if not host.members.owns(terminal.channel):
-            continue  # its host hears of the end, too
+            continue  # its own host also receives the event
         if claim.get("toolCallId") == ended.call and claim.get("turnId", ended.turn) == ended.turn:
             owner, session = names.find_session(host, claim["session"]), host.find(ident)
             if owner is not None and session is not None and host.catalogue.root(session) is host.catalogue.root(owner):

@@ -1,4 +1,4 @@
-"""Watches on files: `createResourceWatch` gives a channel, whoever subscribes hears what changes."""
+"""Watches on files: `createResourceWatch` returns a channel, and its subscribers receive the changes."""
 
 import asyncio
 import secrets
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WATCHES = 200
 """Watches of the whole host: each has a thread."""
 _GRACE_SECONDS = 30.0
-"""A watch without listeners is kept this long, for a client that comes back."""
+"""How long a watch without subscribers is kept for a reconnecting client."""
 
 
 class Watch:
@@ -80,7 +80,7 @@ def _is_open(view: View, path: str) -> bool:
     try:
         view.jail().resolve(path)
     except NotFound:
-        return True  # that it is gone is what a watch tells
+        return True  # a watch reports the removal
     except Forbidden:
         return False
     return True

@@ -1,8 +1,8 @@
 """Working directories: what a session has, what a chat chose of it, and how clients change both.
 
-The first one is where the agent's process runs: another one can take its place (`primaryReplacement`), but one there
-must be (`immutablePrimary`); the others come and go. To add one
-widens what passes without asking, so it takes somebody who may approve.
+The agent's process runs in the first one: another one can replace it (`primaryReplacement`), but a first one
+must exist (`immutablePrimary`); the others can be added and removed. Adding one
+widens what is allowed without approval, so it requires the permission to approve.
 """
 
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def listed(params: Json) -> list[str]:
-    """All that a command names, the first one first; version 1 has one, in a field of its own."""
+    """All directories of a command, the primary first; version 1 has one, in a separate field."""
     found = texts(params, "workingDirectories")
     alone = params.get("workingDirectory")
     if not found and alone is not None:
