@@ -1,7 +1,7 @@
-"""The door itself: the Agent Host Protocol over WebSocket, on `/` and on `/ahp`.
+"""The AHP door: the Agent Host Protocol over WebSocket, on `/` and on `/ahp`.
 
-What speaks the protocol is a sixth of the start and some megabytes, so it is imported when the first client comes; in a
-thread, because whoever else is being served must not wait for it.
+The protocol code takes a sixth of the startup time and some megabytes, so it is imported when the first client
+connects, in a thread so that other requests do not wait for it.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class AhpDoor(Door):
     async def _meet(self) -> "Broker":
         if self._broker is None:
             await asyncio.to_thread(import_module, "portico.doors.ahp.connection.connection")
-        if self._broker is None:  # still: nobody else came while it was imported
+        if self._broker is None:  # check again: another client may have connected during the import
             from portico.doors.ahp.connection.broker import Broker
 
             self._broker = Broker(self.app)

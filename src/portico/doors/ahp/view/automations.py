@@ -1,7 +1,7 @@
 """Automations on the wire (0.9): the catalogue's entries and the states of runs. Pure.
 
-What a client said of an automation is kept with it (`meta`), and shown again as long as it is still true: clients wait
-until they see just what they asked for. One that was written elsewhere is described from its plan.
+The definition that a client sent is stored with the automation (`meta`) and shown unchanged while it still matches the
+plan: clients wait until they see exactly what they sent. Other automations are described from their plan.
 """
 
 import re
@@ -22,7 +22,7 @@ CATALOGUE = "ahp-automations://"
 AUTOMATION = "ahp-automation:/"
 RUN = "ahp-automation-run:/"
 HISTORY = 50
-"""Runs of an automation that are shown at first, as other hosts do it."""
+"""Runs of an automation that are shown initially, as in other hosts."""
 SAID = "ahp"
 """In an automation's `meta`: its definition as a client wrote it."""
 
@@ -34,7 +34,7 @@ def uri_of(of: AutomationState) -> str:
 def entry(host: Host, of: AutomationState, runs: list[RunSummary], next_due: int | None, shown: int = HISTORY) -> Json:
     """`runs`: all of them, oldest first."""
     active = any(run.open for run in runs)
-    own = of.source != "file"  # what stands in a file is changed there
+    own = of.source != "file"  # an automation from a file is edited in the file
     window = runs[-shown:] if shown < len(runs) else runs
     made: Json = {
         "resource": uri_of(of),
@@ -60,7 +60,7 @@ def definition(of: AutomationState, folder: str = "") -> Json:
 
 
 def _expressed(plan: AutomationPlan) -> AutomationPlan:
-    """Without what a definition cannot say."""
+    """The plan without the fields that a definition cannot express."""
     default = AutomationPlan()
     return replace(
         plan,
@@ -96,7 +96,7 @@ def _described(of: AutomationState, folder: str) -> Json:
 
 
 def _triggers(plan: AutomationPlan) -> list[Json]:
-    """Hooks and the like are no triggers that clients know."""
+    """The triggers that clients know. Hooks and similar triggers are omitted."""
     if plan.schedule is None or not plan.schedule.cron:
         return []
     schedule = {"expression": cron_of(plan.schedule), "timeZone": plan.schedule.zone}
@@ -105,7 +105,7 @@ def _triggers(plan: AutomationPlan) -> list[Json]:
 
 
 def changed(plan: AutomationPlan, shown: Json, wanted: Json) -> AutomationPlan:
-    """The plan with what differs between two definitions. Clients send all that they know, and no plan is only that."""
+    """Apply the difference between two definitions to the plan. Clients only know some fields of a plan."""
     before, after = plan_of(shown), plan_of(wanted)
     assert before.prompt is not None
     fields: Json = {name: getattr(after, name) for name in _SAID if getattr(before, name) != getattr(after, name)}

@@ -33,7 +33,7 @@ _SUBJECTS = (
     *("path", "file_path", "filePath", "filepath", "fileName", "abs_path", "files", "url", "uri", "query"),
     *("pattern", "glob"),
 )
-"""Fields of an input that say what a call is about, in the words of the agents we know."""
+"""Input fields that describe the subject of a call, as named by the known agents."""
 
 
 def is_shell(call: CallPart) -> bool:
@@ -41,7 +41,7 @@ def is_shell(call: CallPart) -> bool:
 
 
 def tool_input(call: CallPart) -> str:
-    """What `toolInput` says: the command line of a shell call, the JSON of any other."""
+    """The content of `toolInput`: the command line of a shell call, the JSON of any other."""
     asked = last_asked(call)
     return shown_input(call, asked, call.input)
 
@@ -71,13 +71,13 @@ def is_editable(call: CallPart, asked: Approval) -> bool:
 
 
 def risk(asked: Approval) -> Json:
-    """Why it asks, in the place that editors have for it. A rule that always asks speaks against it."""
+    """The reason for the approval, in the field that editors show. A rule that always asks lowers the safety score."""
     safety = 0.2 if asked.why.startswith("It always asks") else 0.5
     return {"kind": "judge", "status": "complete", "reason": {"markdown": escape(asked.why)}, "safety": safety}
 
 
 def activity(state: SessionState) -> str:
-    """What the session is doing, in the words of every other list; empty when it only talks, or nothing runs."""
+    """The session's activity, with the same text as in other lists; empty when it only writes text or nothing runs."""
     return visible(doing(state))
 
 
@@ -98,7 +98,7 @@ def last_asked(call: CallPart) -> Approval | None:
 
 
 def meta(call: CallPart, seed: bool) -> Json:
-    """`_meta`, but for what an approval adds. Version 1 hears it only when the call starts."""
+    """`_meta` without the fields of an approval. Version 1 receives it only when the call starts."""
     if seed or not call.ready:
         return started(call.kind, call.server, call.tool) | call.meta
     if is_shell(call) and is_disguised(tool_input(call)):
@@ -108,7 +108,7 @@ def meta(call: CallPart, seed: bool) -> Json:
 
 
 def subagent(call: CallPart) -> Json:
-    """Where the sub-agent that the call has started can be watched, who it is and what it is to do."""
+    """The chat URI, the name and the task of the sub-agent that the call has started."""
     found = next((each for each in call.content if each.get("type") == "subagent" and each.get("uri")), None)
     if found is None:
         return {}
@@ -118,7 +118,7 @@ def subagent(call: CallPart) -> Json:
 
 
 def started(kind: str, server: str, tool: str) -> Json:
-    """What can be said of a call of this kind, and of the MCP server it goes to, before anything else is known."""
+    """The `_meta` fields known when a call starts: its kind and its MCP server."""
     name = server.removeprefix(SERVER)
     shown: Json = {"mcpServerName": name, "mcpToolName": tool.removeprefix(f"{name}__")} if server else {}
     view = _KINDS.get(kind)
@@ -137,7 +137,7 @@ def message(call: CallPart) -> Json:
 
 
 def past(call: CallPart) -> str | Json:
-    """What the call did. A client says it of its own tools, and in its own words."""
+    """What the call did. For the tools of a client, the text comes from the client."""
     if call.past and call.owner is not None:
         return call.past
     return {"markdown": escape(call.past)} if call.past else message(call)
@@ -151,7 +151,7 @@ def intention(call: CallPart) -> Json:
 
 
 def confirmation_title(call: CallPart, asked: Approval) -> str:
-    """Editors cut it and take characters out: it says what kind of thing is asked, never which."""
+    """The title of an approval. Editors truncate it and remove characters, so it names only the kind of call."""
     if asked.kind == "shell":
         return _TITLES["terminal"]
     if asked.kind == "write" and call.kind not in ("delete", "move"):

@@ -16,7 +16,7 @@ from portico.events import Record
 from portico.host.state import CHANGES, ClientState, SessionState
 
 ChatLine = Callable[[str], Json | None]
-"""A child session's id to its line in the catalogue, as the newest version knows it."""
+"""Maps the id of a child session to its catalogue entry in the newest version."""
 
 
 def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgoing]:
@@ -67,7 +67,7 @@ def _reordered(event: e.ChatsOrdered, state: SessionState, line: ChatLine) -> Ou
 
 
 def _moved(event: e.ChatMoved, state: SessionState, line: ChatLine) -> list[Outgoing]:
-    """In the session that it has left, and in the one that it comes to."""
+    """Actions for the session that the chat left and for the one that it joined."""
     if state.id == event.session:
         return []
     found = [each for ident in (event.session, *event.below) if (each := line(ident)) is not None]
@@ -83,7 +83,7 @@ def _stands(state: SessionState) -> list[Outgoing]:
 
 
 def _plain(chat: str, bits: int) -> list[Outgoing]:
-    """Before 1.0 only sessions have flags: those versions hear the same once more, without them."""
+    """Before 1.0 only sessions have flags: older versions receive the status again without them."""
     activity = activity_bits(bits)
     if bits == activity:
         return []
@@ -101,7 +101,7 @@ def _updated(state: SessionState, changes: Json) -> Outgoing:
 
 
 def _needed(event: Any, state: SessionState) -> list[Outgoing]:
-    """What waits for somebody, told to those who watch the session and none of its chats."""
+    """Updates of the input needed from a person, for clients that subscribe to the session but not to its chats."""
     if isinstance(event, e.QuestionAsked | e.QuestionDrafted | e.QuestionAnswered):
         return [_need(state, event.turn, event.question, event.question)]
     if isinstance(event, _OF_CALLS):
@@ -143,8 +143,8 @@ def _folders(event: e.FolderAdded | e.FolderRemoved, state: SessionState) -> lis
 
 
 def _replaced(folder: str, replacement: str, state: SessionState) -> list[Outgoing]:
-    """For versions that know no replacing. They add behind what is there, so behind a new first one all others come
-    again."""
+    """For versions without replacement. They append to the existing list, so all others are added again after the
+    new first one."""
     others = state.folders if replacement == state.cwd else []
     gone = [("workingDirectoryRemoved", each) for each in (folder, *others)]
     come = [("workingDirectorySet", each) for each in (replacement, *others)]
@@ -181,7 +181,7 @@ _WHOLE: dict[type[e.Event], Callable[[Any], list[Outgoing]]] = {
 }
 
 _UNREAD = (e.TurnStarted, e.TurnResumed, e.QuestionAsked)
-"""News that somebody has not read yet."""
+"""Events that may make a session unread."""
 
 _OF_CALLS = (e.ApprovalAsked, e.ToolReady, e.ToolEnded, e.ToolDecided, e.SignInAsked, e.SignInSettled)
 
@@ -205,11 +205,11 @@ _MOVING = frozenset(
         e.SignInSettled,
     }
 )
-"""Events that may change what a chat's line says. Deltas do not."""
+"""Events that may change a chat's catalogue entry. Deltas do not."""
 
 
 def annotations(record: Record) -> list[Outgoing]:
-    """The annotations channel says what its client said."""
+    """The annotations channel repeats the action of the client."""
     event = record.event
     if not isinstance(event, e.ClientKept) or not event.key.startswith(snapshots.ANNOTATION):
         return []

@@ -17,7 +17,7 @@ _CONTENT: dict[object, tuple[str, ...]] = {
 }
 """The protocol's kinds of content, and what each must have; anything else an agent reports is not for clients."""
 STRUCTURED = "structured"
-"""The item of a call's content that AHP has a field of its own for."""
+"""The item of a call's content that has a separate field in AHP."""
 _PREVIEW = 1000
 """Characters of a terminal's output that stay with its call: about a screen."""
 _WHOLE = 4096
@@ -37,7 +37,7 @@ def content_of(part: CallPart, seed: bool = False) -> list[Json]:
 
 
 def _preview(text: str, blob: str | None) -> Json:
-    """What a terminal showed, for those who come when it is gone: the end of it."""
+    """The end of a terminal's output, for clients that subscribe after the terminal is closed."""
     return {"preview": text[-_PREVIEW:], "truncated": blob is not None or len(text) > _PREVIEW}
 
 

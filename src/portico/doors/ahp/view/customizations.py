@@ -18,7 +18,7 @@ def modern(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
 
 
 def offerings(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
-    """What the agent brings along, and the plugins of clients."""
+    """The customizations of the agent and the plugins of clients."""
     return [*(info.customizations if info is not None else []), *plugins(kept)]
 
 
@@ -49,7 +49,7 @@ def seed(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
 
 
 def offered(info: AgentInfo) -> Json:
-    """In AgentInfo, where nobody has switched anything yet; with the name that version 1 reads."""
+    """The default customizations for AgentInfo, with the name field of version 1."""
     shown = [{**each, "displayName": each.get("name", "")} for each in modern(info, {})]
     return {"customizations": shown} if shown else {}
 
@@ -58,8 +58,8 @@ def offered(info: AgentInfo) -> Json:
 
 
 def actions(event: ClientKept) -> list[Outgoing]:
-    """What a switch says on the session's channel. A server's state comes behind it, for the reducer only knows that
-    it was asked for."""
+    """The actions of a switch on the session's channel. The server's state follows separately, because the reducer
+    only records the request."""
     value, ident = event.value or {}, event.key.removeprefix(KEY)
     name = str(event.action.get("type", "")).removeprefix("session/")
     fields: Json = {"id": ident}
@@ -72,7 +72,7 @@ def actions(event: ClientKept) -> list[Outgoing]:
 
 
 def contributed(event: ClientKept, kept: dict[str, Json]) -> list[Outgoing]:
-    """What a client's plugin says there, when it comes, has been read, or goes."""
+    """The actions when a client's plugin is added, read or removed."""
     if event.value is None:
         return [Outgoing("customizationRemoved", {"id": event.key.removeprefix(PLUGIN)})]
     return [Outgoing("customizationUpdated", {"customization": _shown(event.value, kept)})]

@@ -1,5 +1,5 @@
-"""`_meta.git` of a session: its branch, and how far its folder is from it. Asked of git when somebody subscribes, and
-after every turn that used a tool."""
+"""`_meta.git` of a session: its branch, and the distance of its folder from it. Read from git when a client
+subscribes, and after every turn that used a tool."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _HEADS = {"# branch.head ": "branchName", "# branch.upstream ": "upstreamBranchN
 
 
 async def of_folder(folder: Path) -> Json:
-    """Nothing, where git says nothing."""
+    """Empty if git reports nothing."""
     try:
         said = await git(folder, "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--", ".")
     except PorticoError:
@@ -20,7 +20,7 @@ async def of_folder(folder: Path) -> Json:
 
 
 def parse(said: str) -> Json:
-    """What `git status --porcelain=v2 --branch` says."""
+    """Parse the output of `git status --porcelain=v2 --branch`."""
     lines = said.splitlines()
     found: Json = {"uncommittedChanges": sum(not line.startswith("#") for line in lines)}
     for line in lines:

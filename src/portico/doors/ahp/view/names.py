@@ -1,8 +1,8 @@
-"""The names of our things on the wire, and back.
+"""Conversion between our ids and the URIs on the wire.
 
-A session that a client created is called what the client called it. Others are `<agent>:/<id>`: clients of version 1
-read the provider out of the scheme. A session with a parent is a chat of the session at the root of its family; in
-version 1, which has no chats, it is a session of its own.
+A session that a client created keeps the client's name. Others are `<agent>:/<id>`: clients of version 1 read the
+provider from the scheme. A session with a parent is a chat of the session at the root of its tree; in version 1,
+which has no chats, it is a separate session.
 """
 
 import re
@@ -30,7 +30,7 @@ LOGS = "ahp-otlp://logs"
 
 
 class Finder(Protocol):
-    """The host, or what somebody sees of it."""
+    """The host, or a caller's view of it."""
 
     def find(self, ident: str) -> Session | None: ...
 
@@ -89,7 +89,7 @@ def find_chat(host: Finder, name: str) -> Session | None:
 
 
 def changeset_uri(of: Summary | SessionState, view: str) -> str:
-    """Editors build this name by themselves, whatever is advertised."""
+    """The URI of a changeset. Editors build it themselves and ignore the advertised one."""
     return f"{chat_uri(of) if of.parent is not None else session_uri(of)}{_CHANGESETS}{view}"
 
 
@@ -98,7 +98,7 @@ def is_changeset(name: str) -> bool:
 
 
 def find_changeset(host: View, name: str) -> str | None:
-    """`SESSION ID/VIEW` for the name of a changeset. An older Portico advertised that behind a scheme of its own."""
+    """`SESSION ID/VIEW` for the name of a changeset. An older Portico advertised it with a separate scheme."""
     if name.startswith(CHANGESET):
         ident = name.removeprefix(CHANGESET)
         return ident if host.whole or host.has(ident.partition("/")[0]) else None
@@ -139,9 +139,9 @@ def file_uri(path: str) -> str:
 
 
 def version_uri(scheme: str, key: str, path: str) -> str:
-    """A file as it was or would be. The path is the file's own: by it editors show name and language, and know that
-    both sides of a diff are one file. Which of its versions it is stands before it, as hex: editors write an authority
-    in small letters."""
+    """The URI of a version of a file. It ends with the path of the file: editors derive name and language from it, and
+    recognize both sides of a diff as one file. The version is the authority, in hex because editors convert an
+    authority to lower case."""
     return f"{scheme}/{key.encode().hex()}{quote(path)}"
 
 

@@ -91,7 +91,7 @@ def notice(ident: str, text: str, seed: bool) -> Json:
 
 
 _ERROR_TYPES = {"interrupted": "executionInterrupted"}
-"""Editors show this one as something that was to be expected, with a button to go on."""
+"""Editors show this type as an expected stop, with a button to resume."""
 
 
 def error_part(error: ErrorInfo | None, of: TurnState | None) -> Json:
@@ -171,7 +171,7 @@ _REASONS = {"insufficient_scope": "insufficientScope"}
 
 
 def auth(asked: SignInAsked) -> Json:
-    """What a client has to sign in to, so that the call goes on."""
+    """What a client has to sign in to before the call continues."""
     reason = _REASONS.get(asked.reason, asked.reason)
     return {"reason": reason, "resource": asked.resource, **present(requiredScopes=asked.scopes)}
 
@@ -183,7 +183,7 @@ def meta(part: CallPart, seed: bool) -> Json:
 
 
 def later_meta(part: CallPart, seed: bool) -> Json:
-    """For actions behind the one that says how the call looks: what could not be known then."""
+    """`_meta` for actions after the one that describes the call: what was not known at that time."""
     return {"_meta": meta(part, seed)} if not seed and card.subagent(part) else {}
 
 
@@ -207,7 +207,7 @@ def confirmation(part: CallPart, approval: Approval, seed: bool) -> Json:
 
 
 def edit(approval: str, path: str, diff: str) -> Json:
-    """What a call would do to a file, before anybody said yes: both sides can be read (`resourceRead`) meanwhile."""
+    """The proposed edit of a file, before approval: both sides can be read (`resourceRead`)."""
     shown: Json = {"diff": patch.counted(diff)}
     lines = diff.splitlines()
     for side, missing in (("before", "--- /dev/null"), ("after", "+++ /dev/null")):
@@ -218,7 +218,7 @@ def edit(approval: str, path: str, diff: str) -> Json:
 
 
 def changed(of: Summary | SessionState, change: Change) -> Json:
-    """A file as git says it differs; its contents can be read (`resourceRead`)."""
+    """A changed file as reported by git; its contents can be read (`resourceRead`)."""
     made: Json = {"diff": {"added": change.added, "removed": change.removed}}
     for side, blob, path in (
         ("before", change.before, change.old_path or change.path),
@@ -232,7 +232,7 @@ def changed(of: Summary | SessionState, change: Change) -> Json:
 
 
 def diffs(of: SessionState, counted: Json) -> list[Json]:
-    """Version 1's list of what a session has changed. An older Portico kept it as it is told."""
+    """Version 1's list of what a session has changed. An older Portico stored it in the wire format."""
     edits: list[Json] = counted.get("edits", [])
     return [each if "diff" in each else changed(of, msgspec.convert(each, Change)) for each in edits]
 
@@ -247,7 +247,7 @@ def selected(approval: Approval) -> Json | None:
 
 
 def confirmed_by(part: CallPart) -> tuple[str, Json | None]:
-    """How a running call came to run, and by which option."""
+    """How a running call was confirmed, and by which option."""
     asked = [each for each in part.approvals if each.answered and not each.result]
     if asked and asked[-1].allowed:
         return asked[-1].meta.get("confirmed", "user-action"), selected(asked[-1])
@@ -262,7 +262,7 @@ def _running(part: CallPart) -> Json:
 
 
 def refusal(said: Json, words: str, dialect: Dialect) -> Json:
-    """Why a call did not run. `said`: what the client that refused it kept for its likes."""
+    """Why a call did not run. `said`: the details that the refusing client sent for other clients."""
     suggestion = said.get("userSuggestion")
     return {"reason": said.get("reason", "denied")} | present(
         reasonMessage=said.get("reasonMessage", words),
@@ -292,7 +292,7 @@ def result(part: CallPart, seed: bool = False) -> Json:
 
 
 def is_plain(said: Json, understood: ToolResult, title: str) -> bool:
-    """Whether a client's result is told just as it was said when only what we understood of it is kept."""
+    """Whether the parsed part of a client's result is enough to send the result unchanged."""
     ended = CallPart(
         "", "", owner="client", done=True, ok=understood.ok, output=understood.output, content=understood.content
     )
@@ -301,7 +301,7 @@ def is_plain(said: Json, understood: ToolResult, title: str) -> bool:
 
 
 def provisional(part: CallPart, approval: Approval, seed: bool = False) -> Json:
-    """The result of a call that has run and waits for a yes."""
+    """The result of a call that has run and waits for approval."""
     if approval.proposed:
         return approval.proposed
     content = present(content=content_of(part, seed))

@@ -65,7 +65,7 @@ def status(state: SessionState) -> int:
 
 
 def chat_status(state: SessionState) -> int:
-    """Since 1.0 a chat has flags of its own."""
+    """The status bits of a chat. Since 1.0 a chat has separate flags."""
     return activity(state) | _flags(chat_flag(state, "read"), chat_flag(state, "archived"))
 
 
@@ -159,7 +159,7 @@ def source(of: Summary | SessionState, above: Summary | None) -> str:
 
 
 def _interactivity(of: Summary | SessionState) -> Json:
-    """Nobody talks to a sub-agent but the agent that has started it."""
+    """Only the agent that started a sub-agent sends messages to it."""
     return {"interactivity": "read-only"} if is_subagent(of) else {}
 
 
@@ -239,7 +239,7 @@ def counted(state: SessionState) -> Json:
 
 
 def chosen(of: Summary | SessionState) -> Json:
-    """A chat that chose none of its session's working directories has all of them, and says nothing."""
+    """The working directories that a chat selected. Empty if it selected none: then it has all of its session."""
     return (
         {} if of.folder_subset is None else {"workingDirectories": [names.file_uri(each) for each in of.folder_subset]}
     )
@@ -312,7 +312,7 @@ def session(
 
 
 def input_needed(state: SessionState) -> list[Json]:
-    """What waits for somebody in this chat, as the session's channel lists it."""
+    """The requests in this chat that wait for a person, as listed on the session's channel."""
     turn = state.active
     found = [needed(state, turn, part) for part in turn.open] if turn is not None else []
     return [each for each in found if each is not None]

@@ -1,8 +1,8 @@
-"""From the log's events to the conversation's actions, in both dialects: `session/…` of version 1, `chat/…` later.
+"""Translates log events to actions of a conversation, in both dialects: `session/…` of version 1, `chat/…` later.
 
-`conversation(record, state, seed)` is pure. `state` is the session at the record or later: what it is asked for either
-never changes (a part's kind, a call's owner) or is sent whole each time, so that folding the actions always ends in
-the state that `snapshots` computes, also when a client comes back and hears an old record with today's state.
+`conversation(record, state, seed)` is pure. `state` is the session at the record or later: what is read from it either
+never changes (a part's kind, a call's owner) or is sent in full each time. So folding the actions always gives the
+state that `snapshots` computes, also when a reconnecting client receives an old record with the current state.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def conversation(record: Record, state: SessionState, seed: bool) -> list[Outgoi
 
 
 def activity_changed(state: SessionState) -> Outgoing:
-    """What it is doing now; nothing, when the field is missing."""
+    """The current activity; without the field there is none."""
     words = card.activity(state)
     return Outgoing("activityChanged", {"activity": words} if words else {})
 
@@ -74,7 +74,7 @@ ACTIVE = frozenset(
         e.QuestionAnswered,
     }
 )
-"""Events that may change what a session is said to be doing."""
+"""Events that may change the reported activity of a session."""
 
 
 # -- turns -----------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def _changed_in_9(name: str, before: Json, since: Json, by: str = "") -> list[Ou
 
 
 def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:
-    """Clients that know no resume see the turn taken back and begun again with all it has said."""
+    """Clients without resume see the turn truncated and started again with all its parts."""
     resumed = [Outgoing("turnResume", {"turnId": event.turn}, event.by)] if not scene.seed else []
     index = next((at for at, turn in enumerate(scene.state.turns) if turn.id == event.turn), None)
     if index is None:
@@ -125,7 +125,7 @@ def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:
 
 
 def _told_anew(scene: Scene, index: int, shown: int, before: str | None = None) -> list[Outgoing]:
-    """A turn told anew, with so many of its parts: no action changes what was said, or takes up a turn that ended."""
+    """Send a turn again with its first `shown` parts: no action changes sent parts or resumes an ended turn."""
     turn = scene.state.turns[index]
     back: Json = {"turnId": scene.state.turns[index - 1].id} if index else {}
     start: Json = {"turnId": turn.id, **scene.message(turn.message)}
@@ -213,7 +213,7 @@ def _tool_input(event: e.ToolInput, scene: Scene) -> list[Outgoing]:
 def _tool_ready(event: e.ToolReady, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.call)
     if call is not None and (call.rule or any(not each.result for each in call.approvals)):
-        return []  # the approval or the decision says it
+        return []  # the approval or the decision sends it
     return [_ready(scene, event.turn, call, "not-needed")] if call is not None else []
 
 
@@ -235,7 +235,7 @@ def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Outgoing]:
         return []
     if event.allowed:
         if any(each.answered for each in call.approvals):
-            return []  # it runs already, and a person said so
+            return []  # it is already running, approved by a person
         return [_ready(scene, event.turn, call, "setting"), *_again(event.turn, call, scene.seed)]
     return [
         _ready(scene, event.turn, call, None),
@@ -263,7 +263,7 @@ def _again(turn: str, call: CallPart, seed: bool) -> list[Outgoing]:
 def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.part)
     if call is None or call.done:
-        return []  # its end says it all
+        return []  # the end of the call contains it
     size = len(call.output)
     if content.visible(size) == content.visible(max(0, size - len(event.text))):
         return []
@@ -301,7 +301,7 @@ def _sign_in_asked(event: e.SignInAsked, scene: Scene) -> list[Outgoing]:
 
 
 def _sign_in_settled(event: e.SignInSettled, scene: Scene) -> list[Outgoing]:
-    """Also where nobody gave one: the call goes on, and fails."""
+    """Also sent when no token was provided: the call continues and fails."""
     return [Outgoing("toolCallAuthResolved", _of(event.turn, event.call))]
 
 
@@ -324,7 +324,7 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing
     calls = [part for part in turn.parts if isinstance(part, CallPart)] if turn is not None else []
     asked = [(call, each) for call in calls for each in call.approvals if each.id == event.approval]
     if not asked or event.option is None:
-        return []  # the turn's end answered it, and says so itself
+        return []  # answered by the end of the turn, which reports it
     call, approval = asked[0]
     if approval.result:
         return [Outgoing("toolCallResultConfirmed", {**_of(event.turn, call.id), "approved": event.allowed}, event.by)]
@@ -427,7 +427,7 @@ def _model(event: e.SessionModel, scene: Scene) -> list[Outgoing]:
 
 
 def configured(event: e.SessionConfigured, state: SessionState) -> Outgoing:
-    """What replaced all but some settings is told whole: a client would drop those, too."""
+    """A replacement that keeps some settings is sent in full: otherwise a client would drop the kept ones."""
     if event.replace:
         return Outgoing(
             "configChanged", {"config": state.config if event.keeps else event.values, "replace": True}, event.by

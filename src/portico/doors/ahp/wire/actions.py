@@ -139,7 +139,7 @@ def known(dialect: Dialect) -> frozenset[str]:
 
 
 def dispatchable(dialect: Dialect) -> frozenset[str]:
-    """What a client may dispatch; everything else is the host's to say."""
+    """Action types that a client may dispatch; only the host sends the others."""
     return _says(dialect.version)
 
 

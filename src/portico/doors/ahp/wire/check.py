@@ -1,9 +1,8 @@
-"""What comes over the wire, checked against its type (`types`, `types_v1`: written from the protocol's schemas).
+"""Validates incoming data against its type (`types`, `types_v1`: generated from the protocol's schemas).
 
-A check is for the fields we know: it names the first one that is missing or of the wrong type. Fields, union variants
-and enum values that we do not know pass through as they are, so a newer peer loses nothing by talking to us. What a
-client may dispatch is checked in full, because others are told what it said. A field that may be absent may be null,
-which counts as absent.
+A check covers the known fields: it names the first one that is missing or of the wrong type. Unknown fields, union
+variants and enum values pass through unchanged, so a newer peer loses no data. Actions that a client may dispatch are
+checked in full, because they are sent to other clients. An optional field may be null, which counts as absent.
 """
 
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from portico.doors.ahp.wire.versions import Dialect
 from portico.errors import BadRequest
 
 Check = Callable[[Any, str], Any]
-"""A value and where it stands; gives it without the nulls that mean absent, or BadRequest."""
+"""Takes a value and its path; returns the value without nulls that mean absent, or raises BadRequest."""
 
 _NAMES = {str: "string", float: "number", int: "integer", bool: "boolean", dict: "object", list: "array"}
 
@@ -79,7 +78,7 @@ def _mapped(inner: Check) -> Check:
 
 
 def _union(kinds: tuple[Any, ...]) -> Check:
-    """Records are told apart by their tag; a record beside plain values (text or Markdown) by being one."""
+    """Records are distinguished by their tag; a record among plain values (text or Markdown) by its type."""
     records = [kind for kind in kinds if is_typeddict(kind)]
     plain = [kind for kind in kinds if kind not in records]
     tagged = _tagged(records) if len(records) > 1 else checker(records[0]) if records else None
@@ -95,7 +94,7 @@ def _union(kinds: tuple[Any, ...]) -> Check:
 def _tagged(records: list[Any]) -> Check:
     hints = [get_type_hints(kind) for kind in records]
     tag = next((name for name, kind in hints[0].items() if _constants(kind)), None)
-    if tag is None:  # nothing tells them apart
+    if tag is None:  # they cannot be distinguished
         return checker(dict[str, Any])
     variants = {
         value: _shape(kind) for kind, hint in zip(records, hints, strict=True) for value in _constants(hint[tag])

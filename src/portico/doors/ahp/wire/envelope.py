@@ -1,4 +1,4 @@
-"""From said actions to frames: numbered, addressed and encoded once for everybody who hears them."""
+"""Builds frames from actions: numbered, addressed and encoded once for all subscribers."""
 
 import msgspec
 from msgspec import Struct, structs
@@ -28,10 +28,10 @@ _PLACE = {
     "automations": 450,
     "run": 450,
 }
-"""Where a target's actions begin among a record's numbers: always the same, so that numbers mean the same again."""
+"""Offset of a target's actions in the numbers of a record. It is fixed, so a replay uses the same numbers."""
 
 _INSIDE = {"seed": "session", "terminal": "terminal"}
-"""Where version 1 says inside an action what it is about."""
+"""The field of an action that contains its subject in version 1."""
 
 _encode = msgspec.json.Encoder().encode
 _HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
@@ -75,7 +75,7 @@ class ActionTarget:
         self._author = ("", "", b"")
 
     def action(self, said: Outgoing) -> Json:
-        """With its whole type; version 1 says inside the action where it belongs."""
+        """The action with its full type; in version 1 the action also contains its subject."""
         made: Json = {"type": self._prefix + said.name, **said.fields}
         if self._inside is not None:
             made[self._inside] = self.name
@@ -89,7 +89,7 @@ class ActionTarget:
         return [self.act(each, at) for at, each in enumerate(said, first)]
 
     def act(self, said: Outgoing, at: int) -> Act:
-        """Its frame has the same bytes as `framed(enveloped(...))`; put together from pieces it costs half."""
+        """The frame has the same bytes as `framed(enveloped(...))`; building it from pieces takes half the time."""
         type, head = self._heads.get(said.name) or self._head(said.name)
         fields = said.fields if self._inside is None else {**said.fields, self._inside: self.name}
         body = b"," + _encode(fields)[1:] if fields else b"}"
@@ -104,7 +104,7 @@ class ActionTarget:
         return made
 
     def _author_of(self, by: str, type: str) -> tuple[str | None, bytes]:
-        """Whom the action comes back to, if it is an echo. Most come from one who said something just before."""
+        """The client that receives the action as an echo, if any. Caches the last author, which often repeats."""
         head, client, opening = self._author
         who, _, tail = by.partition("#")
         number, _, of = tail.partition(".")

@@ -1,9 +1,9 @@
-"""The numbers on the wire. `serverSeq` comes from the log, so it goes on after a restart and replay needs no buffer.
+"""The numbers on the wire. `serverSeq` comes from the log, so it continues after a restart and replay needs no buffer.
 
-One record of the log may become several actions, and a client must be able to come back between any two of them. So
+One record of the log may become several actions, and a client must be able to reconnect between any two of them. So
 the record `seq` owns the numbers `seq * SPAN ... seq * SPAN + SPAN - 1`: the first `SHARED` for its actions, each kind
-of action at its fixed place; the others for what one client alone hears after that record (a rejection, the echo of an
-action that changed nothing). All numbers a connection sees rise, and `> lastSeen` always means the right thing.
+of action at a fixed offset; the others for actions that only one client receives after that record (a rejection, the
+echo of an action that changed nothing). The numbers on a connection always increase, so `> lastSeen` is correct.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ client can be refused 65,000 times before anything else happens on the host."""
 SHARED = 512
 """Places for actions that everybody sees."""
 FOREIGN = 2**53
-"""A number that this host has never given: whoever has seen it gets a snapshot."""
+"""A number that this host never assigned: a client that has seen it gets a snapshot."""
 
 
 class ReadMark(NamedTuple):
@@ -29,7 +29,7 @@ def number(seq: int, subscription: int) -> int:
 
 
 def through(seq: int) -> int:
-    """The number that says: everything up to and with this record."""
+    """The number that covers everything up to and including this record."""
     return seq * SPAN + SHARED - 1
 
 

@@ -16,7 +16,7 @@ class ActionOrigin(NamedTuple):
 
 
 def head(client: str) -> str:
-    """What stands before the `#`, for all that this client does."""
+    """The part before the `#`, the same for all actions of this client."""
     return CLIENT + client
 
 

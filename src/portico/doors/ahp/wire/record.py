@@ -10,7 +10,7 @@ Json = dict[str, Any]
 
 
 def present(**fields: Any) -> Json:
-    """Those that say something: what is empty is absent."""
+    """The fields that are not empty."""
     return {name: value for name, value in fields.items() if value}
 
 

@@ -29,7 +29,7 @@ _decoder = msgspec.json.Decoder()
 
 
 class WireError(PorticoError):
-    """An error with a JSON-RPC code of its own."""
+    """An error with a specific JSON-RPC code."""
 
     code = "bad_request"
 

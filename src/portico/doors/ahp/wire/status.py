@@ -1,6 +1,6 @@
 """The status bitset of sessions and chats: bits 0 to 4 are one activity, the others are flags.
 
-Bits we do not know are somebody's flags and stay as they are.
+Unknown bits are flags of other implementations and stay unchanged.
 """
 
 from typing import Final

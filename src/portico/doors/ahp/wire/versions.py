@@ -1,7 +1,7 @@
-"""Which protocol versions Portico speaks, and the small object that tells a reducer which one it is serving.
+"""The supported protocol versions, and the small object that gives reducers the negotiated version.
 
-Editors and hosts that only work in lock step are the loudest complaint of AHP users, so `negotiate` also accepts
-patch releases we have never heard of, and every version from 1.0.0 up to 2.0.0: those only add.
+The most frequent complaint of AHP users is that editor and host must have the same version, so `negotiate` also accepts
+unknown patch releases, and every version from 1.0.0 up to 2.0.0: those only add features.
 """
 
 from collections.abc import Callable, Iterable
@@ -73,7 +73,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """The field that holds what the user said."""
+        """The name of the field with the user's message."""
         return "userMessage" if self.seed else "message"
 
     def since(self, version: str) -> bool:
