@@ -1,4 +1,4 @@
-"""Terminals: opened and closed by command, used by actions. Only who holds the claim may type, or give it away."""
+"""Terminals: opened and closed by command, used by actions. Only the holder of the claim may type or transfer it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,7 @@ def _claim(connection: "Connection", said: Any) -> Json:
 
 
 def _with_chat(connection: "Connection", claim: Json) -> Json:
-    """Since 0.9 a session claims by one of its chats; who does not name one means the default chat."""
+    """Since 0.9 a session claims through one of its chats; without a chat it is the default chat."""
     session = names.find_session(connection.view, claim["session"]) if claim["kind"] == "session" else None
     return {"chat": names.chat_uri(session.summary), **claim} if session is not None else claim
 
@@ -83,7 +83,7 @@ async def dispose(connection: "Connection", params: Json) -> None:
 
 
 async def act(client_action: "ClientAction", terminal: TerminalState) -> bool:
-    """A client's action on a terminal; False when it leaves no trace in the log."""
+    """Run a client's action on a terminal; False when nothing is written to the log."""
     connection, action, ident = client_action.connection, client_action.action, terminal.id
     match action["type"]:
         case "terminal/input":

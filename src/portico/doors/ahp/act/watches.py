@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
 _WATCHES = 200
-"""Watches of the whole host: each has a thread."""
+"""Limit for the whole host: each watch has a thread."""
 _GRACE_SECONDS = 30.0
 """How long a watch without subscribers is kept for a reconnecting client."""
 
@@ -76,7 +76,7 @@ async def _follow(opener: "Connection", name: str, path: str, stream: object) ->
 
 
 def _is_open(view: View, path: str) -> bool:
-    """The session whose folder it is may be gone, or work there no more."""
+    """Whether the path is still allowed: its session may be deleted or may have changed its folder."""
     try:
         view.jail().resolve(path)
     except NotFound:
@@ -87,7 +87,7 @@ def _is_open(view: View, path: str) -> bool:
 
 
 def state(connection: "Connection", target: Target) -> Json:
-    """Watches are secret names: only whose it is may listen."""
+    """Only the owner of a watch may subscribe: watch names are secret."""
     found = connection.broker.watches.get(target.ident)
     if found is None:
         raise NotFound("watch", target.ident)

@@ -1,8 +1,8 @@
 """Working directories: what a session has, what a chat chose of it, and how clients change both.
 
-The agent's process runs in the first one: another one can replace it (`primaryReplacement`), but a first one
-must exist (`immutablePrimary`); the others can be added and removed. Adding one
-widens what is allowed without approval, so it requires the permission to approve.
+The agent's process runs in the first one: another one can replace it (`primaryReplacement`), but a first one must
+exist (`immutablePrimary`); the others can be added and removed. Adding one widens what is allowed without approval, so
+it requires the permission to approve.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from portico.doors.ahp.act.client_action import ClientAction
 
 
-# -- as commands give them -------------------------------------------------------------------------------------
+# -- in commands -----------------------------------------------------------------------------------------------
 
 
 def listed(params: Json) -> list[str]:
@@ -35,7 +35,7 @@ def listed(params: Json) -> list[str]:
 
 
 def subset(params: Json, of: Summary) -> list[str]:
-    """Those of a session's directories that a new chat is to have."""
+    """The directories of a session that a new chat gets."""
     wanted = listed(params)
     for each in wanted:
         if each not in whole(of):
@@ -43,7 +43,7 @@ def subset(params: Json, of: Summary) -> list[str]:
     return wanted
 
 
-# -- as clients change them ------------------------------------------------------------------------------------
+# -- changes by clients ----------------------------------------------------------------------------------------
 
 
 async def put(client_action: "ClientAction", session: Session) -> bool:

@@ -31,7 +31,7 @@ class AutomationFeed:
         self._names: dict[str, str] = {}
 
     def hear(self, records: Sequence[Record]) -> None:
-        """After the store has folded the batch: its listener may come behind ours."""
+        """Runs after the store has folded the batch: its listener may be called after ours."""
         changed: dict[str, None] = {}
         for record in records:
             kind, _, ident = record.channel.partition("/")
@@ -82,7 +82,7 @@ class AutomationFeed:
         return view.entry(self._broker.host, state, runs, times[0] if times else None, shown)
 
     def origin(self, by: str) -> Json:
-        """Of a session that a run has made, for its state and its line."""
+        """The origin of a session that a run has created, for its state and its catalogue entry."""
         automations = self._broker.automations
         run = automations.store.runs.get(by.removeprefix("run:")) if automations is not None else None
         if run is None or not by.startswith("run:") or automations is None:

@@ -25,7 +25,7 @@ _CHATS = 1_000
 """Chats whose background work is remembered, so that reconnecting clients learn what finished."""
 _ENDINGS = 50
 CHANGING = frozenset({e.ToolContent, e.ToolEnded, e.TurnEnded, e.TerminalExited, e.TerminalRemoved})
-"""Events that may begin or end some."""
+"""Events that may start or end background work."""
 
 
 class BackgroundWork:
@@ -69,7 +69,7 @@ class BackgroundWork:
 
 
 def _in_calls(state: SessionState) -> set[str]:
-    """Terminals of calls that still run: those are no background."""
+    """Terminals of running calls, which are not background work."""
     parts = state.active.parts if state.active is not None else []
     calls = [part for part in parts if isinstance(part, CallPart) and not part.done]
     return {str(item["terminal"]) for call in calls for item in call.content if "terminal" in item}

@@ -67,9 +67,9 @@ class ClientRecord(Struct):
 
     caller: str
     version: str = ""
-    """Empty: it has never been here as an editor."""
+    """Empty: it has never connected as an editor."""
     span: int = 1024
-    """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
+    """The `SPAN` of its numbers. They are invalid on a host with a different `SPAN`."""
     epoch: str = ""
     """The epoch of the log that its numbers refer to; 0.1.0 did not record it."""
     shows_apps: bool = False
@@ -82,7 +82,7 @@ class Broker:
         self.host = app.host
         self.agents: dict[str, AgentInfo] = {}
         self.refreshing: dict[Target, object] = {}
-        """The refresh of each changeset that began last and is not done."""
+        """The latest unfinished refresh of each changeset."""
         self.git_folders = Cache[str, bool](_FOLDERS)
         self._git_meta = Cache[str, Json](_FOLDERS)
         self.changeset_slots = asyncio.Semaphore(limits.CHANGESETS)
@@ -92,9 +92,9 @@ class Broker:
         self.clients: dict[str, Connection] = {}
         self.known = Cache[str, ClientRecord](_KNOWN)
         self.away: dict[str, Connection] = {}
-        """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
+        """Disconnected clients that may be running calls, during their grace period."""
         self._past = Cache[str, TerminalState](limits.SUBSCRIPTIONS)
-        """Terminals that are gone, between the reading of their story and the snapshot of it."""
+        """Closed terminals, between reading their history and taking the snapshot."""
         self.watches: dict[str, Watch] = {}
         self.loading: dict[str, set[asyncio.Task[None]]] = {}
         """Plugins that are being read, by session."""
@@ -128,7 +128,7 @@ class Broker:
 
     @property
     def automations(self) -> Automations | None:
-        """None: this host has none."""
+        """None: this host has no automations."""
         return getattr(self.app, "automations", None)
 
     @property
@@ -156,7 +156,7 @@ class Broker:
         self.known[client_id] = known
 
     def dialect(self, version: str) -> Dialect:
-        """One for all who speak it."""
+        """The dialect of a version, shared by all its clients."""
         return self._dialects.get(version) or Dialect(version, self.host.now)
 
     # -- subscribers -------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class Broker:
         return self._hearers.get(target, ())
 
     async def _pace(self, terminal: str) -> None:
-        """The quickest of those who look at a terminal sets its pace; who is slower still is closed as anywhere."""
+        """The fastest subscriber of a terminal sets its pace; a client that does not keep up is closed as usual."""
         waiting = [asyncio.ensure_future(each.room()) for each in self.hearers(Target("terminal", terminal))]
         if waiting:
             _, slower = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -198,7 +198,7 @@ class Broker:
         for record in records:
             try:
                 self._pass_on(record, subscriptions)
-            except Exception:  # a bug in this door must never stop the log that everybody writes to
+            except Exception:  # a bug in this door must never stop the log
                 self.replay.clear()
                 logger.exception("the record %d was not passed on", record.seq)
             self.passed = record.seq
@@ -267,7 +267,7 @@ class Broker:
         return session.state if session is not None and session.loaded else None
 
     def activity(self, ident: str) -> str:
-        """What a session is doing. One that is not in memory does nothing."""
+        """The activity of a session. Empty if the session is not in memory."""
         state = self.state(ident)
         return card.activity(state) if state is not None else ""
 
@@ -313,8 +313,8 @@ class Broker:
         self.tell_root(self._terminal_news)
 
     def tell_root(self, said: Outgoing | Callable[[View], Outgoing]) -> None:
-        """Facts about the whole host, as each client sees it. They replace what was there, so coming back needs only
-        the latest."""
+        """Send facts about the whole host, as each client sees it. They replace the previous values, so a reconnect
+        needs only the latest."""
         for connection in list(self.hearers(ROOT)):
             connection.say(ROOT, said if isinstance(said, Outgoing) else said(connection.view))
 
@@ -433,7 +433,7 @@ class Broker:
         session = await self.host.get(target.ident)
         await self._look_for_git(session.state.cwd)
         if target.kind in ("session", "seed"):
-            asking = self._ask_git(session.summary.cwd)  # only the first one who looks has to wait for git
+            asking = self._ask_git(session.summary.cwd)  # only the first subscriber waits for git
             if session.summary.cwd in self._git_meta:
                 self.host.own(asking, f"ahp git {session.id}")
             else:
@@ -441,7 +441,7 @@ class Broker:
         return session
 
     async def _recall(self, ident: str) -> None:
-        """A terminal that is gone, for the snapshot that follows."""
+        """Load a closed terminal for the following snapshot."""
         past = await self.host.part(Terminals).past(ident)
         if past is None:
             raise NotFound("terminal", ident)
@@ -484,6 +484,6 @@ class Broker:
 
 
 def _worked(session: Session, turn: str) -> bool:
-    """Did the turn do anything? Talk changes no files."""
+    """Whether the turn has tool calls. Text alone changes no files."""
     found = session.state.turn(turn) if session.loaded else None
     return found is not None and any(isinstance(part, CallPart) for part in found.parts)

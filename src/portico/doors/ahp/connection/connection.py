@@ -50,7 +50,7 @@ _WRITE_BYTES = 32 * limits.KIB
 _ROOM_BYTES = 256 * limits.KIB
 """Bytes that may be queued for a client before producers have to wait."""
 _GOODBYE_SECONDS = 5.0
-"""For the last words: what waits before them has to be taken first."""
+"""Timeout for the close frame: queued frames have to be sent first."""
 _REPLY_SECONDS = 30.0
 """How long a client may take to answer a request of ours."""
 
@@ -113,14 +113,14 @@ class Connection:
         self.dialect = broker.dialect(SEED)
         self.ready = False
         self.behind = False
-        """Coming back: what happens now is part of the replay that is being put together."""
+        """Reconnecting: new records become part of the replay that is being built."""
         self.targets: dict[Target, str] = {}
         self.oldest: dict[Target, str] = {}
         """For chats that were not sent in full: the oldest turn that the client has."""
         self._late: list[tuple[Target, Outgoing]] = []
         """Actions published during a reconnect: they are sent after the answer to `reconnect`."""
         self._aliases: dict[Target, str] | None = None
-        """Subscriptions by another name than ours: most clients have none."""
+        """Subscriptions under a name that differs from ours: most clients have none."""
         self.joined: set[str] = set()
         self.handlers: dict[Target, logging.Handler] = {}
         self._socket = socket
@@ -210,7 +210,7 @@ class Connection:
                 self.spawn(self._work(), "work")
 
     def _is_quick(self, incoming: Incoming) -> bool:
-        """Whether it was a plain fact, taken in on the spot."""
+        """Whether it was a plain fact, which is added to the batch immediately."""
         is_action = incoming.method == "dispatchAction" and not incoming.is_request and self.ready
         return is_action and dispatch.note(self, incoming.params)
 
@@ -219,7 +219,7 @@ class Connection:
             while self._inbox and self._end is None:
                 batch, self._inbox = self._inbox, []
                 for incoming in batch:
-                    if self._end is None:  # what only waits goes with its client
+                    if self._end is None:  # waiting messages are dropped with their client
                         await self._handle(incoming)
                     self._inbox_bytes -= incoming.size
                 self._line.resume()
@@ -297,7 +297,7 @@ class Connection:
             self.push(rpc.failure(incoming.id, PorticoError(BUG)))
 
     async def _perform(self, incoming: Incoming) -> Any:
-        """Again when it names something that another host has just begun."""
+        """Run a command; retry when it names something that another host has just created."""
         seq = self.host.log.seq
         try:
             return await commands.perform(self, incoming)
@@ -311,13 +311,13 @@ class Connection:
         return not_current() if several and missing and self.host.log.down is not None else error
 
     async def settle(self) -> None:
-        """Waits for what was noted before, so that everything is answered in order."""
+        """Wait for the batched actions, so that everything is answered in order."""
         if self._action_batch is not None:
             await self._action_batch.settle()
 
     async def ask(self, method: str, params: Json) -> Any:
         """A request of ours to the client."""
-        self._asks = ident = self._asks + 1  # never used again: an answer that comes too late must not fit
+        self._asks = ident = self._asks + 1  # never reused: a late answer must not match another request
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked[ident] = future
         self.push(rpc.request(ident, method, params))
@@ -370,7 +370,7 @@ class Connection:
         for target in [target for target, named in self.targets.items() if named == name]:
             self.unsubscribe(target)
             session = self.view.find(target.ident) if target.kind in ("session", "seed") else None
-            if session is not None and session.id in self.joined:  # who does not listen cannot run tools
+            if session is not None and session.id in self.joined:  # a client without a subscription cannot run tools
                 await clients.resign(self, await session.load())
 
     # -- what goes out -----------------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ class Connection:
             self.push(act.frame)
 
     def _hears(self, target: Target) -> bool:
-        """What was shared with a person once may not be any more."""
+        """Check access again: a shared session may have been unshared."""
         if target.kind in ("root", "watch", "logs"):
             return True
         kind = "terminal" if target.kind == "terminal" else "session"
@@ -405,7 +405,7 @@ class Connection:
         ]
 
     def named(self, target: Target, acts: list[Act]) -> list[Act]:
-        """Under the name that this client has subscribed with."""
+        """The actions under the name that this client used to subscribe."""
         name = self._aliases.get(target) if self._aliases else None
         if name is None:
             return acts
@@ -452,7 +452,7 @@ class Connection:
                 self.say(target, said)
 
     def echo(self, name: str, action: Json, client_seq: int, reason: str | None = None) -> None:
-        """An action back to whom it came from: refused (with the reason), or without any effect."""
+        """Return an action to its sender: refused (with the reason), or without any effect."""
         origin = {"clientId": self.client_id, "clientSeq": client_seq}
         made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, origin, reason)
         self.push(envelope.framed(made))
@@ -472,7 +472,7 @@ class Connection:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """All that waits, until the line is full; it calls again when there is room."""
+        """Write the queue until the socket buffer is full; called again when there is room."""
         while self._out and not self._line.full:
             size = count = 0
             for count, message in enumerate(self._out, 1):  # noqa: B007
@@ -495,7 +495,7 @@ class Connection:
             self._stalled = self._loop.call_later(limits.SEND_SECONDS, self.end, TOO_SLOW, _STALLED)
 
     async def room(self) -> None:
-        """Returns when little waits for this client, or when it is gone."""
+        """Return when the queue of this client is short, or when it has disconnected."""
         while self._out_bytes > _ROOM_BYTES and self._end is None:
             if self._room is None:
                 self._room = self._loop.create_future()

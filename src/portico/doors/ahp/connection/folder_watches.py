@@ -38,7 +38,7 @@ class FolderWatches:
         self._refreshing: dict[str, asyncio.Lock] = {}
 
     def check(self) -> None:
-        """Start and end watches after a subscription has come or gone."""
+        """Start and stop watches after a subscription was added or removed."""
         wanted = self._wanted()
         for folder in [each for each in self._running if each not in wanted]:
             self._running.pop(folder).cancel()
@@ -49,7 +49,7 @@ class FolderWatches:
                 self._running[folder] = self._broker.host.own(self._follow(folder), f"ahp watch {folder}")
 
     def _wanted(self) -> set[str]:
-        """Folders of git that a client looks at."""
+        """Git folders with subscribers."""
         broker = self._broker
         views = [each.ident.partition("/")[0] for each in broker.heard("changeset") if each.ident.endswith(_VIEWS)]
         seen = [broker.host.find(ident) for ident in (*views, *(each.ident for each in broker.heard("session")))]
@@ -72,7 +72,7 @@ class FolderWatches:
             logger.info("%s is not watched: %s", folder, error)
 
     async def _check_again(self, folder: str, ready: asyncio.Event) -> None:
-        """A change between the client's first look and the start of the watch counts, too."""
+        """Detect changes between the client's first snapshot and the start of the watch."""
         await ready.wait()
         await self.refresh(folder)
 

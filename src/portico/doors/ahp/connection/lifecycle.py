@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("portico.ahp")
 
 _REPLAY_RECORDS = 5_000
-"""More missed records than this come as a snapshot: it is smaller."""
+"""With more missed records than this, a snapshot is sent: it is smaller."""
 _ROUNDS = 20
-"""Reads until a replay has caught up with a busy host; then it is a snapshot."""
+"""Maximum of reads for a replay to catch up with a busy host; after that a snapshot is sent."""
 _UNAVAILABLE = (NotFound, Forbidden, BadRequest, Conflict)
-"""What may be wrong with one channel (it is gone, its folder is no repository any more) does not hold up the others."""
+"""Errors of one channel (it was removed, its folder is no longer a repository) that do not affect the others."""
 Acts = dict[Target, list[Act]]
 
 
@@ -151,7 +151,7 @@ async def subscribe(connection: "Connection", params: Json) -> Json:
 
 
 def _check_delivery(params: Json) -> None:
-    """How long an action may be held back: here none is, so every bound is kept."""
+    """Validate the maximum delay of actions. This host delays none, so every limit is met."""
     latency = (optional(params, "delivery", dict) or {}).get("maxLatencyMs")
     if latency is not None and (isinstance(latency, bool) or not isinstance(latency, int | float) or latency < 0):
         raise BadRequest("'delivery.maxLatencyMs' is a number of milliseconds.", field="delivery.maxLatencyMs")
@@ -168,7 +168,7 @@ async def _subscribe(connection: "Connection", name: str, params: Json) -> Json 
 
 
 async def _target(connection: "Connection", name: str) -> Target:
-    if name.startswith(names.TERMINAL):  # whose it was, if it is gone by now
+    if name.startswith(names.TERMINAL):  # resolve its owner if it is closed
         await connection.view.open(f"terminal/{name.removeprefix(names.TERMINAL)}")
     return targets.resolve(connection.view, name, connection.dialect.seed)
 
@@ -217,7 +217,7 @@ def _last(params: Json) -> int | None:
 
 
 def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:
-    """State and subscription in one step: nothing comes between them."""
+    """Take the snapshot and subscribe in one step, so that no record is missed between them."""
     state = connection.broker.snapshot(target, connection.dialect, connection.view, last)
     connection.subscribe(target, name)
     of = connection.broker.state(target.ident) if connection.shows_apps and target.kind == "session" else None
@@ -337,7 +337,7 @@ def _channels(connection: "Connection", target: Target) -> list[str]:
 async def _missed(
     connection: "Connection", channels: list[str], mark: numbers.ReadMark, found: dict[Target, str]
 ) -> list[Record] | None:
-    """Every record since, up to this very moment; None when a snapshot has to do."""
+    """Every record since then, up to now; None when a snapshot is needed."""
     log = connection.host.log
     if mark.seq > log.seq:
         return None  # from another host, or from one that was restored from a backup

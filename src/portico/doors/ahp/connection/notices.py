@@ -36,11 +36,11 @@ class CatalogueNotices:
         self._told = {each.id: each for each in broker.host.list()}
         self._changed: dict[str, Summary] = {}
         self._roots: dict[str, str] = {}
-        """Of those that are chats: the session at the root."""
+        """By chat: the session at the root."""
         self._chats: dict[str, dict[str, Summary]] = {}
         """The chats as they were last sent with their session's entry."""
         self._touched: dict[tuple[str, str], None] = {}
-        """Sessions and chats, each with the session whose line it is, or was, part of."""
+        """Changed sessions and chats, each with the session whose entry contains, or contained, it."""
         self._activities: dict[str, str] = {}
         """The activity last sent for each session."""
         self._metas: dict[str, Json] = {}
@@ -115,7 +115,7 @@ class CatalogueNotices:
                 tell(now, name, more, only=connection)
 
     def _root(self, ident: str, summary: Summary | None) -> str:
-        """The session whose line this one is part of; one that is gone is known from before."""
+        """The session whose entry contains this one; cached for removed sessions."""
         if summary is None:
             return self._roots.pop(ident, ident)
         if summary.parent is not None and ident not in self._roots:

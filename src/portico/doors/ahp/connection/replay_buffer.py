@@ -15,7 +15,7 @@ from portico.doors.ahp.wire import numbers
 from portico.doors.ahp.wire.envelope import Act
 
 KINDS: frozenset[Kind] = frozenset({"seed", "chat", "session", "annotations", "terminal"})
-"""Targets whose actions come from the log, all of them."""
+"""Targets whose actions all come from the log."""
 RETAIN_SECONDS = 3_600.0
 """Long enough for a laptop that is closed during a meeting; a longer time would only cost memory."""
 
@@ -24,7 +24,7 @@ Key = tuple[Target, bool]
 
 
 class ReplayBuffer:
-    """One target in one dialect: all its actions behind the record `since`."""
+    """One target in one dialect: all its actions after the record `since`."""
 
     __slots__ = ("acts", "kept", "left", "since", "size")
 
@@ -38,7 +38,7 @@ class ReplayBuffer:
         """When the last subscriber left, in the loop's time."""
 
     def add(self, acts: list[Act]) -> int:
-        """Returns by how many bytes it has grown; the older half goes when there are too many."""
+        """Return the growth in bytes; the older half is dropped when there are too many."""
         before = self.size
         self.acts += acts
         for act in acts:  # nearly always one
@@ -54,13 +54,13 @@ class ReplayBuffer:
             cut += 1
         self.since = numbers.mark(self.acts[cut - 1].number).seq
         while cut < len(self.acts) and numbers.mark(self.acts[cut].number).seq == self.since:
-            kept -= len(self.acts[cut].frame)  # a record goes whole, or `since` would not be true
+            kept -= len(self.acts[cut].frame)  # drop whole records, or `since` would be wrong
             cut += 1
         del self.acts[:cut]
         self.size = kept
 
     def reaches(self, mark: numbers.ReadMark) -> bool:
-        """Whether all that a client at this mark has missed is here."""
+        """Whether the buffer contains all that a client at this mark has missed."""
         return self.since < mark.seq or (self.since == mark.seq and mark.subscription >= numbers.SHARED - 1)
 
 
@@ -139,7 +139,7 @@ class ReplayBuffers:
             self.add(buffer, acts)
 
     def drop(self, ident: str) -> None:
-        """What is removed is not kept here either."""
+        """Drop the buffers of a removed session or terminal."""
         for key in product([Target(kind, ident) for kind in KINDS], (False, True)):
             if key in self._buffers:
                 self._forget(key)

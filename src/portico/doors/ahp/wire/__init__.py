@@ -1,3 +1,3 @@
-"""The protocol itself: versions, names, numbers, shapes of what comes and frames of what goes.
-Nothing here knows the host.
+"""The wire protocol: versions, names, numbers, types of incoming data and outgoing frames.
+Nothing here imports the host.
 """

@@ -114,7 +114,7 @@ def _constants(kind: Any) -> tuple[Any, ...]:
 
 
 class _Shape(NamedTuple):
-    """A record type, taken apart once: the checks of its fields, and those that must be there."""
+    """A record type, analyzed once: the checks of its fields, and the required fields."""
 
     fields: dict[str, Check]
     required: frozenset[str]
@@ -132,7 +132,7 @@ def _shape(kind: Any) -> _Shape:
 
 
 def _record(shape: _Shape, value: Json, at: str) -> Json:
-    """The value itself when nothing has to go: every action of every client passes here."""
+    """Return the value itself when nothing has to be removed: every action of every client is checked here."""
     fields, required, order = shape
     if not required <= value.keys():
         raise _missing(next(key for key in order if key not in value), at)

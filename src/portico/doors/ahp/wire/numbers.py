@@ -12,13 +12,13 @@ SPAN = 65_536
 """Numbers of one record: 2**53, the largest number every client can hold, is then a hundred billion records away, and a
 client can be refused 65,000 times before anything else happens on the host."""
 SHARED = 512
-"""Places for actions that everybody sees."""
+"""Numbers for the actions that all subscribers receive."""
 FOREIGN = 2**53
 """A number that this host never assigned: a client that has seen it gets a snapshot."""
 
 
 class ReadMark(NamedTuple):
-    """A client's position: the record it has seen something of, and the last place within it."""
+    """A client's position: the last record it has seen in part or in full, and the last number within it."""
 
     seq: int
     subscription: int

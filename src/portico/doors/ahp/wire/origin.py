@@ -1,7 +1,7 @@
-"""Whose words an event is.
+"""The author of an event.
 
-What a client did carries `client:ID#NUMBER.TYPE` as `by`, so its echo is known again even after a restart. The number
-is the client's own; the type is there because one command may have several effects, and only one of them is the echo.
+Events caused by a client carry `client:ID#NUMBER.TYPE` as `by`, so the echo is recognized even after a restart. The
+number is the client's; the type is needed because one command may have several effects, and only one is the echo.
 """
 
 from typing import NamedTuple
@@ -36,7 +36,7 @@ def read(by: str) -> ActionOrigin | None:
 
 
 def speaker(by: str) -> tuple[str, str]:
-    """The client, and the kind of channel that it spoke on; nothing of anybody else. Every record passes here."""
+    """The client and the kind of channel that it used; empty for other authors. Called for every record."""
     if not by.startswith(CLIENT):
         return "", ""
     client, _, tail = by[len(CLIENT) :].rpartition("#")

@@ -1,7 +1,7 @@
-"""Copy-on-write for the JSON that states are made of: nothing here changes what it was given.
+"""Copy-on-write functions for the JSON of states: nothing here changes its arguments.
 
-An optional field is absent rather than null, so setting one to None removes it. Everything that is not named stays,
-which is how fields of a newer protocol survive us.
+An optional field is absent rather than null, so setting one to None removes it. All other fields stay, so the fields of
+a newer protocol are preserved.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ def items(record: Json, field: str) -> list[Any]:
 
 
 def index_of(entries: list[Any], value: object, key: str = "id") -> int | None:
-    """Where the first record with `key == value` is. Nothing is called None, so None is never found."""
+    """The index of the first record with `key == value`. No record has the key None, so None is never found."""
     if value is None:
         return None
     return next((at for at, entry in enumerate(entries) if isinstance(entry, dict) and entry.get(key) == value), None)

@@ -1,4 +1,4 @@
-"""JSON-RPC over frames: one message per text frame, read with care and written once."""
+"""JSON-RPC over frames: one message per text frame, validated on input and encoded once."""
 
 from typing import Annotated, Any, Literal
 
@@ -47,7 +47,7 @@ class Incoming(Struct, gc=False):
     id: int | float | str | None = None
     jsonrpc: Literal["2.0"] = "2.0"
     size: int = 0
-    """Bytes of the frame it came in."""
+    """Size of its frame in bytes."""
     result: Any = None
     error: Json | None = None
 
@@ -60,7 +60,7 @@ _incoming = msgspec.json.Decoder(Incoming)
 
 
 def parse(data: bytes) -> Incoming:
-    """In one step, which nearly everything passes. What does not is a reply, or wrong, and looked at in detail."""
+    """Decode a message in one step. The few that fail are replies or invalid, and are checked in detail."""
     try:
         check_depth(data, limits.JSON_DEPTH)
         incoming = _incoming.decode(data)

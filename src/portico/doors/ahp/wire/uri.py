@@ -1,4 +1,4 @@
-"""The URIs that both sides derive on their own, and so must derive alike."""
+"""The URIs that client and host derive independently, and so must derive in the same way."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import lru_cache
@@ -43,7 +43,7 @@ def subagent(session: str, call: str) -> str:
 
 
 def seed_subagent(chat: str) -> str | None:
-    """What version 1 calls the sub-agent's session, by the name of its chat; None for every other URI."""
+    """The version 1 name of a sub-agent's session, from the name of its chat; None for every other URI."""
     if not chat.startswith(_SUBAGENT):
         return None
     encoded, _, call = chat.removeprefix(_SUBAGENT).partition("/")

@@ -43,7 +43,7 @@ _OLDEST = min(_ORDER.values())
 
 
 def negotiate(offered: Iterable[object]) -> str | None:
-    """The highest offered version we can speak, or None. What is no version at all is skipped, not refused."""
+    """The highest offered version that we support, or None. Invalid versions are skipped, not refused."""
     acceptable = [
         (order, version)
         for version in offered
@@ -66,7 +66,7 @@ class Dialect(msgspec.Struct, frozen=True):
     version: str
     clock: Callable[[], int]
     seed: bool = False
-    """Whether it is version 1: asked for everything that comes and goes."""
+    """Whether it is version 1. Stored because it is read for every message."""
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "seed", self.version == SEED)
@@ -77,7 +77,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return "userMessage" if self.seed else "message"
 
     def since(self, version: str) -> bool:
-        """Whether `version` or a later one is spoken."""
+        """Whether the negotiated version is `version` or later."""
         mine, theirs = parse(self.version), parse(version)
         return mine is not None and theirs is not None and mine >= theirs
 
