@@ -52,7 +52,7 @@ def entry(host: Host, of: AutomationState, runs: list[RunSummary], next_due: int
 
 
 def definition(of: AutomationState, folder: str = "") -> Json:
-    """`folder`: where it works when its plan names none; VS Code shows no automation without an agent and a folder."""
+    """`folder`: the default if the plan names none; VS Code shows no automation without an agent and a folder."""
     said = of.meta.get(SAID)
     if isinstance(said, dict) and _expressed(plan_of(said)) == _expressed(of.plan):
         return {**said, "enabled": of.enabled}
@@ -126,7 +126,7 @@ def changed(plan: AutomationPlan, shown: Json, wanted: Json) -> AutomationPlan:
 
 
 def plan_of(said: Json) -> AutomationPlan:
-    """What a definition asks for; BadRequest names what this host cannot do."""
+    """The plan for a definition; BadRequest names what this host does not support."""
     message, session = _object(said, "message"), _object(said, "session")
     if _object(message, "origin").get("kind") != "automation":
         raise BadRequest("The message of an automation has the origin 'automation'.", field="definition.message.origin")

@@ -2,7 +2,7 @@
 
 Editors choose the view by `_meta.toolKind`. A shell call has its plain command line as `toolInput`, which is shown
 verbatim; the input of any other call is shown only when its message is Markdown, so that message itself names what the
-call is about. All of it is text that an agent made up: it is escaped.
+call is about. All of it is untrusted text of an agent, so it is escaped.
 """
 
 import shlex
@@ -17,7 +17,7 @@ from portico.markdown import escape, is_disguised, visible
 from portico.queries.activity import doing
 
 _KINDS = {"execute": "terminal", "read": "read", "search": "search"}
-"""The views that editors have, by our kinds of calls. All others are shown alike."""
+"""The views of editors, by our kinds of calls. All other kinds have the same view."""
 _TITLES = {
     "terminal": "Run in terminal?",
     "write": "Write file?",
@@ -57,7 +57,7 @@ def shown_input(call: CallPart, asked: Approval | None, input: str) -> str:
 
 
 def edited_input(call: CallPart, asked: Approval, edited: str) -> str:
-    """The JSON input that an edited `toolInput` means: of a shell call only the command line was shown."""
+    """Convert an edited `toolInput` to JSON input: for a shell call only the command line was shown."""
     before = _decoded(asked.input)
     if not is_shell(call) or before is None or command_in(asked.input) is None:
         return edited
@@ -66,7 +66,7 @@ def edited_input(call: CallPart, asked: Approval, edited: str) -> str:
 
 
 def is_editable(call: CallPart, asked: Approval) -> bool:
-    """Not where a command is shown with an environment or a folder that are fields of their own in its input."""
+    """False when the command is shown with an environment or a folder, which are separate fields of its input."""
     return asked.editable and (not is_shell(call) or asked.command in (None, command_in(asked.input)))
 
 
@@ -144,7 +144,7 @@ def past(call: CallPart) -> str | Json:
 
 
 def intention(call: CallPart) -> Json:
-    """Why a command runs, beside the command itself. A field of plain text."""
+    """The purpose of a command, shown with the command. A field of plain text."""
     said = (_decoded(call.input) or {}).get("description")
     words = said if isinstance(said, str) and said.strip() else call.title
     return {"intention": visible(words)} if is_shell(call) and words else {}

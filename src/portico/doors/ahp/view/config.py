@@ -1,6 +1,6 @@
 """The settings that clients see: those of the host (`root/configChanged`) and those of a session.
 
-Approval settings are here because editors keep them and push them: which edits and which commands may pass unasked.
+Approval settings are here because editors store and send them: which edits and commands need no approval.
 """
 
 from pathlib import Path
@@ -61,7 +61,7 @@ def session_schema(info: AgentInfo | None, *, is_git: bool, isolation: object = 
             "description": "Where a worktree starts.",
             "enumDynamic": True,
             "sessionMutable": False,
-            **({} if isolation == "worktree" else {"readOnly": True}),  # the folder has the branch that it has
+            **({} if isolation == "worktree" else {"readOnly": True}),  # the branch of the folder is fixed
         }
     own = (info.config.get("properties") if info is not None else None) or {}
     for name, schema in own.items():
@@ -70,7 +70,7 @@ def session_schema(info: AgentInfo | None, *, is_git: bool, isolation: object = 
 
 
 def values(schema: Json, given: Json) -> Json:
-    """What was given, and the defaults of what was not."""
+    """The given values, and the defaults of the others."""
     defaults = {name: each["default"] for name, each in schema["properties"].items() if "default" in each}
     return {**defaults, **given}
 

@@ -15,13 +15,13 @@ _CONTENT: dict[object, tuple[str, ...]] = {
     "terminal": ("resource", "title"),
     "subagent": ("resource", "title"),
 }
-"""The protocol's kinds of content, and what each must have; anything else an agent reports is not for clients."""
+"""The protocol's kinds of content and their required fields; other content of an agent is not sent to clients."""
 STRUCTURED = "structured"
 """The item of a call's content that has a separate field in AHP."""
 _PREVIEW = 1000
-"""Characters of a terminal's output that stay with its call: about a screen."""
+"""Characters of a terminal's output that are kept with its call: about one screen."""
 _WHOLE = 4096
-"""Characters of live output that are sent as they come. AHP knows no delta here: each change carries the whole."""
+"""Characters of live output that are sent immediately. AHP has no delta here: each change carries the full text."""
 
 
 def content_of(part: CallPart, seed: bool = False) -> list[Json]:
@@ -52,7 +52,7 @@ def visible(size: int) -> int:
 
 
 def _content(item: Json, left: Json, seed: bool) -> Json | None:
-    """`left`: what stays of the terminal in which the call ran."""
+    """`left`: what is kept of the terminal in which the call ran."""
     kind = item.get("type")
     if kind == "subagent" and "session" in item:
         return _subagent(item, seed)
@@ -65,7 +65,7 @@ def _content(item: Json, left: Json, seed: bool) -> Json | None:
 
 
 def file_edit(item: Json) -> Json | None:
-    """An edit, as agents report it. Both sides can be read; of one that an older Portico kept only the file itself."""
+    """An edit, as agents report it. Both sides can be read; for edits from an older Portico only the file itself."""
     path = str(item.get("path") or "")
     if not path.startswith("/"):
         return None
@@ -84,7 +84,7 @@ def _sides(item: Json) -> list[str]:
 
 
 def _terminal(item: Json, left: Json) -> Json:
-    """One in which an agent runs a command. It goes when the agent is done with it; the call's text stays."""
+    """A terminal in which an agent runs a command. It is removed when the agent is done; the call's text is kept."""
     shown: Json = {
         "type": "terminal",
         "resource": names.TERMINAL + str(item["terminal"]),

@@ -1,7 +1,7 @@
 """A session's customizations: what its agent offers (MCP servers, plugins, folders of rules), and how a person switched
 them. The switches are kept in the session; an agent that opens a conversation leaves out what is switched off.
 
-What the host runs none of itself has the state that the agent reports for it, or else `ready` while it is on.
+A customization that the host does not run has the state that the agent reports, or else `ready` while it is enabled.
 """
 
 from portico.doors.ahp.wire.envelope import Outgoing
@@ -36,7 +36,7 @@ def _shown(item: Json, kept: dict[str, Json]) -> Json:
 
 
 def seed(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
-    """Version 1 has one flat list, known by its URIs."""
+    """The flat list of version 1, with URIs as keys."""
     return [
         {
             "customization": {"uri": each["uri"], "displayName": each["name"]},

@@ -1,4 +1,4 @@
-"""Messages on the wire and in the log. What the log's message has no field for is kept as it came, and sent back."""
+"""Messages on the wire and in the log. Fields that the log's message does not have are stored and sent unchanged."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from portico.events import Message
 _KEPT = ("agent", "_meta")
 _SEED_TYPES = ("file", "directory", "selection")
 AUTOMATION = "automation"
-"""An origin that clients know since 0.9."""
+"""An origin that clients support since 0.9."""
 _ORIGINS = {
     "user": "user",
     "agent": "agent",
@@ -21,7 +21,7 @@ _BACK = {wire: ours for ours, wire in _ORIGINS.items()}
 
 
 def from_wire(said: Json) -> Message:
-    """Either dialect's form; the shape has been checked."""
+    """Parse a message of either dialect; it has already been validated."""
     model = said.get("model") or {}
     origin = said.get("origin") or {}
     kept: Json = {key: said[key] for key in _KEPT if said.get(key) is not None}

@@ -37,7 +37,7 @@ class Finder(Protocol):
 
 _NO_SCHEME = re.compile(r"[^a-z0-9+.-]+")
 _NAME_MAX = 2048
-"""Characters of a URI that a client chooses: browsers take about as many."""
+"""Maximum length of a URI that a client chooses, similar to the limit of browsers."""
 
 
 def session_uri(of: Summary | SessionState, *, seed: bool = False) -> str:
@@ -59,14 +59,14 @@ def is_chat(of: Summary | SessionState) -> bool:
 
 
 def child_uri(root: Summary, ident: str, origin: Origin | None) -> str:
-    """What a session below another is called, where no client has named it."""
+    """The URI of a child session that no client has named."""
     session = session_uri(root)
     spawned = origin is not None and origin.kind == "agent" and origin.call
     return uri.subagent(session, spawned) if spawned else uri.chat(session, ident)
 
 
 def find_session(host: Finder, name: str) -> Session | None:
-    """By the client's own name, by one that clients derive, or by ours for one that no client named."""
+    """Find a session by the client's name, by a name that clients derive, or by ours if no client named it."""
     found = host.find(name) or host.find(uri.subagent_of_seed(name) or "")
     if found is not None and found.id != name and name in (found.summary.uri, session_uri(found.summary)):
         return found
@@ -112,7 +112,7 @@ def terminal_uri(of: TerminalState) -> str:
 
 
 def find_terminal(host: View, name: str) -> TerminalState | None:
-    """By the client's own name, which may well look like ours, or by ours for one that no client named."""
+    """Find a terminal by the client's name, which may look like ours, or by ours if no client named it."""
     found = host.find_terminal(name)
     if found is None and name.startswith(TERMINAL):
         found = host.find_terminal(name.removeprefix(TERMINAL))
@@ -120,13 +120,13 @@ def find_terminal(host: View, name: str) -> TerminalState | None:
 
 
 def past_terminal(host: View, name: str) -> str | None:
-    """The id of one that is gone. Those that clients had named are known by our names then."""
+    """The id of a closed terminal. Terminals that clients had named are then found by our names."""
     ident = name.removeprefix(TERMINAL) if name.startswith(TERMINAL) else ""
     return ident if ident and host.had_terminal(ident) else None
 
 
 def chosen(name: object, field: str) -> str:
-    """A URI that a client made up."""
+    """Validate a URI that a client chose."""
     if not isinstance(name, str) or not 0 < len(name) <= _NAME_MAX or ":" not in name or name != name.strip():
         raise BadRequest(f"{field!r} must be a URI of at most {_NAME_MAX} characters.", field=field)
     if uri.is_root(name):
@@ -146,7 +146,7 @@ def version_uri(scheme: str, key: str, path: str) -> str:
 
 
 def version_key(scheme: str, name: str) -> list[str]:
-    """What `version_uri` was made with. An older Portico wrote it as the beginning of the path."""
+    """The key of a `version_uri`. An older Portico wrote it at the start of the path."""
     rest = name.removeprefix(scheme)
     if rest.startswith("/"):
         try:
@@ -157,12 +157,12 @@ def version_key(scheme: str, name: str) -> list[str]:
 
 
 def diff_uri(at: object, side: str, path: str) -> str:
-    """One side of an edit that a call has made, where it is known."""
+    """The URI of one side of an edit, or of the file if the call is not known."""
     return version_uri(DIFF, f"{at}/{side}", path) if isinstance(at, str) else file_uri(path)
 
 
 def path_of(name: str) -> str:
-    """The path that a `file:` URI means."""
+    """The path of a `file:` URI."""
     parts = urlsplit(name)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise NotFound("resource", name, "Only 'file:///...' can be read here.")

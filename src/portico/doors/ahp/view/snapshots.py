@@ -1,4 +1,4 @@
-"""Whole states, computed from the host's: what a client gets when it subscribes."""
+"""Full states for new subscribers, computed from the host's state."""
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -41,11 +41,11 @@ ANNOTATION = "annotation/"
 REVIEWED = "reviewed/"
 
 MODERN = Dialect("0.7.0", lambda: 0)
-"""For shapes that are alike in all versions of the channel dialect."""
+"""For data that is the same in all versions of the channel dialect."""
 
 
 def waits(turn: TurnState) -> bool:
-    """Does a person have to do something?"""
+    """Whether the turn waits for a person."""
     return any(
         (isinstance(part, CallPart) and not part.done and (part.approval is not None or part.sign_in is not None))
         or (isinstance(part, QuestionPart) and not part.done)
@@ -74,13 +74,13 @@ def _flags(read: bool, archived: bool) -> int:
 
 
 def standing(of: Summary) -> Status:
-    """A turn that the end of the host cut off has failed, as its chat shows it."""
+    """The status of a session. A turn interrupted by the end of the host counts as failed, as in its chat."""
     return "failed" if of.interrupted else of.status
 
 
 def moved(of: Summary | SessionState) -> int:
     """`modifiedAt` of the channel dialect: since 0.9 only turns that begin or end change it, in lists as in chats."""
-    return of.last_turn_at or of.modified  # an older Portico did not write it down
+    return of.last_turn_at or of.modified  # an older Portico did not record it
 
 
 _BITS: dict[Status, int] = {"idle": IDLE, "running": IN_PROGRESS, "waiting": INPUT_NEEDED, "failed": ERROR}
@@ -92,8 +92,8 @@ def _listed_status(of: Summary) -> int:
 
 
 def together(of: Summary, below: Iterable[Summary]) -> Summary:
-    """A session with all its chats, as its one line of the catalogue shows them: who waits and what failed in any of
-    them is the session's, and it is as new as the newest."""
+    """A session combined with all its chats for its catalogue entry: a waiting or failed chat sets the status of the
+    session, and the newest chat sets its time."""
     chats = [of, *below]
     found = [standing(chat) for chat in chats]
     status: Status = "waiting" if "waiting" in found else "failed" if "failed" in found else of.status
@@ -101,7 +101,7 @@ def together(of: Summary, below: Iterable[Summary]) -> Summary:
 
 
 def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activity: str = "") -> Json:
-    """A line of the catalogue; `below` are the chats of the session, which version 1 lists by themselves."""
+    """A catalogue entry; `below` are the chats of the session, which version 1 lists separately."""
     chats = [of, *below]
     of = of if dialect.seed else together(of, below)
     shown: Json = {
@@ -125,7 +125,7 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activi
 
 
 def is_movable(of: Summary | SessionState) -> bool:
-    """Neither a default chat nor an agent's own."""
+    """Whether a chat can be moved: it is neither a default chat nor a sub-agent."""
     return of.parent is not None and not is_subagent(of)
 
 
@@ -138,7 +138,7 @@ def model(ident: str, config: Json) -> Json:
 
 
 def _listed(of: Summary, chats: Sequence[Summary]) -> Json:
-    """A chat in its session's line of the catalogue."""
+    """A chat in its session's catalogue entry."""
     above = next((each for each in chats if of.origin is not None and each.id == of.origin.session), None)
     return {
         "resource": names.chat_uri(of),
@@ -164,7 +164,7 @@ def _interactivity(of: Summary | SessionState) -> Json:
 
 
 def directories(of: Summary | SessionState) -> list[str]:
-    """Where a session works; where its process runs comes first."""
+    """The directories of a session, starting with the one where its process runs."""
     return [names.file_uri(each) for each in (of.cwd, *of.folders)]
 
 

@@ -1,4 +1,4 @@
-"""What a connection can subscribe to, and which of our things a URI means."""
+"""Targets that a connection can subscribe to, and how URIs are resolved to them."""
 
 from typing import Literal, NamedTuple
 
@@ -24,11 +24,11 @@ class Target(NamedTuple):
 
 ROOT = Target("root")
 AUTOMATIONS = "ahp-automations:"
-"""Every URI of this scheme is the catalogue: some clients wrote more behind it."""
+"""Every URI of this scheme is the catalogue: some clients append more to it."""
 
 
 def resolve(view: View, name: str, seed: bool) -> Target:
-    """NotFound for what is not there."""
+    """Resolve a URI; raises NotFound if the target does not exist."""
     if uri.is_root(name):
         return ROOT
     terminal = names.find_terminal(view, name)

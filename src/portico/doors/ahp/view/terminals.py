@@ -11,7 +11,7 @@ from portico.workspace.scrollback import ShellCommand
 
 
 def claim(host: Host, of: TerminalState) -> Json:
-    """What clients claim is in the protocol's words already; what an agent runs belongs to its chat."""
+    """Claims of clients are already in the format of the protocol; a terminal of an agent belongs to its chat."""
     session = host.find(of.session) if of.command and of.session is not None else None
     if session is None:
         return of.claim
@@ -24,7 +24,7 @@ def claim(host: Host, of: TerminalState) -> Json:
 
 
 def state(host: Host, of: TerminalState) -> Json:
-    """Old and new forms of the end together: `exitCode`, and `lifecycle` since 0.9."""
+    """Contains the old and the new form of the exit: `exitCode`, and `lifecycle` since 0.9."""
     shown: Json = {
         "title": of.title,
         "cwd": names.file_uri(of.cwd),

@@ -177,7 +177,7 @@ def _corrected(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
     if index is None or scene.record.pos not in scene.state.turns[index].corrections:
         return []
     said = _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
-    # The turn's beginning counts as news; who has read it so far has read it still.
+    # The repeated start of the turn makes it unread for clients: restore the read flag.
     read = scene.state.read if scene.seed else chat_flag(scene.state, "read")
     return [*said, Outgoing("isReadChanged", {"isRead": True})] if read else said
 
@@ -251,7 +251,7 @@ def _refusal(turn: str, call: str, why: Json, option: str | None = None, by: str
 
 
 def _again(turn: str, call: CallPart, seed: bool) -> list[Outgoing]:
-    """A confirmation in the middle of a run makes clients forget the content so far."""
+    """Send the content again: a confirmation during a run makes clients drop it."""
     shown = content.content_of(call, seed)
     if not shown or call.done:
         return []
@@ -372,7 +372,7 @@ def _queue_edited(event: e.QueueEdited, scene: Scene) -> list[Outgoing]:
 
 
 def _steering(scene: Scene) -> list[Outgoing]:
-    """AHP has room for one steering message, the host for several: the last one is shown."""
+    """AHP supports one steering message, the host several: the last one is shown."""
     waiting = [each for each in scene.state.queue if each.kind == "steer"]
     if not waiting:
         return []
@@ -411,7 +411,7 @@ def _folder(event: e.FolderAdded | e.FolderRemoved, scene: Scene) -> list[Outgoi
     return [Outgoing(name, {"directory": names.file_uri(event.folder)}, event.by)]
 
 
-# -- what version 1 keeps beside the conversation, in the same state ------------------------------------------------
+# -- version 1: other fields of the same state ----------------------------------------------------------------------
 
 
 def _only_seed(make: Callable[[Any, Scene], list[Outgoing]]) -> Callable[[Any, Scene], list[Outgoing]]:
@@ -448,7 +448,7 @@ def _archived(event: e.SessionArchived, scene: Scene) -> list[Outgoing]:
 
 
 def _is_here(event: e.SessionRead | e.SessionArchived, scene: Scene) -> bool:
-    """Whether the flag is the one that is shown here: version 1 has only that of the session."""
+    """Whether the flag belongs to this target: version 1 has only the flag of the session."""
     return event.only != ("chat" if scene.seed else "session")
 
 
