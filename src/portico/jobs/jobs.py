@@ -1,7 +1,7 @@
-"""What doors and the command line use: entries, tasks and jobs of one host, and what becomes of them at its start.
+"""The interface for doors and the command line: entries, tasks and jobs of one host, and their recovery at its start.
 
-`await Jobs.open(host, source)` gives every session the four job tools and knows every job there ever was;
-`recover` takes up what a crash or a stop left in the middle; `close` lets go of it again without an end.
+`await Jobs.open(host, source)` registers the four job tools and loads the summaries of jobs. `recover` resumes the
+jobs that a crash or a stop interrupted. `close` suspends running jobs without recording an end.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ LISTED_SECONDS = 3600.0
 
 
 class NoEntry(Conflict):
-    """Nothing can be run before an entry is there (`--test` starts without one)."""
+    """Raised while no entry is installed (`--test` starts without one)."""
 
     def __init__(self) -> None:
         super().__init__("installJobsEntry has not been called.")
@@ -61,7 +61,7 @@ def check_job(entry: Entry, name: str, where: str) -> None:
 
 class Jobs:
     down: str | None = None
-    """Why works cannot be handed out now; jobs wait."""
+    """Why works cannot be dispatched now; jobs wait. None: they can."""
     spread = False
     """Whether the hosts of a place share the works of one job."""
 
@@ -77,8 +77,8 @@ class Jobs:
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
         self._closing = WeakValueDictionary[str, asyncio.Lock]()
-        """Held while the end of a task is written that does not run here, by task."""
-        lost = host.log.identity.lost  # what was lost does not give its id back
+        """Locks by task, held while the end of a task that does not run here is written."""
+        lost = host.log.identity.lost  # ids of lost records are not reused
         after = host.members.number_after
         self._next_job = after(lost + max(map(number_of, host.log.channels("job/")), default=0))
         self._next_task = after(lost + max(map(number_of, host.log.channels("task/")), default=0))
@@ -91,14 +91,14 @@ class Jobs:
         return cls(host, engine or await LocalEngine.open(host.log, host.commits), source)
 
     async def close(self) -> None:
-        """Before the host closes. Running jobs get no end: the next start takes them up."""
+        """Suspend all jobs; called before the host closes. Running jobs get no end: the next start resumes them."""
         mains, jobs = list(self._mains.values()), list(self._runs)
         for run in self._runs.values():
             run.suspend()
         for task in self._lent.values():
             task.suspended = True
         await end_tasks(*mains)
-        with contextlib.suppress(*NOT_WRITTEN):  # a full disk, or another owner: it then counts as a crash
+        with contextlib.suppress(*NOT_WRITTEN):  # full disk or another owner: it counts as a crash
             for job in jobs:
                 if not self.job(job).done:
                     await self._engine.put(job, e.JobSuspended())
@@ -107,7 +107,7 @@ class Jobs:
 
     @property
     def entry(self) -> Entry:
-        """The current one; a file that has changed is read again unless a job runs."""
+        """The current entry. A changed file is read again unless a job is running."""
         if self._installed is not None:
             return self._installed
         if self._source is None:
@@ -121,18 +121,18 @@ class Jobs:
 
     @property
     def printed_names(self) -> dict[str, str]:
-        """What an entry of the 000 format calls its jobs in lists, by their names."""
+        """Display names of jobs in an entry of the 000 format, by job name."""
         if self._installed is not None or self._source is None:
             return self._printed_names
         return self._source.printed_names
 
     @property
     def _busy(self) -> bool:
-        """By the log: a job whose end clients can see does not count, whatever its run still tidies up."""
+        """Whether the log has an unfinished job. A job with a recorded end does not count, even during its cleanup."""
         return any(not self.job(job).done for job in self._runs)
 
     async def install(self, entry: Entry, printed_names: dict[str, str] | None = None) -> None:
-        """Puts another validated entry in its place, if nobody works and every model it names is there."""
+        """Replace the entry with a validated one, if nothing is running and all models that it names are available."""
         open_ones = (each for each in self.host.list() if not each.closed and each.created >= self._opened_at)
         if self._busy or any(open_ones):
             raise Conflict("Cannot call installJobsEntry while sessions are running.")
@@ -151,7 +151,7 @@ class Jobs:
         entry: Entry | None = None,
         owner: str = "",
     ) -> str:
-        """Returns the id of the new job, which runs by itself. `entry` is for this job alone."""
+        """Start a job in the background and return its id. `entry` applies only to this job."""
         where = "its entry" if entry is not None else self.entry_name
         entry = entry or self.entry
         check_job(entry, name, where)
@@ -162,7 +162,7 @@ class Jobs:
     async def elsewhere(
         self, entry: Entry, name: str, command: c.Command, by: c.Caller, place: str = "", channel: str = ""
     ) -> Forward | None:
-        """Who does this command about a job of that entry, if this host is not where it runs."""
+        """Return how to forward a command about a job of that entry; None: the job runs on this host."""
         place, labels = place or entry.jobs[name].place, set(labels_of(entry, name).values())
         members = self.host.members
         if members.several:
@@ -216,7 +216,7 @@ class Jobs:
         try:
             await run.run()
         except NOT_WRITTEN:
-            # The disk is full or gone, or this host was taken for dead. Afterwards the job is taken up by its owner.
+            # The disk is full or gone, or another host took over after a missed lease. The owner resumes the job later.
             self.host.own(self._take_up_later(job), f"take up {job}")
         finally:
             if not run.stopping:
@@ -235,16 +235,16 @@ class Jobs:
         await self._once_writable(take_up)
 
     async def _once_writable(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Does it as soon as the disk is back; it may be full again in the middle."""
+        """Run `work` when the log is writable. Retry if the disk fills up again during it."""
         while True:
             await self.host.log.available()
             with contextlib.suppress(LogUnavailable):
-                with contextlib.suppress(NotOwner):  # then its owner does it
+                with contextlib.suppress(NotOwner):  # its owner does it
                     await work()
                 return
 
     async def stop_job(self, job: str, *, by: str) -> None:
-        """Cancels it and returns when everything in it has stopped. After the end it changes nothing."""
+        """Cancel a job and return when everything in it has stopped. No effect on a finished job."""
         while not self.job(job).done:
             run = self._runs.get(job)
             if run is None:
@@ -253,7 +253,7 @@ class Jobs:
                 await run.ended.wait()
             else:
                 run.stopping = True
-                # Once begun it is done, also when the one who asked goes away.
+                # Shielded: a started stop completes even if the caller disconnects.
                 await asyncio.shield(self.host.own(self._stop(job, run, by), f"stop {job}"))
 
     async def _stop_stored(self, job: str, by: str) -> None:
@@ -268,21 +268,21 @@ class Jobs:
             faults.reach("job-stopping")
             main.cancel()
             await asyncio.wait({main})
-            if run.suspended:  # a full disk has kept its works from ending
+            if run.suspended:  # a full disk prevented its works from ending
                 self._forget(job)
                 await self._take_up_later(job)
             else:
                 await run.end("canceled", by=by)
         except LogUnavailable:
-            run.stopping = False  # nobody knows that it was stopped: it goes on
-            if main.done():  # it was stopped, and ends when the disk is back
+            run.stopping = False  # the stop was not recorded: the job continues
+            if main.done():  # its run was cancelled: it ends when the disk is writable again
                 self.host.own(self._take_up_later(job), f"take up {job}")
                 self._forget(job)
             raise
         self._forget(job)
 
     async def signal(self, job: str, hook: str, *, by: str) -> None:
-        """Somebody calls a hook that the job waits for, or will: durable before anything goes on."""
+        """Record a call of a hook that the job waits for or will wait for. It is durable before the job continues."""
         summary = self.job(job)
         if summary.done:
             raise Conflict(f"The job {job!r} has ended.")
@@ -295,8 +295,8 @@ class Jobs:
             run.hook(hook)
 
     async def resume(self, job: str, *, by: str) -> str:
-        """A waiting job goes on. A failed or canceled one goes on as a new job, which takes over what succeeded
-        and every answer of a condition; returns its id."""
+        """Resume a job and return its id. A failed or canceled job is resumed as a new job, which reuses the successful
+        works and the results of all conditions."""
         summary = self.job(job)
         if summary.status == "waiting":
             await self._take_up(job, by=by)
@@ -315,7 +315,7 @@ class Jobs:
         return await self._again(state, by, done, kept)
 
     async def retry(self, job: str, *, by: str) -> str:
-        """The same job from the beginning, as it was stored; returns the id of the new one."""
+        """Start the stored job again from the beginning and return the id of the new job."""
         return await self._again(await self._load(job), by, {})
 
     async def _again(
@@ -347,18 +347,18 @@ class Jobs:
         return Access(summary.owner) if summary is not None else None
 
     def history(self) -> list[JobSummary]:
-        """The last jobs, in the order of starts."""
+        """The most recent jobs, in start order."""
         return list(self._engine.summaries.values())
 
     def running(self) -> list[JobSummary]:
-        """What runs or waits, and what ended within the last hour."""
+        """Running and waiting jobs, and those that ended within the last hour."""
         return [summary for summary in self._engine.summaries.values() if self.listed(summary)]
 
     def listed(self, summary: JobSummary) -> bool:
         return summary.ended is None or self.host.now() - summary.ended < LISTED_SECONDS * 1000
 
     async def entry_of(self, job: str) -> Entry:
-        """What the job runs, as it was when it started."""
+        """The entry of the job, as it was when the job started."""
         return (await self._load(job)).entry
 
     # -- tasks -------------------------------------------------------------------------------------------------
@@ -368,8 +368,8 @@ class Jobs:
         return f"task-{task}"
 
     async def start_task(self, name: str, *, session: str, input: str = "", by: str) -> str:
-        """Runs a task inside that session and returns its id when its first prompt was sent or queued there. The
-        session stays when the task is over."""
+        """Run a task in an existing session and return its id when its first prompt is sent or queued there. The
+        session stays open after the task."""
         entry = self.entry
         borrowed = await self.host.get(session)
         check_open(borrowed.state)
@@ -389,21 +389,21 @@ class Jobs:
         )
         run = TaskRun(self.host, plan, borrowed)
         await lend_tools(borrowed, by)
-        self._lent[plan.id] = run  # before: what is in the log and does not run here counts as interrupted
+        self._lent[plan.id] = run  # before `begin`: a task in the log that does not run here counts as interrupted
         try:
             await run.begin()
         except BaseException:
             self._lent.pop(plan.id, None)
             raise
         self._mains[plan.id] = self.host.own(self._borrow(run), f"task {plan.id}")
-        await run.placed()  # what is sent to the session from now on comes after it
+        await run.placed()  # later messages to the session are queued after it
         return plan.id
 
     async def _borrow(self, run: TaskRun) -> None:
         try:
             await run.run()
         except NOT_WRITTEN:
-            # The task counts as interrupted as soon as that can be written.
+            # The task is recorded as interrupted when the log is writable again.
             self.host.own(self._once_writable(partial(self._close_task, run.plan.id)), f"end {run.plan.id}")
         finally:
             run.ended.set()
@@ -411,7 +411,7 @@ class Jobs:
             self._mains.pop(run.plan.id, None)
 
     async def stop_task(self, task: str) -> None:
-        """Stops it and returns when it has ended; in a job its work then counts as failed."""
+        """Stop a task and return when it has ended. In a job, its work then counts as failed."""
         run = self._lent.get(task) or next((r.tasks[task] for r in self._runs.values() if task in r.tasks), None)
         if run is not None:
             run.stop()
@@ -423,8 +423,8 @@ class Jobs:
     # -- after a crash -----------------------------------------------------------------------------------------
 
     async def recover(self) -> int:
-        """Gives every task that was in flight its end, and takes up the jobs; returns how many go on. Also called when
-        something of another host was taken over: what runs here goes on."""
+        """Record the end of every interrupted task, resume the jobs, and return how many are running. Also called after
+        a takeover from another host; jobs that already run here are not affected."""
         owns = self.host.members.owns
         unfinished = [each.id for each in self._engine.summaries.values() if not each.done and owns(f"job/{each.id}")]
         kept = {task for job in unfinished for task in await self._kept(job)}
@@ -437,7 +437,7 @@ class Jobs:
         return len(self._runs)
 
     async def _left_open(self) -> list[str]:
-        """Tasks of this host without an end that do not run here."""
+        """Tasks that this host owns, that have no recorded end and do not run here."""
         found = [each.removeprefix("task/") for each in await self.host.log.list_kv(OPEN) if each.startswith("task/")]
         for job in [each.id for each in self._engine.summaries.values() if not each.done]:
             found += [run.task for run in (await self._engine.load(job)).open.values()]
@@ -445,23 +445,23 @@ class Jobs:
         return [task for task in dict.fromkeys(found) if owns(f"task/{task}") and not self._runs_here(task)]
 
     async def _kept(self, job: str) -> list[str]:
-        """The tasks of this job that are not closed before it is taken up: it may go on in the middle of them."""
+        """Tasks of this job that are not closed before it is resumed: it may continue in the middle of them."""
         return [run.task for run in (await self._engine.load(job)).open.values()]
 
     @staticmethod
     def _goes_on(job: JobSummary) -> bool:
-        """By itself; others wait for a person."""
+        """Whether the job resumes automatically. Other jobs wait for a person."""
         return job.status == "running" or (job.status == "waiting" and job.waits_for != "person")
 
     def _runs_here(self, task: str) -> bool:
         return task in self._lent or any(task in run.tasks for run in self._runs.values())
 
     async def _close_task(self, task: str) -> None:
-        async with self._closing.setdefault(task, asyncio.Lock()):  # else two calls read before either writes
+        async with self._closing.setdefault(task, asyncio.Lock()):  # or two calls could read before either writes
             await close_task(self.host, task)
 
     async def _take_up(self, job: str, by: str = "host") -> None:
-        """From the journal: works in flight get their end, and the job goes on, waits or ends as its tasks say."""
+        """Resume a job from the journal: record the end of lost works, then continue, wait or cancel."""
         async with self._taking:
             if job in self._runs or self.job(job).done or not self._engine.claim(job):
                 return
@@ -477,8 +477,8 @@ class Jobs:
                 self._launch(state)
 
     async def _lost_works(self, state: JobState) -> dict[str, WorkAttempt]:
-        """Of those in flight, the ones that cannot go on where they were. A question does nothing that could end a
-        host, so it may outlive any number of them."""
+        """Works in flight that cannot be resumed in the middle. A question cannot crash a host, so it is resumed after
+        any number of crashes."""
         lost: dict[str, WorkAttempt] = {}
         for path, run in state.open.items():
             leaf = state.leaf(run.work)
@@ -493,7 +493,8 @@ class Jobs:
         return bool(set(labels).difference(self.host.members.labels))
 
     async def _pass_on(self, state: JobState, by: str) -> bool:
-        """True: this host lacks a label that the job needs, and another goes on with it; or it waits for one."""
+        """Forward a job that needs a label this host lacks, or let it wait for such a host. False: this host can run
+        it."""
         job, entry, name, place = state.summary.id, state.entry, state.summary.name, self.host.members.place
         if not self._lacks_label(state):
             return False
@@ -511,7 +512,7 @@ class Jobs:
         return True
 
     async def _close_works(self, state: JobState, works: dict[str, WorkAttempt]) -> bool:
-        """Gives works in flight their end; False: somebody has to be asked first."""
+        """Record the end of works in flight. False: the job waits for a person to resume or stop it."""
         ends: list[Event] = []
         asking: list[str] = []
         for path, run in works.items():
@@ -519,7 +520,7 @@ class Jobs:
             ended = await end_of_work(self.host, path, run, state.complete(path, leaf))
             name = name_of(leaf)
             choice = state.entry.tasks[name].on_interrupt if isinstance(leaf, Ref) else "retry"
-            # A question or a wait may outlive any number of hosts: it does nothing that could have ended them.
+            # Questions and waits cannot crash a host, so crashes during them do not count.
             crashes = run.crashes + (not state.suspended) if isinstance(leaf, Ref) else 0
             if ended.outcome == "interrupted" and choice == "fail":
                 ended = msgspec.structs.replace(ended, outcome="failed")
@@ -536,7 +537,7 @@ class Jobs:
         return not asking
 
     async def _cancel(self, state: JobState, by: str) -> None:
-        """The end of a job that does not run in this process."""
+        """Record the end of a job that does not run in this process."""
         job = state.summary.id
         for run in state.open.values():
             await self._close_task(run.task)
@@ -546,10 +547,10 @@ class Jobs:
 
 
 def _caller(by: str) -> c.Caller:
-    """Who has asked this host, and was admitted here."""
+    """The caller of a forwarded command. This host has already authorized it."""
     return c.Caller("", by, frozenset(), label=by)
 
 
 async def _passed(forward: Forward) -> None:
-    with contextlib.suppress(Conflict):  # it was there already, and goes on by itself
+    with contextlib.suppress(Conflict):  # it was already resumed there
         await forward()

@@ -1,8 +1,8 @@
-"""The sessions of one task: which one the next prompt goes to, and what becomes of one that crashes.
+"""The sessions of one task: which session gets the next prompt, and what happens after a crash.
 
-Borrowing: the one session that was given, and a crash ends the task. Single: one session for everything, replaced only
-after a crash. Multi: a new session for every mission. Task work is tried again on the task's own model, or on the next
-of its `fallback`, where it has one; driving work (conditions) follows the entry's `drivingSessionRetries`.
+Borrowing: the task uses one given session, and a crash ends the task. Single: one session for everything, replaced only
+after a crash. Multi: a new session for every mission. Task work is retried on the task's own model, or on the next
+model of its `fallback` if it has one. Driving work (conditions) follows the entry's `drivingSessionRetries`.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ Mode = Literal["borrowing", "single", "multi"]
 CRASH_PREFIX = "The session crashed, please redo and here is the last request:\n"
 TRY_AGAIN, GIVE_UP = "Try again", "Give up"
 RETRY_JITTER = 0.2
-"""Of a wait, so that jobs that failed together do not all come back together."""
+"""Fraction of a wait, so that jobs that failed together do not all retry at the same time."""
 TASK_ATTEMPTS = 5
-"""Of one prompt of task work, the first included."""
+"""Maximum attempts per prompt of task work, including the first."""
 
 
 class TaskCrash(Exception):
-    """A task ended with an error, not with a failed criterion. `detail` is what clients are shown."""
+    """A task ended with an error, not with a failed criterion. `detail` is shown to clients."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -54,8 +54,8 @@ class TaskCrash(Exception):
 
 
 class SessionCrash(TaskCrash):
-    """The agent failed in the middle of a prompt. `away`: why it cannot work before a person has signed in;
-    `retry_after`: the seconds that its vendor asks to wait."""
+    """The agent failed during a prompt. `away`: why it cannot work until a person signs in. `retry_after`: the wait in
+    seconds that its vendor requests."""
 
     def __init__(self, detail: str, away: str = "", retry_after: float | None = None) -> None:
         super().__init__(detail)
@@ -64,15 +64,15 @@ class SessionCrash(TaskCrash):
 
 
 class NotOpened(TaskCrash):
-    """There is no session with that model: no agent has it, or its agent is not available."""
+    """No session could be opened: no agent offers the model, or its agent is not available."""
 
 
 class TurnCancelled(TaskCrash):
-    """Somebody cancelled the turn or closed the session under the task."""
+    """A client cancelled the turn or closed the session of the task."""
 
 
 def detailed(name: str, message: str) -> str:
-    """An error as clients of tasks and jobs know it. `stack` is only its first line: no traceback leaves the host."""
+    """Encode an error for clients of tasks and jobs. `stack` is only its first line: no traceback leaves the host."""
     return msgspec.json.encode({"name": name, "message": message, "stack": f"{name}: {message}"}).decode()
 
 
@@ -84,7 +84,7 @@ class _Open(Struct):
 
 
 class TaskSessions:
-    """Where a task's prompts are played. Every session that it opens is closed by it, with a word on how it went."""
+    """Runs the prompts of a task. Closes every session that it opens and records whether it succeeded."""
 
     def __init__(self, host: Host, plan: "TaskPlan", mode: Mode, borrowed: Session | None = None) -> None:
         self._host = host
@@ -97,16 +97,16 @@ class TaskSessions:
         self.placed = asyncio.Event()
         """The first prompt has been sent or queued."""
         self.silent: Callable[[], bool] = lambda: False
-        """The host stops: a question stays open."""
+        """Returns whether the host is stopping; questions then stay open."""
         self._before: list[Session] = []
-        """Open sessions that nothing uses yet: of an earlier process, or of a question that is being written."""
+        """Open sessions that are not used yet: from an earlier process, or for a question that is being written."""
         self._asked: QuestionPlace | None = None
         """The question that an earlier process asked."""
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
     async def work(self, prompt: str, retry: int, values: dict[str, str]) -> Report:
-        """Task work. In multi mode its session ends with it."""
+        """Run task work. In multi mode its session is closed afterwards."""
         if self._borrowed is not None:
             return await self._send(await self._lent(self._borrowed), prompt)
         line = self._line
@@ -115,13 +115,14 @@ class TaskSessions:
         report = await self._attempts(prompt, turns, falling=len(line) > 1, intent=intent)
         if self._current is not None and self._current.model in line:
             first = line.index(self._current.model)
-            self._line = line[first:] + line[:first]  # who took over stays
+            self._line = line[first:] + line[:first]  # the model that took over stays first
         if self.mode == "multi":
             await self.end(True)
         return report
 
     async def drive(self, prompt: str, *, availability: bool = False) -> Report:
-        """Driving work. In multi mode the caller ends its session with `judged`, before it records the decision."""
+        """Run driving work. In multi mode the caller closes its session with `judged` before it records the
+        decision."""
         if self._borrowed is not None:
             return await self._send(await self._lent(self._borrowed), prompt, availability)
         first = self._plan.driving_model
@@ -131,7 +132,7 @@ class TaskSessions:
         try:
             return await self._attempts(prompt, models, driving=self.mode == "multi", availability=availability)
         except SessionCrash:
-            await self.end(False)  # before the decision that the task has failed, unlike after a crash of task work
+            await self.end(False)  # before the task is recorded as failed, unlike after a crash of task work
             raise
 
     async def _attempts(
@@ -144,8 +145,8 @@ class TaskSessions:
         falling: bool = False,
         intent: e.TaskPrompted | None = None,
     ) -> Report:
-        """`falling`: the models stand in for each other, also where one cannot be had at all. The session in which the
-        last attempt crashed stays current: the caller records why the task fails, then ends it."""
+        """Try the models in order. `falling`: the next model is also used if a session with one cannot be opened. The
+        session of the last crashed attempt stays current: the caller records why the task fails, then closes it."""
         crash: TaskCrash | None = None
         text = prompt
         for number, model in enumerate(models):
@@ -169,7 +170,7 @@ class TaskSessions:
         raise crash
 
     async def _wait(self, failures: int, asked: float | None) -> None:
-        """Before the next attempt: as long as the vendor asks, or longer after each failure of that model."""
+        """Wait before the next attempt: as long as the vendor requests, or longer after each failure of that model."""
         waits = self._plan.waits
         if not failures or not waits:
             return
@@ -189,7 +190,7 @@ class TaskSessions:
         waits: bool,
         intent: e.TaskPrompted | None,
     ) -> Report:
-        """`waits`: while the agent is not signed in, a person is asked, and the prompt is sent again afterwards."""
+        """Send a prompt once. `waits`: if the agent is not signed in, ask a person and send the prompt again."""
         while True:
             task_sessions = await self._enter(model, driving, replacing=replacing, waits=waits)
             if intent is not None:
@@ -203,7 +204,7 @@ class TaskSessions:
                 await self._wait_for(model, crash.away)
 
     async def _wait_for(self, model: str, why: str) -> None:
-        """Asks a person to make the agent available, and continues when it is. Raises when they answer no."""
+        """Ask a person to make the agent available and return when it is. Raises `NotOpened` if they decline."""
         self.decide(f"[WAITING] {why}")
         options = [{"id": each, "label": each} for each in (TRY_AGAIN, GIVE_UP)]
         field: Json = {"id": ANSWER, "kind": "single-select", "message": "Then", "required": True, "options": options}
@@ -232,7 +233,7 @@ class TaskSessions:
         return (await self._host.readiness.check(info.id)).ok
 
     async def _intend(self, intent: e.TaskPrompted, session: Session) -> None:
-        """Recorded before the prompt is sent, so a restart finds the turn that is the work."""
+        """Record the prompt before it is sent, so that a restart finds the turn of the work."""
         await session.load()
         sent = sum(turn.by == self._by for turn in session.state.turns)
         self.record(msgspec.structs.replace(intent, session=session.id, prompts=sent))
@@ -249,13 +250,13 @@ class TaskSessions:
         if state is not None and state.outcome is None:
             return await self._leave(session, state, task_sessions.takes_tools)
         if self._host.stopping:
-            # Not the agent's fault: whoever stops the host also cancels us, and the next start takes the work up.
+            # Not an agent failure: the host stop also cancels this task, and the next start resumes the work.
             await asyncio.get_running_loop().create_future()
         if state is None or state.outcome == "cancelled":
             raise TurnCancelled(detailed("TaskStopped", f"The turn in {session.id} was cancelled."))
         _check_disk(state)
         if state.error is not None and state.error.code == BudgetSpent.code:
-            raise TaskCrash(detailed("BudgetSpent", state.error.message))  # a person said stop: nobody tries again
+            raise TaskCrash(detailed("BudgetSpent", state.error.message))  # a person set the limit: no retry
         if state.outcome != "completed":
             message = state.error.message if state.error else "The session crashed."
             signed_out = state.error is not None and state.error.code == SignInRequired.code
@@ -264,15 +265,15 @@ class TaskSessions:
         return report_of(state, task_sessions.takes_tools)
 
     async def _leave(self, session: Session, turn: TurnState, takes_tools: bool) -> Report:
-        """A prerequisite failed: there is nothing to wait for."""
+        """Cancel the turn and return its report: a prerequisite failed."""
         report = report_of(turn, takes_tools)
         if session.running is not None and session.running.id == turn.id:
             await session.cancel(by=self._by, turn=turn.id)
         return report
 
     async def _start(self, session: Session, prompt: str) -> str:
-        """The turn of this prompt. A borrowed session may be busy: the prompt waits in its queue, before whatever is
-        sent later."""
+        """Send a prompt and return its turn. If a borrowed session is busy, the prompt waits in its queue, before later
+        messages."""
         await session.load()
         earlier = {turn.id for turn in session.state.turns}
         try:
@@ -300,7 +301,7 @@ class TaskSessions:
         return f"task:{self._plan.id}"
 
     async def judge(self, prompt: str, model: str) -> Report:
-        """A judge's opinion, in a session of its own beside the current one."""
+        """Get the opinion of a judge in a separate session."""
         judge = await self._open(model, True)
         held = False
         try:
@@ -313,7 +314,7 @@ class TaskSessions:
             self.record(e.TaskSessionEnded(session=judge.session.id, succeeded=held))
 
     async def asking(self, question: str, fields: list[Json], people: list[str], checks: list[Checked]) -> Asking:
-        """Whether the task is good, with what a person needs to say so."""
+        """The question whether the task is good, with the evidence that a person needs to decide."""
         sessions = [self._borrowed] if self._borrowed is not None else self._opened
         changes = await self.changes() or {}
         found = await evidence(sessions, self._plan.cwd, changes, [each for each in checks if each.output])
@@ -322,8 +323,8 @@ class TaskSessions:
     async def ask_person(
         self, title: str, asking: Callable[[], Awaitable[Asking]], seconds: float | None = None, stays: bool = True
     ) -> Answer:
-        """A question to a person, in a session of its own: every door shows it as it shows any other. If it
-        `stays`, the next process waits for the answer to the same question. `TimeoutError`: nobody answered in time."""
+        """Ask a person in a separate session, so that every door shows it like any other question. If it `stays`, the
+        next process waits for the answer to the same question. Raises `TimeoutError` if there is no answer in time."""
         asked = self._asked if stays else None
         if asked is None:
             asked = await self._ask(title, await asking(), seconds, stays)
@@ -350,7 +351,7 @@ class TaskSessions:
     async def _ask(self, title: str, asking: Asking, seconds: float | None, stays: bool) -> QuestionPlace:
         agent, model = await self._asker()
         if self._plan.job is not None:
-            title = f"{next(iter(self._plan.entry.jobs))}: {title}"  # an inbox and a notice show the job's name
+            title = f"{next(iter(self._plan.entry.jobs))}: {title}"  # the inbox and notices show the job's name
         session = await self._host.start(
             by=self._by, agent=agent, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
         )
@@ -358,7 +359,7 @@ class TaskSessions:
         self._before.append(session)
         message, turn = Message(asking.text, origin="system"), session.new_id("t")
         expires = None if seconds is None else self._host.now() + int(seconds * 1000)
-        # One commit: we report the turn, not its agent, and it has nothing but the question.
+        # One commit: the host writes this turn, not an agent, and it contains only the question.
         await session.append(
             e.TurnStarted(turn=turn, message=message, by="agent"),
             e.QuestionAsked(
@@ -371,8 +372,8 @@ class TaskSessions:
         return QuestionPlace(session, turn)
 
     async def resume(self, resumed: Resumed) -> Report | None:
-        """Goes on where an earlier process stopped: with the report of the work, and with the open question. Other
-        sessions in which something was under way are closed."""
+        """Resume after an earlier process: return the report of the work, and keep the open question. Other open
+        sessions are closed."""
         self._asked, self._opened = resumed.question, resumed.opened
         worked = resumed.worked
         self._before = [session for session, _ in resumed.open]
@@ -392,7 +393,7 @@ class TaskSessions:
         return report_of(worked.turn, info.capabilities.tools)
 
     async def _asker(self) -> tuple[str, str | None]:
-        """An agent for a session in which only we report. One that is not ready is as good as any other."""
+        """Choose an agent for a session in which only the host writes. The agent need not be ready."""
         try:
             info, model = await choose(self._host, self._plan.driving_model)
         except AgentUnavailable:
@@ -405,7 +406,7 @@ class TaskSessions:
         self.record(e.TaskSessionEnded(session=session.id, succeeded=succeeded))
 
     async def changes(self) -> Changes | None:
-        """What the sessions of this task changed in the working directory, as far as that is known."""
+        """Files that the sessions of this task changed in the working directory; None if unknown."""
         sessions = [self._borrowed] if self._borrowed is not None else self._opened
         found: Changes = {}
         for session in sessions:
@@ -448,7 +449,7 @@ class TaskSessions:
                 if not waits:
                     raise
                 await self._wait_for(model, error.message)
-        # A job runs unattended: its policy is to allow, and the session's config and every decision say so in the log.
+        # A job runs unattended: its policy is to allow. The session config and every decision record this in the log.
         session = await self._host.start(
             by=self._by,
             agent=info.id,
@@ -465,7 +466,7 @@ class TaskSessions:
         return _Open(session, model, driving, info.capabilities.tools)
 
     async def end(self, succeeded: bool) -> None:
-        """Closes the current session, which stops whatever still runs in it."""
+        """Close the current session. This stops everything that still runs in it."""
         task_sessions, self._current = self._current, None
         if task_sessions is not None:
             await task_sessions.session.load()
@@ -473,12 +474,12 @@ class TaskSessions:
             self.record(e.TaskSessionEnded(session=task_sessions.session.id, succeeded=succeeded))
 
     async def judged(self, held: bool) -> None:
-        """In multi mode the session that judged is closed before its decision is recorded."""
+        """In multi mode, close the judging session. Called before its decision is recorded."""
         if self.mode == "multi":
             await self.end(held)
 
     async def leave(self) -> None:
-        """Stops without a result: also the turn in a borrowed session, which itself stays open."""
+        """Stop without a result. Also cancels the turn in a borrowed session, which stays open."""
         await self.end(False)
         for each in tuple(self._before):
             await self._end_before(each, False)
@@ -499,7 +500,7 @@ class TaskSessions:
 
 
 async def _answered(session: Session, turn: str) -> Answer:
-    """The answer to the question of that turn, whichever process has asked it."""
+    """Wait for the answer to the question of that turn, from this or an earlier process."""
 
     def question(state: SessionState) -> QuestionPart | None:
         found = state.turn(turn)
@@ -512,17 +513,17 @@ async def _answered(session: Session, turn: str) -> Answer:
 
 
 def _check_disk(turn: TurnState) -> None:
-    """A turn that a full disk has ended says nothing about its agent, nor about the person who was asked."""
+    """Raise `LogUnavailable` if a full disk ended the turn. That is not a failure of the agent or of the person."""
     if turn.error is not None and turn.error.code == LogUnavailable.code:
         raise LogUnavailable(turn.error.message)
 
 
 async def withdraw(session: Session, task: str) -> None:
-    """Takes the prompts of a task that is over out of the queue of the session it had borrowed."""
+    """Remove the prompts of a finished task from the queue of its borrowed session."""
     by = f"task:{task}"
     await session.load()
     for pending in [each for each in session.state.queue if each.by == by]:
-        with contextlib.suppress(NotFound):  # it has just become a turn
+        with contextlib.suppress(NotFound):  # it has just started as a turn
             await session.queue.remove(pending.id, by=by)
 
 

@@ -1,8 +1,8 @@
-"""Jobs whose works Temporal hands out to the hosts of a place: `[jobs] engine = "temporal"`.
+"""Jobs whose works Temporal dispatches to the hosts of a place: `[jobs] engine = "temporal"`.
 
-The log stays the journal, with the same events as on one host, and what it says counts. Temporal keeps who has to do
-what next, notices when a host is gone, and has the tree walked on by another one (`temporal_workflow`). While it does
-not answer, jobs wait, and everything else goes on.
+The log remains the journal, with the same events as on one host, and is authoritative. Temporal schedules the works,
+detects when a host is gone, and lets another host continue the walk of the tree (`temporal_workflow`). While Temporal
+does not answer, jobs wait; everything else continues.
 """
 
 import asyncio
@@ -38,24 +38,24 @@ from portico.log.log import NOT_WRITTEN
 from portico.settings import JobSettings
 from portico.tasks import end_tasks
 
-logging.getLogger("temporalio").setLevel(logging.WARNING)  # it tells each stop of a worker, with "7 days"
+logging.getLogger("temporalio").setLevel(logging.WARNING)  # it logs each stop of a worker, with "7 days"
 
 RETRY_SECONDS = 1.0
-"""Between two attempts to reach Temporal."""
+"""Delay between attempts to reach Temporal."""
 LOOK_SECONDS = 5.0
-"""Between two looks whether it answers."""
+"""Interval between health checks of Temporal."""
 SETTLE_SECONDS = 15.0
-"""A lost attempt without an end after this says for what it waits: longer than a lease, so not at each takeover."""
+"""After this, a lost attempt without an end reports what it waits for. Longer than a lease: a takeover stays quiet."""
 CLOSE_SECONDS = 5.0
-"""A stop of the host waits so long for Temporal to hear of it; afterwards heartbeats tell."""
+"""How long a host stop waits for its Temporal workers. After that, Temporal detects it by missing heartbeats."""
 WORKS = 1_000
-"""Works under way at one host: each is at least an agent's process, or a question that waits."""
+"""Maximum number of concurrent works on one host: each is at least an agent process or an open question."""
 _TASK_SECONDS = 5.0
-"""A step of the walk takes milliseconds; after this another host takes it."""
+"""Timeout of a workflow task. A step of the walk takes milliseconds; after the timeout another host runs it."""
 _STICKY_SECONDS = 1.0
-"""A host that is gone still has the next steps of its workflows for so long."""
+"""How long the next steps of a workflow stay assigned to a host that is gone."""
 _THROTTLE = timedelta(seconds=0.5)
-"""Between two heartbeats that are sent: a cancel travels on their answers."""
+"""Minimum interval between sent heartbeats. Their responses carry cancellations."""
 
 
 class TemporalJobs(Jobs):
@@ -67,18 +67,18 @@ class TemporalJobs(Jobs):
         self.journal = journal
         self.settings = settings
         self.works: dict[tuple[str, str], asyncio.Task[None]] = {}
-        """What runs here, by job and path."""
+        """Works that run on this host, by job and path."""
         self.closing = False
         self.version, self.package = VERSION, __version__
         self._client: Client | None = None
         self._workers: dict[str, Worker] = {}
-        """By label; the one of the place is under the empty one."""
+        """Workers by label. The empty label is the worker of the place."""
         self._pending: dict[str, None] = {}
-        """Jobs of whose workflow Temporal has to be told: to start it, or to cancel it."""
+        """Jobs whose workflow has to be started or cancelled in Temporal."""
         self._other: dict[str, None] = {}
-        """Jobs of this host whose workflow is of another version, which hosts of that version still run."""
+        """Jobs of this host whose workflow has another version and still runs on hosts of that version."""
         self._lost: list[tuple[str, str]] = []
-        """Activities whose host is gone, by job and id."""
+        """Activities whose host is gone, as pairs of job and activity id."""
         self._told = asyncio.Event()
         self._settling = asyncio.Lock()
         self._serving: list[asyncio.Task[None]] = []
@@ -86,7 +86,7 @@ class TemporalJobs(Jobs):
 
     @classmethod
     async def connect(cls, host: Host, source: EntrySource | None, settings: JobSettings) -> "TemporalJobs":
-        """Raises `BadRequest` for settings that can never work. A server that does not answer is waited for."""
+        """Connect to Temporal. Raises `BadRequest` for invalid settings; retries while the server does not answer."""
         check(settings)
         jobs = cls(host, await LocalEngine.open(host.log, host.commits), source, settings)
         try:
@@ -101,15 +101,15 @@ class TemporalJobs(Jobs):
 
     @property
     def queue(self) -> str:
-        """Hosts of one place, log and version of the workflow take from it. The log's epoch is in it, since a namespace
-        may serve several."""
+        """The task queue of the hosts with the same place, log and workflow version. The name contains the epoch of the
+        log because a namespace may serve several logs."""
         return f"portico-{self.host.members.place or 'here'}-{self.host.log.epoch}-v{self.version}"
 
     def workflow_id(self, job: str) -> str:
         return f"portico-{self.host.log.epoch}-{job}"
 
     async def close(self) -> None:
-        """What runs here is interrupted, and goes on at another host or after the next start."""
+        """Interrupt the works on this host. They are resumed on another host or after the next start."""
         self.closing = True
         for run in self._runs.values():
             run.suspend()
@@ -133,7 +133,7 @@ class TemporalJobs(Jobs):
         self.down = why
 
     async def _serve(self, label: str) -> None:
-        """Takes works, and those of the place also steps of workflows, for as long as this host runs."""
+        """Run the worker for a label until the host stops. The worker of the place also runs workflow steps."""
         while not self.closing:
             try:
                 client = self._client = self._client or await connect(self.settings)
@@ -142,7 +142,7 @@ class TemporalJobs(Jobs):
                 worker = self._workers[label] = self._new_worker(client, label)
                 await worker.run()
                 return
-            except Exception as error:  # noqa: BLE001 - whatever it was: sessions go on, and it is tried again
+            except Exception as error:  # noqa: BLE001 - any error: sessions continue, and the worker is restarted
                 self._away(f"The worker for Temporal at {self.settings.address} has stopped: {error}")
             await asyncio.sleep(RETRY_SECONDS)
 
@@ -153,18 +153,18 @@ class TemporalJobs(Jobs):
             task_queue=queue_of(self.queue, label),
             workflows=[] if label else [JobWorkflow],
             activities=[activities.work] if label else activities.all(),
-            # Everything that the workflow uses is ours and pure; tests replay real histories.
+            # The workflow uses only our own pure code; tests replay real histories.
             workflow_runner=UnsandboxedWorkflowRunner(),
             max_concurrent_activities=WORKS,
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=_STICKY_SECONDS),
             max_heartbeat_throttle_interval=_THROTTLE,
             default_heartbeat_throttle_interval=_THROTTLE,
-            # A host that drains lets its works end; one that stops has ended them itself before.
+            # A draining host lets its works finish; a stopping host has already ended them.
             graceful_shutdown_timeout=timedelta(days=7),
         )
 
     async def _tell(self) -> None:
-        """Tells Temporal what it has to know, until it has heard it."""
+        """Send starts, cancellations and lost activities to Temporal, and retry until it accepts them."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(RETRY_SECONDS if self.down else LOOK_SECONDS):
@@ -197,7 +197,7 @@ class TemporalJobs(Jobs):
         self._told.set()
 
     async def _ensure(self, client: Client, job: str) -> None:
-        """Its workflow runs; or it is cancelled, if the job was stopped."""
+        """Start the workflow of a job if it does not run; cancel it if the job was stopped."""
         self._other.pop(job, None)
         if self.job(job).done:
             return
@@ -212,8 +212,8 @@ class TemporalJobs(Jobs):
                 await client.get_workflow_handle(ident).cancel()
 
     async def _check_runs(self, client: Client, job: str) -> None:
-        """A workflow that was ended in Temporal ends its job, too. One of another version, which no host runs any more,
-        is started again as one of ours: the log knows what is done."""
+        """End the job if its workflow was ended in Temporal. Restart a workflow of another version that no host runs
+        any more with our version: the log contains what is done."""
         described = await client.get_workflow_handle(self.workflow_id(job)).describe()
         if described.status in (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW):
             if described.task_queue != self.queue and self.host.members.owns(f"job/{job}"):
@@ -243,7 +243,7 @@ class TemporalJobs(Jobs):
             each for each in await members.all() if each.state in ("up", "draining") and each.place == members.place
         ]
         if {each.version for each in here} - {self.package}:
-            self._other[job] = None  # they run it; asked again at the next look
+            self._other[job] = None  # those hosts run it; checked again at the next poll
             return
         self.host.logger.warning("the job %s continues with another version of its workflow", job)
         conflict = WorkflowIDConflictPolicy.TERMINATE_EXISTING
@@ -251,7 +251,7 @@ class TemporalJobs(Jobs):
         await self._start(client, job, id_reuse_policy=reuse, id_conflict_policy=conflict)
 
     async def _report_lost(self, client: Client, job: str, ident: str) -> None:
-        """Else the workflow would wait for the heartbeat's timeout."""
+        """Fail a lost activity, so that the workflow does not wait for the heartbeat timeout."""
         handle = client.get_async_activity_handle(workflow_id=self.workflow_id(job), run_id=None, activity_id=ident)
         try:
             await handle.fail(interrupted(orderly=False))
@@ -269,7 +269,7 @@ class TemporalJobs(Jobs):
         self._soon(state.summary.id)
 
     async def _kept(self, job: str) -> list[str]:
-        """None: another attempt may run at any host."""
+        """Return no tasks: another attempt may run on any host."""
         return []
 
     async def recover(self) -> int:
@@ -303,7 +303,7 @@ class TemporalJobs(Jobs):
             self._told.set()
 
     def _follow(self, record: e.Record) -> None:
-        """What any host writes about a job reaches its works here."""
+        """Apply job events of all hosts to the works on this host."""
         job = record.channel.removeprefix("job/")
         match record.event:
             case e.JobStopping():
@@ -337,7 +337,7 @@ class TemporalJobs(Jobs):
 
     async def _play(self, run: JobRun, path: str) -> None:
         leaf = work_at(run.state.job.work, path)
-        with contextlib.suppress(TaskCrash):  # it is recorded
+        with contextlib.suppress(TaskCrash):  # already recorded
             await run.work(path, leaf)  # type: ignore[arg-type]
 
     def silence(self, run: JobRun, path: str) -> None:
@@ -346,7 +346,7 @@ class TemporalJobs(Jobs):
                 task.suspended = True
 
     async def close_left(self, run: JobRun, path: str) -> None:
-        """The end of a task that this host has let go of without one."""
+        """Record the end of a task that this host dropped without one."""
         job = run.state.summary.id
         if run.suspended and self._runs.get(job) is run:  # the log could not be written
             del self._runs[job]
@@ -360,8 +360,8 @@ class TemporalJobs(Jobs):
             await self._once_writable(partial(self._close_task, known.task))
 
     async def settle(self, state: JobState, path: str, orderly: bool) -> None:
-        """Returns when the lost attempt has an end, and the job may go on. Its task is ended by whoever owns it: the
-        host that had it, or the one that took over from it. Before that, nobody can know that it does not run."""
+        """Wait until the lost attempt has an end and the job may continue. The owner of the task writes the end: the
+        host that ran it, or the one that took over. Until then, the task might still be running."""
         job = state.summary.id
         known = state.runs.get(path)
         if known is not None and known.outcome is None:
@@ -377,8 +377,8 @@ class TemporalJobs(Jobs):
                 return
 
     async def _ended(self, job: str, path: str, task: str) -> None:
-        """Returns when the task has its end. Its owner writes it, at its next look at the latest (`_close_left_open`);
-        if that takes long, the job says what it waits for."""
+        """Wait until the task has an end. Its owner writes it, at the latest in its next poll (`_close_left_open`). If
+        that takes long, record in the job what it waits for."""
         since, reported = self.host.now(), False
         async for records in self.host.log.follow(f"task/{task}", timeout=LOOK_SECONDS):
             if any(isinstance(record.event, e.TaskEnded) for record in records):
@@ -396,8 +396,8 @@ class TemporalJobs(Jobs):
         return f"It waits until {name} of the place {place!r} has ended the task {task!r}, which was interrupted there."
 
     async def _close_left_open(self) -> None:
-        """The journal knows each task that was begun: what this host owns and does not run gets its end, whatever kept
-        an earlier attempt from writing it."""
+        """Record the end of every started task that this host owns and does not run. An earlier attempt to write the
+        end may have failed."""
         for task in [] if self.closing or self.host.log.down is not None else await self._left_open():
             with contextlib.suppress(*NOT_WRITTEN):
                 await self._close_task(task)
