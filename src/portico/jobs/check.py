@@ -1,4 +1,4 @@
-"""Checks that are no model's opinion: a command has to succeed, files have to be there, JSON has to fit a schema."""
+"""Checks that need no model: a command has to succeed, files have to be there, JSON has to fit a schema."""
 
 import asyncio
 import os
@@ -88,7 +88,7 @@ def _found(folder: Path, pattern: str) -> list[str]:
 
 
 def files_below(folder: Path) -> Iterator[str]:
-    """Every file below; links to folders are not followed, and git's own folder is nobody's work."""
+    """Every file below; links to folders are not followed, and the `.git` folder is skipped."""
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != ".git")
         yield from (os.path.relpath(os.path.join(here, name), folder) for name in sorted(names))

@@ -15,7 +15,7 @@ GAP = 40  # between a node and the next below it: room for an arrow, its bend an
 BEND = 14  # where an arrow turns, from the node it leaves
 LANE_GAP = 36  # between lanes: room for a status mark left of a node
 BARE_LANE = 30  # half the width of a lane that is only an arrow
-MAX_ROW = 1200  # a Par wider than a page goes on in the next row
+MAX_ROW = 1200  # a Par wider than a page continues in the next row
 LETTER = 7.5  # mean width of a letter in the font below
 MAX_LABEL = 40
 PADDING = 24
@@ -205,7 +205,7 @@ def _rows(lanes: list[Picture]) -> list[list[Picture]]:
 
 
 def _axes(lanes: list[Picture]) -> list[float]:
-    """The axis of every lane when they stand side by side, centred."""
+    """The axis of every lane when the lanes are side by side, centred."""
     axes: list[float] = []
     edge = -_width(lanes) / 2
     for lane in lanes:

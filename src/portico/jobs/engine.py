@@ -1,8 +1,8 @@
-"""Where a job's journal lives: in the log, also where Temporal hands out the works (`temporal`).
+"""The journal of a job. It is stored in the log, even if Temporal dispatches the works (`temporal`).
 
-`claim` says that this process runs the job (False: another one does); `load` gives what is recorded; `put` records
-before and after every work and returns when that is durable; `finish` records the end; `heartbeat` keeps a claim
-alive where claims can be lost.
+`claim` returns whether this process runs the job (False: another one does). `load` returns the recorded state. `put`
+records before and after every work and returns when that is durable. `finish` records the end. `heartbeat` renews a
+claim where claims can be lost.
 """
 
 from typing import Protocol
@@ -23,7 +23,7 @@ SUMMARY = "job"
 class Engine(Protocol):
     @property
     def summaries(self) -> dict[str, JobSummary]:
-        """Of all jobs there ever were, in the order in which they started."""
+        """Summaries of the jobs, in start order."""
 
     def claim(self, job: str) -> bool: ...
 
@@ -41,7 +41,7 @@ class Engine(Protocol):
 class LocalEngine:
     """One process owns all jobs of its log, so every claim is granted.
 
-    The states of running jobs follow from the committed events, before any reader has them."""
+    The states of running jobs are updated from committed events before readers receive them."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -51,7 +51,7 @@ class LocalEngine:
     @classmethod
     async def open(cls, log: Log, commits: Commits | None = None) -> "LocalEngine":
         engine = cls(log)
-        # Before anything is read: other hosts may write to their jobs in that time.
+        # Subscribe before reading: other hosts may write to their jobs during the read.
         (commits or Commits(log)).on_channel("jobs", engine._apply, "job")
         notes = await log.list_kv(SUMMARY)
         decoder = msgspec.json.Decoder(JobSummary)
@@ -69,7 +69,7 @@ class LocalEngine:
         return self._summaries
 
     def _list(self, summary: JobSummary) -> None:
-        """The oldest that has ended makes room."""
+        """Add a summary. If the list is full, drop the oldest finished job."""
         self._summaries[summary.id] = summary
         if len(self._summaries) > limits.JOB_SUMMARIES:
             ended = next((job for job, each in self._summaries.items() if each.done), None)
@@ -83,12 +83,12 @@ class LocalEngine:
         return self._live[started.job]
 
     async def load(self, job: str) -> JobState:
-        """The recorded state; unless the job is over, it follows the log from now on."""
+        """Return the recorded state. The state of an unfinished job is kept up to date from the log."""
         if job in self._live:
             return self._live[job]
         channel = f"job/{job}"
         records: list[Record] = []
-        # Another host may write to it meanwhile: what came after the last page is read before anything else happens.
+        # Another host may write during the read: read until the head of the channel, so that no event is missed.
         while not records or records[-1].pos < self._log.head(channel):
             if not (more := await self._log.read(channel, records[-1].pos if records else 0, limits.READ_EVENTS)):
                 break
@@ -110,7 +110,7 @@ class LocalEngine:
         await self._log.append(f"job/{ended.job}", ended)
 
     async def heartbeat(self, job: str) -> None:
-        """Nobody else can take a job of this log."""
+        """Do nothing: no other process can claim a job of this log."""
 
     def _apply(self, record: Record) -> None:
         event, job = record.event, record.channel.removeprefix("job/")

@@ -1,8 +1,8 @@
 """What an entry is made of: models, prompt variables, tasks, jobs (trees of works) and the grid of buttons.
 
 The structs are the wire form: msgspec gives them the camelCase keys, drops absent optional parts, and writes a work
-with its `kind` first. They are frozen, so validating makes a new entry and never surprises whoever holds the old one.
-Reading an entry from outside goes through `load.py`, which knows the exact place of every mistake.
+with its `kind` first. They are frozen, so validation returns a new entry and never changes an existing one.
+Entries from outside are read with `load.py`, which reports the exact position of every mistake.
 """
 
 from collections.abc import Callable, Iterator
@@ -260,7 +260,7 @@ class Each(Part, frozen=True, kw_only=True, tag_field="kind", tag="Each"):
 
 Work = Ref | Seq | Par | Loop | Alt | Ask | Wait | Each
 Leaf = Ref | Ask | Wait
-"""Works that run by themselves, and have a number."""
+"""Works without children. Each has a number."""
 
 
 class Job(Part, frozen=True, kw_only=True):

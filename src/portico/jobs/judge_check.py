@@ -31,7 +31,7 @@ class JudgeChecks:
     # -- judges ------------------------------------------------------------------------------------------------
 
     async def judges(self, check: ModelCheck, models: list[str], prompt: str) -> Checked:
-        """All at once; one that crashes has no voice."""
+        """Ask all judges concurrently. A judge that crashes has no vote."""
         votes = await asyncio.gather(*(self._vote(prompt, model) for model in models))
         needed = check.quorum or len(models)
         yes = sum(vote for vote, _ in votes)

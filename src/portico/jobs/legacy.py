@@ -1,7 +1,7 @@
 """The importer of entries written for the API of February 2026 (the 000 format).
 
 That format had no driving retries, tuples as failure actions, grid columns that named their job by `id`, and keys that
-were checked but never evaluated. What has no meaning any more is dropped and said so in `notes`.
+were checked but never evaluated. Keys without a meaning are dropped and listed in `notes`.
 `import_entry` reads both formats; every place that takes an entry from a user goes through it.
 """
 
@@ -25,7 +25,7 @@ class Imported(NamedTuple):
     entry: Entry
     notes: list[str]
     printed_names: dict[str, str] = {}
-    """What the old format calls its jobs in lists, by their names."""
+    """Display names of jobs in the old format, by job name."""
 
 
 def import_file(path: Path, code_path: str = "", *, old: bool = False) -> Imported:
@@ -63,7 +63,7 @@ def looks_legacy(data: object) -> bool:
 def import_legacy(data: object, code_path: str = "") -> Imported:
     """Translate plain data of the old format into a validated entry."""
     if not isinstance(data, Mapping):
-        # The reader knows the words for anything that is not an object.
+        # The reader has the error message for anything that is not an object.
         return Imported(load_entry(data, code_path), [])
     try:
         importer = _Importer(copy.deepcopy(data), f"{code_path}entry")
@@ -97,12 +97,12 @@ def _values(value: object) -> list[object]:
 
 
 def _mapped(value: object, translate: Callable[[str, object], object]) -> object:
-    """An object with its values translated; anything else is left for the reader to complain about."""
+    """An object with its values translated; anything else is left for the reader to reject."""
     return {name: translate(name, each) for name, each in value.items()} if isinstance(value, Mapping) else value
 
 
 class _Importer:
-    """Translates what it recognises and leaves the rest as it is, for the strict reader to judge."""
+    """Translates what it recognises and leaves the rest as it is, for the strict reader to check."""
 
     def __init__(self, data: Mapping[object, object], root: str) -> None:
         self.data = data

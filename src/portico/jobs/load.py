@@ -1,6 +1,6 @@
-"""Reading an entry from JSON, YAML or plain data, strictly: every mistake is named with its exact place.
+"""Strict reader for entries in JSON, YAML or plain data. Every error names the exact position.
 
-The attack: an entry is a file that somebody else may have written. YAML anchors can make a value that contains itself
+The attack: an entry is a file that another person may have written. YAML anchors can make a value that contains itself
 or that unfolds to gigabytes, and nesting can exhaust the stack; all three end here as an ordinary error.
 """
 
@@ -26,11 +26,11 @@ MAX_VALUES = 200_000
 # JavaScript clients read the entry too; beyond this they round.
 MAX_INTEGER = 2**53 - 1
 CHECKS_FAILED = "These checks failed:\n$check-output"
-"""What a retry says about a plain list of checks."""
+"""The retry prompt for a plain list of checks."""
 
 
 class EntrySyntaxError(EntryError):
-    """The text is not JSON or YAML at all."""
+    """The text is not valid JSON or YAML."""
 
 
 def load_file(path: Path, code_path: str = "") -> Entry:
@@ -49,7 +49,7 @@ def read_file(path: Path) -> object:
 
 
 def parse(text: bytes | str, syntax: Syntax = "json", *, name: str = "entry") -> object:
-    """The plain data of a text, not yet looked at; `name` begins the message when it cannot be parsed."""
+    """The plain data of a text, not yet checked. `name` starts the error message if it cannot be parsed."""
     try:
         decoded = text if isinstance(text, str) else text.decode()
         decoded = decoded.removeprefix("\ufeff")
@@ -85,8 +85,8 @@ def read_entry(data: object, code_path: str = "") -> Entry:
 
 
 def _whole_tasks(data: object) -> object:
-    """Short forms of tasks: a plain list of checks as `criteria` gets the default retries, and a prompt that says why;
-    an `output` may be just its name."""
+    """Expand short forms of tasks: a plain list of checks as `criteria` gets the default retries and a prompt with the
+    failed checks; an `output` may be just its name."""
     tasks = data.get("tasks") if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or not isinstance(tasks, Mapping):
         return data
@@ -137,7 +137,7 @@ _type_info = cache(shape.type_info)
 
 
 class _Check:
-    """Compares plain data with a type and says where they differ."""
+    """Compares plain data with a type and reports where they differ."""
 
     def __init__(self) -> None:
         self.open: set[int] = set()
@@ -219,7 +219,7 @@ def _string_keys(value: Mapping[object, object], path: str) -> list[tuple[str, o
 
 
 def _without_none(field: shape.Field) -> shape.Type:
-    """An optional key is left out, not null; None is only how Python says so."""
+    """The type of a field without None: an optional key is omitted in files, never null."""
     if field.default is None and isinstance(field.type, shape.UnionType):
         kinds = tuple(each for each in field.type.types if not isinstance(each, shape.NoneType))
         return kinds[0] if len(kinds) == 1 else shape.UnionType(kinds)

@@ -1,4 +1,4 @@
-"""Which models an entry or one of its jobs needs, and what to say when the agents do not offer them."""
+"""Which models an entry or one of its jobs needs, and the error if no agent offers them."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
@@ -19,7 +19,7 @@ class ModelUse(NamedTuple):
     place: str
     model_id: str
     instead: tuple[str, ...] = ()
-    """Models that do as well: the task's fallback."""
+    """Alternative models: the task's fallback."""
 
 
 def models_used(entry: Entry, code_path: str = "") -> list[ModelUse]:
@@ -49,7 +49,7 @@ def fallback_of(entry: Entry, task: str) -> list[str]:
 
 
 def check_models(uses: Iterable[ModelUse], available: Iterable[AvailableModel]) -> None:
-    """Raise for the first model that nobody offers, naming what there is."""
+    """Raise for the first model that no agent offers. The message lists the available models."""
     models = list(available)
     known = {model.id for model in models}
     for use in uses:

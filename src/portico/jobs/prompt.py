@@ -49,7 +49,7 @@ def expand_prompt_static(entry: Entry, code_path: str, prompt: Prompt, requires_
     runtime = runtime_variables(entry)
     text = _Expansion(entry.prompt_variables, code_path, runtime).expand(code_path, prompt, ())
     for name in variables_of(text):
-        # Two expansions side by side can form a name that nobody wrote; it would expand to something else next time.
+        # Two adjacent expansions can form an unintended variable name, which a later expansion would replace.
         if name not in runtime:
             raise EntryError(code_path, f"Cannot find prompt variable: ${name}.")
     if requires_boolean_tool and TOOL_TRUE not in text and TOOL_FALSE not in text:

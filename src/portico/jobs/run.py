@@ -1,4 +1,4 @@
-"""One job: its tree walked over its journal. What has an outcome is not run again; what is run is recorded first."""
+"""Run one job: walk its tree over its journal. Works with an outcome are not repeated; others are recorded first."""
 
 import asyncio
 import contextlib
@@ -30,26 +30,27 @@ class JobRun:
     def __init__(self, host: Host, engine: Engine, state: JobState, new_task: Callable[[], str]) -> None:
         self.state = state
         self.tasks: dict[str, TaskRun] = {}
-        """The runs that are under way, by the id of the task."""
+        """Active task runs, by task id."""
         self._host = host
         self._engine = engine
         self._new_task = new_task
         self._job = state.summary.id
         self.ending = False
-        """Its own end is being written; a stop comes too late."""
+        """The end of the job is being written; it can no longer be stopped."""
         self.stopping = False
-        """Somebody stops it, and writes its end."""
+        """The job is being stopped; `Jobs._stop` writes its end."""
         self.suspended = False
         self.ended = asyncio.Event()
         self._hooks: dict[str, asyncio.Event] = {}
 
     async def run(self) -> None:
-        """To the job's end. A cancel from outside writes no end: whoever cancels knows whether there is one."""
+        """Run the job to its end. A cancellation from outside writes no end: the caller decides whether there is
+        one."""
         try:
             outcome, error = await self._outcome()
         except NOT_WRITTEN:
             raise
-        # A bug in one job must not leave it running for ever, nor touch the others.
+        # A bug in one job must not leave it running forever or affect other jobs.
         except Exception as bug:
             self._host.logger.error("job %s failed", self._job, exc_info=bug)
             outcome, error = "failed", detailed(type(bug).__name__, str(bug))
@@ -70,7 +71,7 @@ class JobRun:
         return ("succeeded" if succeeded else "failed"), ""
 
     async def end(self, outcome: JobOutcome, *, by: str, error: str = "") -> None:
-        for run in self.state.open.values():  # those that it was to go on with
+        for run in self.state.open.values():  # works that it was to resume
             await close_task(self._host, run.task)
         if stops := self.state.stops:
             await self._engine.put(self._job, *stops)
@@ -81,8 +82,8 @@ class JobRun:
         faults.reach("job-after-end")
 
     def suspend(self) -> None:
-        """The host stops, or the disk is full: what is in flight goes silent and is taken up at the next start, or when
-        the disk is back."""
+        """Suspend the works in flight because the host stops or the disk is full. They write no end and are resumed at
+        the next start, or when the disk is writable again."""
         self.suspended = True
         for task in self.tasks.values():
             task.suspended = True
@@ -91,8 +92,8 @@ class JobRun:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """The journal cannot be written, or another host has taken over: the other works go silent before they are
-        cancelled. They continue as after a restart, here or there."""
+        """Suspend the other works before they are cancelled if the journal cannot be written or another host took over.
+        They are resumed as after a restart, on this or the other host."""
         try:
             yield
         except NOT_WRITTEN:
@@ -108,7 +109,8 @@ class JobRun:
         return next((i for i, choice in enumerate(ask.choices) if choice.label == answer), None)
 
     async def items(self, path: str, each: Each) -> list[str]:
-        """Found once: a replay goes over the same, whatever the folder holds by then."""
+        """The items of an Each. They are recorded once, so that a replay uses the same items even if the folder
+        changed."""
         known = self.state.values.get(path, {}).get(ITEMS)
         if known is None:
             found = await items_of(each, self.state.summary.cwd, self.state.seen_from(path))
@@ -126,7 +128,7 @@ class JobRun:
         if known is not None and known.outcome not in (None, "interrupted"):
             return _result(known)
         with self._writing():
-            # One without an outcome that is still here: it goes on where the journal says that it was.
+            # A work without an outcome that can be resumed here: continue from its state in the journal.
             before = await resumed(self._host, known.task, leaf) if known and known.outcome is None else None
             return await self._attempt(path, leaf, await self._run(path, leaf, known, before))
 
@@ -142,7 +144,7 @@ class JobRun:
                 return WaitRun(self._host, self._paused(path, leaf, known), leaf, await self._until(path, leaf))
 
     def hook(self, name: str) -> asyncio.Event:
-        """Set once it was called; what the journal knows of counts."""
+        """The event of a hook. It is set when the hook is called, or if the journal has a call."""
         called = self._hooks.setdefault(name, asyncio.Event())
         if name in self.state.values.get(HOOKS, {}):
             called.set()
@@ -159,8 +161,8 @@ class JobRun:
         task, work = run.plan.id, leaf.work_id_in_job
         await self._engine.heartbeat(self._job)
         if self.suspended:
-            raise asyncio.CancelledError  # between the word to stop and the cancel that follows it
-        # The task is in the log before the work that names it, so a task's id is never given twice.
+            raise asyncio.CancelledError  # suspended, but not cancelled yet
+        # The task is logged before the work that names it, so a task id is never reused.
         if run.resumed is None:
             run.announce()
         run.consequences = partial(self._consequences, path, leaf, task)
@@ -179,11 +181,11 @@ class JobRun:
         finally:
             del self.tasks[task]
         if run.silent:
-            raise asyncio.CancelledError  # the host stops: nothing may follow from it here
+            raise asyncio.CancelledError  # the host stops: nothing may depend on the result here
         return _result(self.state.runs[path])
 
     async def _begin(self, path: str, work: int, run: TaskRun) -> None:
-        """Records the beginning. A cancel in between waits for it, so that task and work get their end together."""
+        """Record the start. A cancellation waits for it, so that task and work get their end in one commit."""
         plan = run.plan
         started = e.WorkStarted(path=path, work=work, task=plan.id, attempt=plan.attempt)
         beginning = self._host.own(self._engine.put(self._job, started), f"begin {plan.id}")
@@ -199,8 +201,8 @@ class JobRun:
             raise asyncio.CancelledError
 
     def _consequences(self, path: str, leaf: Leaf, task: str, result: TaskResult) -> list[tuple[str, e.Event]]:
-        """The values and the end of the work, in one commit with the end of its task: a work that has succeeded has
-        its output and its answer."""
+        """The values and the end of the work. They are committed together with the end of its task, so that a
+        successful work always has its output and its answer."""
         known = self.state.runs.get(path)
         if known is None or known.task != task or known.outcome is not None:
             return []

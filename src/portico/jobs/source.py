@@ -22,7 +22,7 @@ def find_entry(given: Path | None, cwd: Path) -> Path | None:
 
 
 class EntrySource:
-    """The current entry of one file. A broken edit keeps the last good one and says so.
+    """The current entry of one file. A broken edit keeps the last good one and reports the error.
 
     `old`: the clients speak the API of 000, so the file is read as one of that time."""
 
@@ -34,7 +34,7 @@ class EntrySource:
 
     @property
     def _imported(self) -> Imported:
-        if self._last is None:  # the demo: few ask for it, and to read it delays the start
+        if self._last is None:  # the demo: rarely used, and reading it delays the start
             self._last = Imported(demo_entry(), [])
         return self._last
 

@@ -1,4 +1,4 @@
-"""What is known of a job: a fold over its channel. Lists show the summary; a restart needs the journal."""
+"""The state of a job: a fold over its channel. Lists show the summary; a restart needs the journal."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -23,9 +23,9 @@ _STATUSES: dict[WorkOutcome, WorkStatus] = {
 
 
 HOOKS = "^"
-"""The path of the values that hooks leave: no work has it."""
+"""The path under which hook calls are stored. No work has this path."""
 ITEMS = "items"
-"""The value of an Each: what it goes over, as a JSON array."""
+"""The name of the value that contains the items of an Each, as a JSON array."""
 
 
 class WorkSummary(Struct, omit_defaults=True):
@@ -55,7 +55,7 @@ class JobSummary(Struct, omit_defaults=True):
     reason: str = ""
     """Why it waits, or the last decision."""
     waits_for: WaitsFor = "person"
-    """While it waits: anything but a person comes by itself."""
+    """What a waiting job waits for. Unless it is a person, the job resumes automatically."""
     origin: str | None = None
     works: list[WorkSummary] = []
     """Every work that has started, in the order of first starts; a later run takes the place of an earlier one."""
@@ -77,7 +77,7 @@ class WorkAttempt(Struct):
     outcome: WorkOutcome | None = None
     error: str = ""
     crashes: int = 0
-    """Attempts in whose middle the host ended without having been told to."""
+    """Attempts during which the host crashed."""
 
 
 class JobState(Struct):
@@ -86,15 +86,15 @@ class JobState(Struct):
     input: str = ""
     runs: dict[str, WorkAttempt] = {}
     values: dict[str, dict[str, str]] = {}
-    """What works have left for later ones, by path and name."""
+    """Values that works provide for later works, by path and name."""
     latest: dict[str, dict[str, str]] = {}
     """The latest value of each name at or below a path: a job of 10,000 works would search all of them for each."""
     leaves: dict[int, Leaf] = {}
-    """The works of the tree by their number, when somebody has asked for one."""
+    """The works of the tree by number; filled on first use."""
     stopping: str | None = None
     """Who cancels it."""
     suspended: bool = False
-    """The host was told to stop, and has not taken it up again."""
+    """The host was stopped and has not resumed the job yet."""
 
     @property
     def job(self) -> Job:
@@ -130,7 +130,7 @@ class JobState(Struct):
 
     @property
     def open(self) -> dict[str, WorkAttempt]:
-        """What was in flight."""
+        """Works in flight."""
         return {path: run for path, run in self.runs.items() if run.outcome is None}
 
     @property
@@ -184,7 +184,7 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             state.suspended = True
         case e.JobResumed():
             summary.status, summary.reason = "running", ""
-            for run in state.open.values():  # it goes on in the middle of them
+            for run in state.open.values():  # they are resumed in the middle
                 run.crashes += not state.suspended
             state.suspended = False
         case e.JobStopping():
@@ -193,7 +193,7 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             summary.status, summary.ended = event.outcome, time
             summary.error = event.reason or message_of(event.error)
         case _:
-            pass  # of a newer Portico
+            pass  # an event of a newer Portico
 
 
 def _started(summary: JobSummary, event: e.WorkStarted, name: str, time: int) -> None:
@@ -216,7 +216,7 @@ class _Detail(Struct):
 
 
 def message_of(error: str) -> str:
-    """Without the JSON that the portal's protocol has around an error."""
+    """The error message without the JSON that the portal protocol wraps around it."""
     try:
         return msgspec.json.decode(error, type=_Detail).message
     except msgspec.DecodeError:
@@ -224,7 +224,7 @@ def message_of(error: str) -> str:
 
 
 def replay(records: list[Record]) -> JobState | None:
-    """The state after these records of one channel, from its beginning; None if there is no beginning."""
+    """The state after these records of one channel, from its beginning; None if the start is missing."""
     state: JobState | None = None
     for record in records:
         event = record.event
@@ -238,7 +238,7 @@ def replay(records: list[Record]) -> JobState | None:
 
 
 def plan_of(entry: Entry, name: str) -> Json:
-    """The entry as far as this job needs it, as it goes into the log."""
+    """The parts of the entry that this job needs, as stored in the log."""
     job = entry.jobs[name]
     used = {ref.task_id for ref in refs_of(job.work)}
     tasks = {key: task for key, task in entry.tasks.items() if key in used}

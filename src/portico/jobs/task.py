@@ -34,13 +34,13 @@ from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCra
 from portico.jobs.tools import Report
 
 OPEN = "open"
-"""The note beside a task's channel while it has no end: what a restart has to look after."""
+"""The key stored with a task's channel while the task has no end. A restart reads it to find open tasks."""
 REPORTED = ("reported-document", "reported-true-reason", "reported-false-reason")
 _BORROWING_CRASH = "Task crashed in borrowing session mode"
 
 
 class TaskPlan(Struct, kw_only=True):
-    """Everything a run needs; nothing of it changes on the way."""
+    """Everything that a run needs. It does not change during the run."""
 
     id: str
     name: str
@@ -59,7 +59,7 @@ class TaskPlan(Struct, kw_only=True):
     path: str = ""
     attempt: int = 1
     values: dict[str, str] = {}
-    """What earlier works have left: outputs, answers, the item."""
+    """Values of earlier works: outputs, answers, the item."""
     waits: list[float] = []
     """Between the attempts of an agent that failed, in seconds."""
 
@@ -79,9 +79,9 @@ class TaskResult(Struct, frozen=True):
     outcome: TaskOutcome
     error: str = ""
     crashed: bool = False
-    """It ended with an error: in a job this ends everything."""
+    """It ended with an error. In a job, this ends the whole job."""
     values: dict[str, str] = {}
-    """What it leaves for later works, by name."""
+    """Values for later works, by name."""
 
 
 class TaskRun:
@@ -96,16 +96,16 @@ class TaskRun:
         self._left: dict[str, str] = {}
         self._missing: list[str] = []
         self.resumed = resumed
-        """What an earlier process had done of it."""
+        """The progress of an earlier process."""
         self._known = dict(resumed.checks) if resumed is not None else {}
-        """Results of this round that are in the journal."""
+        """Check results of this round from the journal."""
         self._retrying = 0
         self._scope: asyncio.Timeout | None = None
         self._stopped = False
         self.ended = asyncio.Event()
         self.suspended = False
         self.consequences: Callable[[TaskResult], list[tuple[str, e.Event]]] = lambda result: []
-        """What is committed together with the end, by channel: what the task leaves for the job it is part of."""
+        """Events to commit together with the end, by channel: the results for the job that contains the task."""
         self._sessions_of_task = TaskSessions(host, plan, mode_of(plan.task, borrowed is not None), borrowed)
         self._sessions_of_task.silent = lambda: self.silent
 
@@ -115,11 +115,11 @@ class TaskRun:
 
     @property
     def silent(self) -> bool:
-        """The host stops: no end is written, the next start goes on from the journal."""
+        """Whether the host is stopping. Then no end is written, and the next start resumes from the journal."""
         return self.suspended or self._host.stopping
 
     async def placed(self) -> None:
-        """Returns when the first prompt has its place in the session, or can have none any more."""
+        """Wait until the first prompt is sent or queued in the session, or the run has ended."""
         waits = [asyncio.ensure_future(event.wait()) for event in (self._sessions_of_task.placed, self.ended)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -128,29 +128,29 @@ class TaskRun:
                 each.cancel()
 
     def announce(self) -> None:
-        """Writes the beginning. Not awaited: whatever is appended next by the caller is durable only after it."""
+        """Write the start without waiting. The next append of the caller is durable only after it."""
         self._host.log.put_kv(self._channel, OPEN, b"1")
         self._host.log.post(self._channel, self._beginning())
 
     async def begin(self) -> None:
-        """Writes the beginning and returns when it is durable."""
+        """Write the start and return when it is durable."""
         self._host.log.put_kv(self._channel, OPEN, b"1")
         await self._host.log.append(self._channel, self._beginning())
 
     def _beginning(self) -> e.TaskStarted:
         plan = self.plan
         session = self._borrowed.id if self._borrowed is not None else None
-        said = plan.input if plan.job is None else ""  # a job's input stands once, in the job
+        said = plan.input if plan.job is None else ""  # a job's input is stored once, in the job
         return e.like(e.TaskStarted, plan, task=plan.id, input=said, session=session)
 
     def stop(self) -> None:
-        """Ends the run as stopped, wherever it is."""
+        """End the run as stopped, at any step."""
         self._stopped = True
         if self._scope is not None:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     async def run(self) -> TaskResult:
-        """Through to the one end, whatever happens; a cancel from outside also records it, then goes on upwards."""
+        """Run to the end and always record one end. A cancellation from outside is recorded too, then raised again."""
         try:
             result = await self._bounded()
         except asyncio.CancelledError:
@@ -161,11 +161,11 @@ class TaskRun:
         return result
 
     async def abandon(self, outcome: TaskOutcome) -> None:
-        """It was begun and does not run: the job was stopped, or another host does the same work."""
+        """End a started task that does not run: the job was stopped, or another host does the same work."""
         await self._end(TaskResult(outcome))
 
     async def _end(self, result: TaskResult) -> None:
-        """Once begun it is done, also when a cancel comes in between: the beginning gets its one end."""
+        """Write the end. A cancellation does not interrupt the write, so that every start has exactly one end."""
         finishing = self._host.own(self._finish(result), f"end {self.plan.id}")
         try:
             await asyncio.shield(finishing)
@@ -250,7 +250,7 @@ class TaskRun:
         return passed
 
     async def _check(self, criteria: Criteria, report: Report) -> bool:
-        """All of it, also when something is missing already: the reasons go into the next prompt."""
+        """Run all checks even after one failed: the reasons are part of the next prompt."""
         self._missing = [tool for tool in criteria.tool_executed or () if tool not in report.tools]
         passed, held = not self._missing, list[Checked]()
         if self._missing:
@@ -268,7 +268,8 @@ class TaskRun:
         return passed
 
     async def _checks(self, checks: list[Check], report: Report, held: list[Checked]) -> bool:
-        """Those of people come last, and only when all others hold: nobody is asked about what has to be done again."""
+        """Run the checks. Those of people come last, and only if all others hold: work that must be redone needs no
+        review."""
         failed: list[str] = []
         for number, check in enumerate(sorted(checks, key=lambda check: check.person is not None)):
             if check.person is not None and (self._missing or not all(each.passed for each in held)):
@@ -282,7 +283,7 @@ class TaskRun:
         return not failed
 
     async def _once(self, key: str, checking: Coroutine[Any, Any, Checked]) -> Checked:
-        """The result of a check, which the journal may have from an earlier process."""
+        """The result of a check, from the journal if an earlier process recorded it."""
         if (known := self._known.get(key)) is not None:
             checking.close()
             return known
@@ -325,7 +326,7 @@ class TaskRun:
         return held
 
     async def _criteria(self, criteria: Criteria, report: Report) -> bool:
-        """Checks the work, and has it done again as often as the criteria allow."""
+        """Check the work and retry it as often as the criteria allow."""
         passed = await (self._recheck(criteria, report) if self._retrying else self._check(criteria, report))
         budget = criteria.failure_action.retry_times
         while not passed and self._retrying < budget:
@@ -344,7 +345,7 @@ class TaskRun:
         except SessionCrash as crash:
             if self.borrowing:
                 raise
-            # However often the agent crashed in it, a retry costs one of the budget and never more.
+            # A retry costs exactly one of the budget, however often the agent crashed in it.
             await self._sessions_of_task.end(False)
             self._decide(f"[SESSION CRASHED] Session crash during retry #{number}: {crash.detail}", False)
             passed = False
@@ -387,7 +388,7 @@ class TaskRun:
             raise
 
     def _noted(self, report: Report) -> Report:
-        """What the agent reported is there for the next prompt."""
+        """Store the report of the agent for the next prompt."""
         if report.document is not None:
             self._values["reported-document"] = report.document
         if report.verdict is not None:
@@ -408,7 +409,7 @@ class TaskRun:
 
 
 def criteria_of(task: Task) -> Criteria | None:
-    """With the check that the schema of its output is."""
+    """The criteria of a task, including the schema check of its output."""
     if task.output is None or task.output.schema is None:
         return task.criteria
     fits = Check(schema=SchemaCheck(schema=task.output.schema))

@@ -1,4 +1,4 @@
-"""What the channel of a task says of it, and the end of a task that a host has left open."""
+"""Read a task from its channel, and end a task that a host left open."""
 
 import contextlib
 
@@ -14,7 +14,7 @@ from portico.jobs.task import OPEN
 from portico.jobs.task_sessions import withdraw
 
 _ELSEWHERE = (Conflict, PlaceAway, Unreachable)
-"""Another host has the session now, and has ended it or does not answer: the task ends all the same."""
+"""Errors if another host owns the session now and has ended it or does not answer. The task ends anyway."""
 
 
 class TaskInfo(Struct):
@@ -25,7 +25,7 @@ class TaskInfo(Struct):
     ended: int | None = None
     """Milliseconds since the epoch."""
     stopped: bool = False
-    """Somebody stopped it."""
+    """It was stopped by a person or client."""
 
 
 async def events_of(host: Host, task: str) -> list[e.Record]:
@@ -46,7 +46,7 @@ async def info_of(host: Host, task: str) -> TaskInfo:
 
 
 async def close_task(host: Host, task: str) -> None:
-    """Its sessions are closed, what it has sent to a borrowed one is withdrawn, and it ends as interrupted."""
+    """Close the sessions of a task, remove its prompts from a borrowed session, and record it as interrupted."""
     opened: dict[str, None] = {}
     borrowed: str | None = None
     for record in await events_of(host, task):
@@ -60,7 +60,7 @@ async def close_task(host: Host, task: str) -> None:
             case e.TaskSessionEnded(session=session):
                 opened.pop(session, None)
     by = f"task:{task}"
-    # Also one that was started, and the host ended before that was recorded.
+    # Includes a session that was started, but not recorded before the host ended.
     for ident in {**opened, **{each.id: None for each in host.list() if each.by == by and not each.closed}}:
         if host.has(ident):
             with contextlib.suppress(*_ELSEWHERE):

@@ -1,4 +1,4 @@
-"""What the workflow of a job asks hosts for. The log is asked first: what has an outcome there is never done again."""
+"""The activities of a job workflow. They check the log first: a work with an outcome there is never run again."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -42,7 +42,7 @@ BEAT_SECONDS = 0.4
 
 def interrupted(*, orderly: bool) -> ApplicationError:
     details = ["orderly"] if orderly else []
-    benign = ApplicationErrorCategory.BENIGN  # it belongs to the course of things: no traceback in the host's lines
+    benign = ApplicationErrorCategory.BENIGN  # expected: no traceback in the host log
     return ApplicationError("interrupted", *details, type=INTERRUPTED, non_retryable=True, category=benign)
 
 
@@ -57,7 +57,7 @@ class Activities:
 
     @activity.defn(name=WORK)
     async def work(self, order: Order) -> Result:
-        """One attempt of the work at this path. A second delivery of it joins the first."""
+        """Run one attempt of the work at this path. A second delivery joins the first."""
         jobs = self._jobs
         run = await jobs.run_of(order.job)
         going = jobs.works.get((order.job, order.path))
@@ -78,20 +78,20 @@ class Activities:
         raise interrupted(orderly=jobs.closing)
 
     def _before(self, state: JobState, path: str) -> Result | None:
-        """What is known before anything is begun; None: nothing."""
+        """The result that is known before the start; None: run the work."""
         if (known := _recorded(state, path)) is not None:
             return known
         if state.stopping is not None or state.summary.done:
             return Result("stopped")
         begun = state.runs.get(path)
         if self._jobs.closing or state.summary.status == "waiting" or (begun is not None and begun.outcome is None):
-            # Nobody may begin it here or now; or another host has, of which `settle` knows more.
+            # It must not start here or now, or another host has started it; `settle` resolves this.
             raise interrupted(orderly=self._jobs.closing)
         return None
 
     async def _end(self, run: JobRun, order: Order, going: "asyncio.Task[None]") -> None:
-        """Temporal wants it ended. Only when somebody asked for that it is stopped; otherwise it is another's now, and
-        this host writes nothing about the work any more."""
+        """End a work that Temporal cancelled. It is recorded as stopped only if a cancel was requested; otherwise
+        another host has it, and this host writes nothing more about it."""
         details = activity.cancellation_details()
         if details is None or not details.cancel_requested:
             self._jobs.silence(run, order.path)
@@ -103,7 +103,7 @@ class Activities:
 
     @activity.defn(name=SETTLE)
     async def settle(self, order: Order) -> Result:
-        """What becomes of an attempt that was lost: its outcome if there is one, or another attempt."""
+        """Resolve a lost attempt: return its outcome if there is one, or request another attempt."""
         if self._jobs.closing:
             raise ApplicationError("this host stops; ask another")
         run = await self._jobs.run_of(order.job)
@@ -155,7 +155,7 @@ class Activities:
 
     @activity.defn(name=FINISH)
     async def finish(self, end: End) -> str:
-        """Works without an end get theirs with the job's."""
+        """Record the end of the job together with the end of its open works."""
         run = await self._jobs.run_of(end.job)
         state = run.state
         if state.summary.done:
@@ -182,7 +182,7 @@ def _bug_of(going: "asyncio.Task[None]") -> str | None:
 
 
 async def _beat(going: "asyncio.Task[T]") -> None:
-    """Until it is done. A cancel of the activity comes out of this and leaves it running."""
+    """Send heartbeats until the work is done. A cancellation of the activity is raised here; the work keeps running."""
     while not going.done():
         activity.heartbeat()
         await asyncio.wait({going}, timeout=BEAT_SECONDS)

@@ -1,4 +1,4 @@
-"""The way to a Temporal server, and what is wrong with it in words."""
+"""Connect to a Temporal server and explain connection errors."""
 
 import asyncio
 import logging
@@ -30,14 +30,14 @@ def check(settings: JobSettings) -> None:
 
 @cache
 def _runtime() -> Runtime:
-    """One for the process. By itself the library writes its lines to stdout: whoever had started a host, and read only
-    its ready line there, brought all its jobs to a stand when the pipe was full."""
+    """The runtime of the process, without logging to stdout. By default the library logs there: if the parent process
+    reads only the ready line, the pipe fills up and blocks all jobs."""
     forwarded = LogForwardingConfig(logging.getLogger("portico.temporal"))
     return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(LEVELS, forwarded)))
 
 
 async def connect(settings: JobSettings) -> Client:
-    """Raises `Unreachable` while nobody answers, and `BadRequest` where somebody does and says no."""
+    """Connect. Raises `Unreachable` if no server answers, and `BadRequest` if the server rejects the settings."""
     tls = _tls(settings)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
@@ -53,7 +53,7 @@ async def connect(settings: JobSettings) -> Client:
     except RPCError as error:
         raise _refusal(settings, error) from error
     except (RuntimeError, OSError, TimeoutError, ValueError) as error:
-        said = re.search(r'message: "([^"]+)"', str(error))  # the library shows how its errors are built
+        said = re.search(r'message: "([^"]+)"', str(error))  # the library prints the debug form of its errors
         why = said[1] if said else str(error).strip() or "no answer in time"
         words = f"Temporal at {settings.address} does not answer ({why})."
         raise Unreachable(f"{words} Is it running, and jobs.address right?", field="jobs.address") from error

@@ -13,17 +13,18 @@ from portico.jobs.entry import Work
 
 VERSION = 1
 """Part of the queue's name. A change after which a running workflow could not be replayed raises it: hosts of both
-versions then take from queues of their own, and a running job stays with hosts of its version. When the last of them is
+versions then use separate queues, and a running job stays with hosts of its version. When the last of them is
 gone, its owner starts it again from the log (`TemporalJobs._start_again`)."""
 JOB = "portico-job"
 WORK, SETTLE, LOAD, ITEMS, DECIDE, FINISH = "work", "settle", "load", "items", "decide", "finish"
 HEARTBEAT_SECONDS = 10.0
-"""Without a sign of life for this long a work is lost. The lease of a host is as long, and nobody else may end the
-works of a host before that."""
+"""Without a sign of life for this long a work is lost. The lease of a host is as long, and no other host may end its
+works before that."""
 OPEN_WORKS = 500
 """Activities of one job at a time. Above 2,000 open ones Temporal refuses the workflow's step, for ever."""
 LABEL_SECONDS = 15.0
-"""A work that no host with its label has taken for this long says so: longer than a lease, so not at each takeover."""
+"""After this, a work that no host with its label has taken reports that. Longer than a lease: a takeover stays
+quiet."""
 HISTORY_QUIET = 4_000
 """Events after which a run of the workflow ends while no work is under way: Temporal's own suggestion."""
 HISTORY_EVENTS = 20_000
@@ -33,7 +34,7 @@ INTERRUPTED = "Interrupted"
 
 
 class KnownPath(Struct, omit_defaults=True):
-    """What the log says of one path."""
+    """The recorded state of one path."""
 
     outcome: WorkOutcome
     error: str = ""
@@ -55,7 +56,7 @@ class Order(Struct, omit_defaults=True):
     job: str
     path: str
     orderly: bool = False
-    """For `settle`: its host was told to stop."""
+    """For `settle`: its host was stopped normally."""
 
 
 class Result(Struct, omit_defaults=True):

@@ -1,8 +1,8 @@
 """A job as a workflow: the same `walk` as everywhere, with an activity for each work.
 
-Temporal replays this code from its history, so it must take the same way each time: no clock, no set of tasks is gone
-through, nothing is read but what activities gave. What a work's failure means is decided here and never by a retry
-of Temporal's: each attempt is an activity of its own, tried once.
+Temporal replays this code from its history, so it must be deterministic: it uses no clock, iterates over no set of
+tasks, and reads only the results of activities. Failures of works are handled here and never by a retry of Temporal:
+each attempt is a separate activity that is tried once.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _ONCE = RetryPolicy(maximum_attempts=1)
 _UNTIL_DONE = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5))
 _HEARTBEAT = timedelta(seconds=messages.HEARTBEAT_SECONDS)
 _ANY_TIME = timedelta(days=3650)
-"""A question may be open for months; the task's own timeout is the task's affair."""
+"""A question may be open for months; the task applies its own timeout."""
 _LOCAL = timedelta(seconds=60)
 
 
@@ -94,7 +94,7 @@ class JobWorkflow:
         return ("succeeded" if succeeded else "failed"), ""
 
     async def _walk(self, plan: WorkPlan) -> bool:
-        """To the end, or until the history is too long: then the next run goes on from the log."""
+        """Walk to the end, or until the history is too long: then the next run continues from the log."""
         walking = asyncio.create_task(walk(plan.work, self._work, self._decide, values=self))
         try:
             await workflow.wait_condition(lambda: walking.done() or (self._cutting and not self._open))
@@ -115,7 +115,7 @@ class JobWorkflow:
         found = await self._local(ITEMS, Order(self._job, path), FoundItems)
         if found.crash:
             raise TaskCrash(found.crash)
-        return [""] * found.count  # the walk only counts them; who works reads them from the log
+        return [""] * found.count  # the walk only counts them; works read them from the log
 
     async def _decide(self, path: str, reason: str) -> None:
         await self._local(DECIDE, WorkDecision(self._job, path, reason), bool)
@@ -163,7 +163,7 @@ class JobWorkflow:
         )
 
     async def _labelled(self, order: Order, attempt: int, label: str) -> Result:
-        """By a host with that label. While there is none the work waits, and the job says for what."""
+        """Run a work on a host with that label. While there is none, the work waits and the job records the reason."""
         try:
             return await self._begun(order, attempt, label, timedelta(seconds=messages.LABEL_SECONDS))
         except ActivityError as error:
@@ -175,7 +175,7 @@ class JobWorkflow:
         return await self._begun(order, attempt, label)
 
     async def _begun(self, order: Order, attempt: int, label: str = "", take_within: timedelta | None = None) -> Result:
-        """One attempt, by whoever takes it."""
+        """Run one attempt on the host that takes it."""
         return await self._reached(
             workflow.execute_activity(
                 WORK,
@@ -192,8 +192,8 @@ class JobWorkflow:
         )
 
     async def _room(self) -> None:
-        """Waits for ever when the history is so long that this run has to end first. What is in flight would be lost
-        with it: so at a quiet moment when Temporal suggests it, and at any price some time later."""
+        """Block new works if the history is so long that this run has to end first. Works in flight would be lost: the
+        run ends when none is open after Temporal suggests it; above a hard limit, no work starts until none is open."""
         length = workflow.info().get_current_history_length()
         suggested = workflow.info().is_continue_as_new_suggested() or length > messages.HISTORY_QUIET
         if length > messages.HISTORY_EVENTS or (suggested and not self._open):
@@ -209,7 +209,7 @@ class JobWorkflow:
         return found
 
     async def _reached(self, doing: Awaitable[T]) -> T:
-        """A cancel arrives as a failure of the activity; `asyncio.timeout` and the lanes need it as what it is."""
+        """Convert a cancellation, which arrives as an activity failure, for `asyncio.timeout` and the lanes."""
         try:
             return await doing
         except ActivityError as error:

@@ -1,7 +1,7 @@
-"""The four tools through which an agent reports to a task, and what a task reads out of a turn.
+"""The four tools with which an agent reports to a task, and the report that a task reads from a turn.
 
-An agent that takes tools calls them. One that cannot writes a line of its own instead, `@job_boolean_true the reason`,
-and is told so in the prompt. Either way the tools only report: nothing in them approves, starts or changes anything.
+An agent that supports tools calls them. Other agents write a separate line instead, `@job_boolean_true the reason`; the
+prompt explains this. In both cases the tools only report: they do not approve, start or change anything.
 """
 
 import re
@@ -33,7 +33,7 @@ _LINE = re.compile(rf"^[ \t]*@({'|'.join(JOB_TOOLS)})\b[ \t]*(.*?)[ \t]*$", re.M
 
 _LENT = "jobs/tools"
 LENT: dict[str, Json] = {_LENT: {}}
-"""Shared data of a session that is not a task's own, and has the tools all the same."""
+"""Shared data that marks a session with the tools that was not opened by a task."""
 
 
 def job_tools() -> dict[str, Tool]:
@@ -46,14 +46,14 @@ def _offered(state: SessionState) -> bool:
 
 
 async def lend_tools(session: Session, by: str) -> None:
-    """For a session that somebody else began and a task borrows, now or later."""
+    """Add the tools to a session that a task did not open but borrows, now or later."""
     if not _offered(session.state):
         await session.keep(_LENT, {}, by=by)
         session.runner.refresh()
 
 
 async def _report(arguments: Json, call: Call) -> ToolResult:
-    """The report is the call itself, which the log has; the agent gets its words back."""
+    """Return the arguments to the agent. The logged call itself is the report."""
     return ToolResult(True, argument_of(call.input))
 
 
@@ -76,7 +76,7 @@ class Report(Struct):
     reason: str = ""
     prerequisite_failed: bool = False
     answer: str = ""
-    """The last text that the agent said."""
+    """The last text of the agent."""
 
 
 def report_of(turn: TurnState, takes_tools: bool) -> Report:

@@ -1,6 +1,6 @@
-"""The interpreter: one pure function over the tree of works. What running a task means is up to whoever calls it.
+"""The interpreter: one pure function over the tree of works. The caller defines how a task is run.
 
-Every task gets a path that says where it stands: `.2` the third of a Seq or Par; `#3` the body in the fourth round of a
+Every task has a path that gives its position: `.2` the third of a Seq or Par; `#3` the body in the fourth round of a
 Loop, `#3<` its condition before and `#3>` its condition after; `|?` the condition of an Alt, `|1` and `|0` its
 branches; `|2` the branch of the third choice of an Ask; `*3` the fourth item of an Each. The same tree, results and
 values give the same paths, so a journal that is keyed by them can be replayed, and parallel branches can never swap
@@ -21,7 +21,7 @@ LOOP_ROUNDS = 1_000
 Run = Callable[[str, Leaf], Awaitable[bool]]
 """Runs the task at this path (or knows its result); raises when the task crashed, which ends the whole job."""
 Decide = Callable[[str, str], Awaitable[None]]
-"""Writes down a decision of the interpreter itself: the path and the reason."""
+"""Records a decision of the interpreter: the path and the reason."""
 
 
 class Values(Protocol):
@@ -31,7 +31,7 @@ class Values(Protocol):
         """Which choice the answer at this path was; None: none of them."""
 
     async def items(self, path: str, each: Each) -> list[str]:
-        """What an Each goes over."""
+        """The items of an Each."""
 
 
 async def walk(work: Work, run: Run, decide: Decide, path: str = ROOT, values: Values | None = None) -> bool:
@@ -82,7 +82,7 @@ async def _par(work: Par, run: Run, decide: Decide, path: str, values: Values | 
 async def _lanes(
     bodies: list[tuple[str, Work]], concurrency: int, run: Run, decide: Decide, values: Values | None
 ) -> bool:
-    """All at once, or so many at a time; one that crashes stops the others."""
+    """Run all lanes concurrently, or at most a given number at a time. A crash of one stops the others."""
     turns = asyncio.Semaphore(concurrency)
 
     async def lane(path: str, child: Work) -> bool:
@@ -150,5 +150,5 @@ def steps_of(path: str) -> list[str]:
 
 
 def in_condition(path: str) -> bool:
-    """Does the task at this path decide something? Then its failure is an answer and not a defeat."""
+    """Whether the task at this path is part of a condition. Its failure is then a result, not an error."""
     return any(mark in path for mark in "?<>")

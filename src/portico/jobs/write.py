@@ -95,7 +95,7 @@ def seq(*works: Draft) -> Draft:
 
 
 def par(*works: Draft, concurrency: int | None = None) -> Draft:
-    """All at once, or at most `concurrency` at a time."""
+    """Run works concurrently, at most `concurrency` at a time."""
     return Draft(n.Par(works=[part.work for part in works], concurrency=concurrency), _tasks(works))
 
 
@@ -155,7 +155,7 @@ def entry(
         jobs={name: _job(draft) for name, draft in drafts.items()},
         grid=[n.GridRow(keyword=keyword, jobs=[_cell(cell) for cell in cells]) for keyword, cells in grid],
     )
-    # Through the reader, so that a wrong value is refused here with the same words as in a file.
+    # Use the reader, so that a wrong value gives the same error as in a file.
     return load_entry(msgspec.to_builtins(written), code_path)
 
 
