@@ -1,8 +1,8 @@
-"""What doors and the command line use: the automations of one host, from their triggers to the ends of their runs.
+"""The interface for doors and the command line: the automations of one host, from their triggers to the end of runs.
 
-`await Automations.open(host, jobs, home)` knows all of them and takes their commands; `start` goes on with what a crash
-left in the middle and begins to watch the time. Nothing starts before its claim is durable; what a claim starts is a
-command with an id of its own, so a start that is repeated after a crash finds what was started.
+`await Automations.open(host, jobs, home)` loads them and handles their commands. `start` resumes the runs that a crash
+interrupted and starts the timer. Nothing starts before its claim is durable. A claim starts a command with a unique id,
+so a start that is repeated after a crash finds what was started.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ from portico.log.log import NotOwner
 from portico.tasks import end_tasks
 
 SWEEP_SECONDS = 60.0
-"""How often old runs leave the history. The runs that outlive their automation stay for so long after their end:
-whoever reads one sees how it ended."""
+"""How often old runs leave the history. Runs that outlive their automation stay for this long after their end,
+so that clients can read their outcome."""
 
 
 _AT_ONCE = 50
-"""Automations that are looked at before others have their turn."""
+"""Automations that are checked before control returns to the event loop."""
 
 
 class Delivered(c.RunNamed, omit_defaults=True):
@@ -68,11 +68,11 @@ class Automations:
         self.timer = Timer(host.clock, lease, self._due, self.begin)
         self.files = FileWatch(self)
         self.file_error = ""
-        """What is wrong in `automations.toml`."""
+        """The error in `automations.toml`; empty: none."""
         self._claiming: dict[str, dict[str, RunSummary]] = {}
         """Runs whose claims are being written."""
         self.deleting: set[str] = set()
-        """Automations whose deletion is being written: nothing of them starts any more."""
+        """Automations whose deletion is being written: none of their runs starts any more."""
         self._buckets: dict[str, Bucket] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self.closing = True
@@ -85,19 +85,19 @@ class Automations:
         return automations
 
     async def start(self) -> None:
-        """Goes on with what the last host left, then begins."""
+        """Resume the runs of the last host, then start the timer."""
         self.closing = False
         self.host.log.on_commit(self._committed)
         self.begin()
         self._tasks += [self.host.own(self.timer.run(), "schedules"), self.host.own(self._sweep(), "old runs")]
 
     def begin(self) -> None:
-        """From what the log says, whatever was known before: at the start, when the clock was set back, and when this
-        host has become the one that starts what is due. What was due meanwhile counts as missed."""
+        """Check all automations again from the log. Called at the start, after the clock was set back, and when this
+        host gets the lease. Times that became due before that count as missed."""
         self._tasks.append(self.host.own(self._look_at_all(), "automations"))
 
     async def _look_at_all(self) -> None:
-        left = {run.automation for run in self.store.runs.values() if run.open}  # of deleted ones, too
+        left = {run.automation for run in self.store.runs.values() if run.open}  # including deleted ones
         for number, ident in enumerate([*self.store.automations, *(left - self.store.automations.keys())]):
             self._look_at(ident)
             if number % _AT_ONCE == 0:
@@ -105,7 +105,7 @@ class Automations:
         await self._offer_ended_jobs()
 
     async def close(self) -> None:
-        """Before the jobs close. Open runs get no end: the next start takes them up."""
+        """Stop all tasks; called before the jobs close. Open runs get no end: the next start resumes them."""
         self.closing = True
         tasks = [*self._tasks, *self.files.close(), *self.runs.tasks.values()]
         await end_tasks(*tasks)
@@ -113,7 +113,7 @@ class Automations:
     # -- claims ------------------------------------------------------------------------------------------------
 
     async def append(self, events: Appended) -> None:
-        """NotOwner: another host has the lease, and goes on with what this one has begun."""
+        """Append events. Raises `NotOwner` if another host has the lease; that host continues the work."""
         if not self.lease.held() and self.host.log.down is None:
             raise NotOwner(events[0][0])
         self.store.note(*events)
@@ -123,7 +123,7 @@ class Automations:
         return [*self.store.open_runs(automation), *self._claiming.get(automation, {}).values()]
 
     def plan_claim(self, state: AutomationState, cause: Cause) -> tuple[str, Appended]:
-        """What a claim appends. Until `claimed` it counts as one that runs."""
+        """The id of a new run and the events of its claim. Until `claimed`, it counts as running."""
         run = self.store.new_run()
         if state.id in self.deleting:
             cause = replace(cause, refused=DELETED)
@@ -154,13 +154,13 @@ class Automations:
         return run
 
     async def claim_surely(self, state: AutomationState, cause: Cause) -> None:
-        """For what happens once and asks nobody: however long the disk says no."""
+        """Claim a run for an event that is not repeated and has no caller. Retry until the disk is writable."""
         while True:
             try:
                 await self.claim(state, cause)
                 return
             except NotOwner:
-                return  # what changed or ended is the other host's to notice
+                return  # the other host detects the change or end
             except LogUnavailable:
                 await self.host.log.available()
 
@@ -170,7 +170,7 @@ class Automations:
         return bucket.take(self.host.clock.awake()) == 0
 
     async def run_now(self, state: AutomationState, cause: Cause) -> str:
-        """For a person: what would be skipped is refused."""
+        """Claim a run for a person. A run that would be skipped is refused."""
         reason = refusal(state, self.open_runs(state.id), cause)
         if reason:
             raise Conflict(f"The automation {state.name!r} does not start: {reason}")
@@ -181,7 +181,7 @@ class Automations:
     # -- the schedule ------------------------------------------------------------------------------------------
 
     async def _due(self, times: dict[str, int], now: int) -> None:
-        """All that are due in one commit."""
+        """Claim all due runs in one commit."""
         planned: list[tuple[str, str]] = []
         events: Appended = []
         for state in [self.store.automations[ident] for ident in times if ident in self.store.automations]:
@@ -190,7 +190,7 @@ class Automations:
                 events.append((f"automation/{state.id}", e.AutomationPaused(by="host", reason=stop)))
                 continue
             if state.plan.schedule is None:
-                continue  # its end was set later meanwhile
+                continue  # its end was postponed
             causes, missed = due_causes(state, times[state.id], now)
             events += missed
             for cause in causes:
@@ -220,7 +220,7 @@ class Automations:
         if self.closing:
             return
         if isinstance(event, e.RunClaimed | e.RunEnded | e.RunSkipped):
-            # After the whole commit: a run that is skipped in it is not pending.
+            # After the whole commit: a run that the commit skips is not pending.
             asyncio.get_running_loop().call_soon(self.look_at_runs, automation)
         elif not isinstance(event, e.RunReserved | e.RunStarted | e.RunSettled):
             if isinstance(event, e.AutomationEdited | e.AutomationDeleted):
@@ -247,7 +247,7 @@ class Automations:
             return
         state = self.store.automations.get(automation)
         open_runs = self.store.open_runs(automation)
-        if state is None:  # deleted: what ran, or was being started, goes on
+        if state is None:  # deleted: runs that run or are being started continue
             self.runs.perform([run.id for run in open_runs])
             return
         step = next_runs(state, open_runs, frozenset(self.runs.tasks))
@@ -274,7 +274,7 @@ class Automations:
     # -- after another one -------------------------------------------------------------------------------------
 
     def follow_run(self, run: RunSummary, outcome: e.EndOutcome) -> list[tuple[AutomationState, Cause]]:
-        """The automations that come after the end of this run."""
+        """The automations that the end of this run triggers."""
         return [
             (state, _after(state, self.host.now(), f"run:{run.id}", run.depth + 1))
             for state in self.store.automations.values()
@@ -292,7 +292,7 @@ class Automations:
                     self.host.own(self._follow_job(record.event.job), f"after {record.event.job}")
 
     async def _offer_ended_jobs(self) -> None:
-        """Jobs whose end the last host has not followed any more."""
+        """Trigger automations for jobs whose end the last host did not process."""
         first = min((s.considered for s in self.store.automations.values() if s.plan.after is not None), default=None)
         if self.jobs is None or first is None or not self.lease.held():
             return
@@ -314,13 +314,13 @@ class Automations:
             if ended < state.since or (after.outcomes and job.status not in after.outcomes):
                 continue
             if any(run.ref == ident for run in self._claiming.get(state.id, {}).values()):
-                continue  # its end is being followed
+                continue  # its end is being processed
             await self.claim_surely(state, _after(state, ended, f"job:{ident}", depth))
 
     # -- hooks -------------------------------------------------------------------------------------------------
 
     async def deliver(self, name: str, headers: dict[str, str], body: bytes) -> Delivered:
-        """One delivery: durable when this returns, and started after that."""
+        """Accept one delivery. It is durable when this returns and is started after that."""
         state = self.store.find(name)
         if state is None or state.plan.hook is None or state.name != name:
             raise hooks.wrong_signature()
@@ -354,7 +354,7 @@ class Automations:
                 self.host.logger.warning("old runs stay for now: %s", error.message)
 
     async def sweep(self) -> int:
-        """Forgets what each automation keeps no longer; returns how many runs went."""
+        """Delete the runs that exceed the history of each automation; return the number of deleted runs."""
         count = 0
         for automation, runs in self.store.history():
             ended = [run for run in runs if not run.open]

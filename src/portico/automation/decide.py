@@ -17,7 +17,7 @@ DELETED = "The automation was deleted."
 
 
 class Cause(Struct, frozen=True):
-    """Why a run is wanted."""
+    """The cause of a run."""
 
     kind: e.Cause
     due: int
@@ -28,7 +28,7 @@ class Cause(Struct, frozen=True):
     ref: str = ""
     delivery: str = ""
     refused: str = ""
-    """Why it must not start: it is only written down."""
+    """Why it must not start: it is only recorded."""
 
 
 def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: Cause, before: int = 0) -> Appended:
@@ -102,7 +102,7 @@ def next_runs(state: AutomationState, runs: Sequence[RunSummary], starting: froz
 
 def _waits(state: AutomationState, run: RunSummary) -> bool:
     """Claimed before a person paused the automation, or before it failed too often: it starts after the resume. The
-    last ones of a number of runs, or before a date, go on."""
+    last runs before a maximum number of runs or a date still start."""
     failed = 0 < state.plan.stop_after_failures <= state.failures
     return not state.enabled and run.cause != "person" and (failed or not state.stopped)
 

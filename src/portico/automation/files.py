@@ -1,4 +1,4 @@
-"""Automations that files start: one watch for each, and a start when the folder has been quiet."""
+"""Automations with a file trigger: one watch for each, and a start after the folder has been quiet."""
 
 import asyncio
 import os
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from portico.automation.automations import Automations
 
 _AGAIN_SECONDS = 10.0
-"""A folder that cannot be watched is tried again after this."""
+"""Retry delay for a folder that cannot be watched."""
 _ECHO_SECONDS = 2.0
-"""Changes are heard up to a second after they were made."""
+"""Changes are reported up to a second after they were made."""
 _NAMED = 100
-"""Changed files that a prompt is told."""
+"""Maximum number of changed files in a prompt."""
 
 
 class FileWatch:
@@ -31,7 +31,7 @@ class FileWatch:
         self._ready: dict[str, asyncio.Event] = {}
 
     def look_at(self, automation: str, state: AutomationState | None) -> None:
-        """Begins, changes or ends the watch of an automation."""
+        """Start, change or stop the watch of an automation."""
         wanted = state.plan.files if state is not None and state.enabled else None
         files, task = self._tasks.get(automation, (None, None))
         if files == wanted:
@@ -51,7 +51,7 @@ class FileWatch:
         return [task for _, task in self._tasks.values()]
 
     async def ready(self, name: str) -> None:
-        """Returns when no change is missed any more."""
+        """Wait until the watch is active."""
         await self._ready.setdefault(self._all.store.get(name).id, asyncio.Event()).wait()
 
     async def _watch(self, automation: str, files: e.FilesTrigger) -> None:
@@ -66,7 +66,7 @@ class FileWatch:
         jail = Jail([folder_of(files.folder)])
         changed: dict[str, None] = {}
         during: list[str] = []
-        """For each batch of changes: the run that was not over."""
+        """For each batch of changes: the run that was active."""
         quiet: asyncio.TimerHandle | None = None
         loop = asyncio.get_running_loop()
         ready = self._ready.setdefault(automation, asyncio.Event())
@@ -91,8 +91,8 @@ class FileWatch:
                 quiet.cancel()
 
     def _run_before(self, automation: str) -> str:
-        """With `overlap = "skip"`: the run that is not over. What changes now may be its own work, and a run for that
-        would be followed by one for its own, for ever."""
+        """With `overlap = "skip"`: the active run. It may itself have made the changes; a run for them would trigger
+        another one, in an endless loop."""
         state = self._all.store.automations.get(automation)
         if state is None or state.plan.on_overlap != "skip":
             return ""

@@ -1,12 +1,12 @@
-"""What comes in through `POST /hooks/NAME`: whose it is, whether it is wanted, and how it is put into a prompt.
+"""Deliveries to `POST /hooks/NAME`: signature check, filters, and quoting in a prompt.
 
 The attack: a stranger calls the hook, sends a true delivery again, or puts orders into the payload. So every delivery
-is signed with the hook's secret; one that is signed without a time is known by its content and not by the id beside it,
-which is not signed; and what it says is quoted, as JSON in which no character of markup, of a placeholder or of a
-directive is left as it is.
+is signed with the hook's secret. A delivery that is signed without a time is identified by its content, not by its id,
+which is not signed. The payload is quoted as JSON in which all characters of markup, placeholders and directives are
+escaped.
 
-A secret is derived from the key in the home folder and never stored. GitHub takes its text as the key, and Standard
-Webhooks what its base64 stands for.
+A secret is derived from the key in the home folder and never stored. GitHub uses its text as the key; Standard
+Webhooks uses the decoded base64.
 """
 
 import base64
@@ -35,7 +35,7 @@ _EVENT = "x-github-event"
 _TYPE = "content-type"
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 HEADERS = ("webhook-id", "webhook-timestamp", _EVENT, _TYPE, *SIGNATURES)
-"""What is read of a request's headers."""
+"""The request headers that are read."""
 
 
 class Secrets:
@@ -44,7 +44,7 @@ class Secrets:
         self._stamp: tuple[int, int] | None = None
 
     def make(self) -> None:
-        """The key, where there is none."""
+        """Create the key if there is none."""
         self._key, self._stamp = secret_key(self._path), stamp(self._path)
 
     def of(self, state: AutomationState) -> str:
@@ -52,7 +52,7 @@ class Secrets:
         return _PREFIX + base64.b64encode(digest).decode()
 
     def _read(self) -> bytes:
-        """Again when it has changed: several hosts on one log have the same."""
+        """Read the key again if it has changed: several hosts on one log share it."""
         if (found := stamp(self._path)) is None or found != self._stamp:
             self.make()
         return self._key
@@ -62,14 +62,14 @@ class Secrets:
 
 
 def verify(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> str:
-    """The delivery's own id, by which it runs once. Raises for whatever is not signed with the secret."""
+    """Return the id of a delivery, which prevents a second run. Raises if it is not signed with the secret."""
     if headers.get("webhook-signature"):
         return _verify_standard(secret, headers, body, now)
     signature = headers.get(_GITHUB, "")
     wanted = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     if not hmac.compare_digest(signature.encode("utf-8", "replace"), wanted.encode()):
         raise wrong_signature()
-    return wanted  # not X-GitHub-Delivery: whoever has seen one delivery could send it again under another id
+    return wanted  # not X-GitHub-Delivery: an attacker could replay a delivery under another id
 
 
 def _verify_standard(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> str:
@@ -98,7 +98,7 @@ def _given(header: str) -> list[bytes]:
 
 
 def wrong_signature() -> Unauthenticated:
-    """Also for a hook that is not there: strangers do not learn which ones are."""
+    """The error for a wrong signature. Also used for unknown hooks, so that strangers cannot find out which exist."""
     words = (
         "There is no such hook, or the delivery is not signed with its secret: X-Hub-Signature-256 as GitHub sends it, "
         "or webhook-id, webhook-timestamp and webhook-signature (Standard Webhooks)."
@@ -110,7 +110,7 @@ def wrong_signature() -> Unauthenticated:
 
 
 def parse(body: bytes, kind: str = "") -> Any:
-    """`kind`: its content type, which `curl` gives a JSON body, too, if it is told nothing else."""
+    """Parse a body. `kind`: its content type. `curl` sends a form type by default, also with a JSON body."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -123,7 +123,7 @@ def parse(body: bytes, kind: str = "") -> Any:
 
 
 def is_ping(headers: Mapping[str, str]) -> bool:
-    """GitHub's first call, when somebody has set the webhook up: nothing has happened there."""
+    """Whether this is GitHub's test call after a webhook is created. It reports no event."""
     return headers.get(_EVENT) == "ping"
 
 
@@ -139,7 +139,7 @@ def _holds(match: Match, payload: Any) -> bool:
 
 
 def _matches(expression: str, text: str) -> bool:
-    """The text is a stranger's: an expression that it holds up does not match."""
+    """Match with a timeout, because the text is untrusted. An expression that times out does not match."""
     try:
         with regex_timeout(_MATCH_SECONDS):
             return re.fullmatch(expression, text) is not None
@@ -199,6 +199,6 @@ def _value(values: Mapping[str, Any], place: str) -> Any:
 
 
 def quote(value: Any) -> str:
-    """As JSON whose texts have no active character left; brackets of lists in lists stand apart."""
+    """Encode as JSON with all active characters in strings escaped, and spaces between brackets of nested lists."""
     text = json.dumps(value, ensure_ascii=False, indent=1 if isinstance(value, dict | list) else None)
     return _STRING.sub(lambda found: _ACTIVE.sub(lambda c: f"\\u{ord(c[0]):04x}", found[0]), text)

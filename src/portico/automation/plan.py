@@ -1,4 +1,4 @@
-"""Is a plan right, and what may its runs do? Judged when it is written, and again by the command that it starts."""
+"""Validate a plan and the scopes of its runs. Checked when it is written, and again by the command that it starts."""
 
 import os
 import re
@@ -131,7 +131,7 @@ def _check_job(action: JobAction, jobs: Jobs | None) -> None:
 
 
 def _check_input(plan: AutomationPlan, jobs: Jobs | None) -> None:
-    """A run by hand brings its own; a trigger has only what the plan says."""
+    """Check the input. A manual run has its own input; a trigger has only the input of the plan."""
     action = plan.job
     assert action is not None
     triggered = any(getattr(plan, name) is not None for name in _TRIGGERS)
@@ -156,8 +156,8 @@ def _check_prompt(action: PromptAction, host: "Host") -> None:
 
 
 async def needed_scopes(plan: AutomationPlan, host: "Host", caller: c.Caller) -> list[str]:
-    """What the command that it starts will be asked for. Raises when the caller has less: an automation is no way
-    to more than its author may do."""
+    """The scopes that the started command needs. Raises if the caller lacks one: an automation must not have more
+    rights than its author."""
     needed = await (_for_job(plan.job, host) if plan.job is not None else _for_prompt(plan.prompt, host))
     for scope in needed:
         if not caller.may(scope):
@@ -168,7 +168,7 @@ async def needed_scopes(plan: AutomationPlan, host: "Host", caller: c.Caller) ->
 
 
 def _check_watched(plan: AutomationPlan, host: "Host", caller: c.Caller) -> None:
-    """A prompt is told which files change: elsewhere that is for whoever could look there."""
+    """Check the watched folder. The prompt contains names of changed files, so the caller must be able to read it."""
     if plan.files is None:
         return
     try:
@@ -192,7 +192,7 @@ async def _for_prompt(action: PromptAction | None, host: "Host") -> list[c.Scope
 
 
 def folder_of(path: str) -> str:
-    """As the host takes it: `~` is the home of whoever runs it."""
+    """The expanded path. `~` is the home folder of the user that runs the host."""
     return os.path.expanduser(path)
 
 

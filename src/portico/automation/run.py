@@ -1,4 +1,4 @@
-"""One run, from its claim to its end: its command is done once, whatever happens in between."""
+"""One run, from its claim to its end: its command is executed exactly once, even after a crash."""
 
 import asyncio
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ class Runs:
         self._jobs: dict[str, asyncio.Future[None]] = {}
         self._lineages = Lineages(self._host)
         self._canceled: dict[str, str] = {}
-        """Runs that are to stop as soon as they have started, and who says so."""
+        """Runs to stop as soon as they have started, and who requested it."""
 
     def perform(self, runs: Iterable[str]) -> None:
         for run in runs:
@@ -61,7 +61,7 @@ class Runs:
                     await self._finish(run, *await self._end(run))
                 return
             except NotOwner:
-                return  # the host that has the lease now goes on with it
+                return  # the host that has the lease now continues it
             except LogUnavailable:
                 await self._host.log.available()
 
@@ -82,7 +82,7 @@ class Runs:
         faults.reach("run-started")
 
     async def _do(self, claimed: e.RunClaimed) -> e.RunStarted:
-        """What it starts. Asked again after a crash, the host answers with what it has started."""
+        """Execute the command of a run. If it is repeated after a crash, the host returns what it started before."""
         caller = c.Caller("", f"automation {claimed.name}", frozenset(claimed.scopes), label=f"run:{claimed.run}")
         if claimed.job is not None:
             cwd = folder_of(claimed.job.cwd) or str(self._host.default_folder())
@@ -126,11 +126,11 @@ class Runs:
             waiting.set_result(None)
 
     async def _finish(self, run: RunSummary, outcome: e.EndOutcome, error: str = "") -> None:
-        """With what comes after it, in one commit."""
+        """Record the end and the claims of following automations in one commit."""
         faults.reach("run-before-end")
         ended = await self._ended(run, outcome, error)
         if not run.open:
-            return  # another host had the lease meanwhile, and has written its end
+            return  # another host had the lease and wrote its end
         own = f"automation/{run.automation}"
         settled = e.RunSettled(run=run.id, outcome=outcome)
         events: Appended = [(f"run/{run.id}", ended)]
@@ -184,7 +184,7 @@ class Runs:
         return self._host.own(self.stop(self._all.store.runs[run], by=by), f"cancel {run}")
 
     async def stop(self, run: RunSummary, *, by: str) -> None:
-        """What it has started is stopped, and that ends it; what has not started is skipped."""
+        """Stop what the run has started, which ends the run. A run that has not started is skipped."""
         caller = c.Caller.inside(by)
         if run.status == "pending" and run.id in self.tasks:
             self._canceled[run.id] = by

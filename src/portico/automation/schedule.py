@@ -37,7 +37,7 @@ _FIELDS = 5
 
 
 def check_schedule(schedule: Schedule, now: int, field: str = "schedule") -> None:
-    """Raises for what is wrong, and for what never comes."""
+    """Raise for an invalid schedule, and for one that is never due."""
     if sum(map(bool, (schedule.cron, schedule.every, schedule.at))) != 1:
         raise BadRequest("A schedule has exactly one of 'cron', 'every' and 'at'.", field=field)
     zone_of(schedule.zone, f"{field}.zone")
@@ -92,7 +92,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def moment(text: str, zone: str, field: str) -> int:
-    """A time as people write it: in the zone, unless it has an offset of its own."""
+    """Parse a time that a person wrote. It is in the zone unless it contains an offset."""
     try:
         found = datetime.fromisoformat(text)
         local = found if found.tzinfo is not None else found.replace(tzinfo=zone_of(zone))

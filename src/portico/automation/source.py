@@ -1,6 +1,6 @@
-"""`automations.toml` in the home folder: what is written there is there, and is changed nowhere else.
+"""`automations.toml` in the home folder: the only place where the automations in it can be changed.
 
-One table for each automation, named after it. A broken edit changes nothing, and says what is wrong and where.
+One table for each automation, named after it. A broken edit changes nothing and reports the error and its position.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ CALLER = c.Caller.inside(FILE)
 
 
 def read(path: Path) -> dict[str, AutomationPlan]:
-    """By their names. Raises for the first mistake, which it names with its place."""
+    """Read the plans by name. Raises for the first mistake and reports its position."""
     try:
         text = path.read_text("utf-8")
         import tomllib  # late: most hosts have no such file
@@ -92,8 +92,8 @@ def check(path: Path, automations: "Automations") -> dict[str, AutomationPlan]:
 
 
 async def apply(path: Path, automations: "Automations") -> None:
-    """Makes the automations of the file what it says; a mistake leaves all of them as they are. Where several hosts
-    have the file, the one with the lease does it."""
+    """Update the automations to match the file. A mistake leaves all of them unchanged. If several hosts have the file,
+    the one with the lease applies it."""
     try:
         wanted = check(path, automations)
     except PorticoError as error:
@@ -117,10 +117,10 @@ async def apply(path: Path, automations: "Automations") -> None:
 
 
 async def _do_all(automations: "Automations", commands: Sequence[c.Command]) -> None:
-    """Many in one commit; they do not depend on each other."""
+    """Execute many independent commands in one commit."""
     for start in range(0, len(commands), _TOGETHER):
         await asyncio.gather(*(automations.host.do(each, CALLER) for each in commands[start : start + _TOGETHER]))
 
 
 _TOGETHER = 500
-"""Commands done at once: a commit of each would take a second for a thousand."""
+"""Commands per batch: separate commits would take a second per thousand."""

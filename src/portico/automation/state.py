@@ -1,4 +1,4 @@
-"""What is known of an automation and of a run: the shapes that fold from their events, and that lists show."""
+"""The states of automations and runs: folds over their events, shown in lists."""
 
 from typing import Literal
 
@@ -49,7 +49,7 @@ class AutomationState(Struct, omit_defaults=True):
     reason: str = ""
     """Why it does not run."""
     stopped: bool = False
-    """By itself, after failures, runs or a date."""
+    """It stopped automatically, after failures, a number of runs or a date."""
     secrets: int = 0
     """How often its hook got another secret."""
     considered: int = 0

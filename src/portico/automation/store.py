@@ -13,7 +13,7 @@ from portico.events import Channel, Record, number_of
 from portico.log.log import Log
 
 AUTOMATION, RUN = "automation", "run"
-"""The notes beside their channels, too: a channel without one was deleted."""
+"""Also the keys stored with their channels: a channel without one was deleted."""
 
 T = TypeVar("T", AutomationState, RunSummary)
 
@@ -47,13 +47,13 @@ class AutomationStore:
     async def _stored(
         self, key: str, kind: type[T], begin: Callable[[Any, int], T], fold: Callable[[T, e.Event, int], None]
     ) -> list[T]:
-        """From the notes, with what was committed behind them."""
+        """Load from the notes and the events committed after them."""
         found: list[T] = []
         for channel, data in sorted((await self._log.list_kv(key)).items(), key=lambda each: number_of(each[0])):
             state = msgspec.json.decode(data, type=kind)
             if not (head := self._log.head(channel)):
-                continue  # the disk said no to what it stands beside
-            after = stored = state.pos if state.pos <= head else 0  # the log may have lost its end
+                continue  # the events of its channel were not written (full disk)
+            after = stored = state.pos if state.pos <= head else 0  # the log may have lost its last events
             while after < head and (records := await self._log.read(channel, after, limits.READ_EVENTS)):
                 for record in records:
                     if record.pos == 1 and isinstance(record.event, e.AutomationCreated | e.RunClaimed):
@@ -124,7 +124,7 @@ class AutomationStore:
     # -- ids, and what is there --------------------------------------------------------------------------------
 
     def note(self, *events: tuple[Channel, e.Event]) -> None:
-        """Beside what begins with the next append: a channel is known by its note."""
+        """Write the notes of channels that the next append creates: a channel is found by its note."""
         for channel, event in events:
             if isinstance(event, e.AutomationCreated):
                 self._log.put_kv(channel, AUTOMATION, msgspec.json.encode(begin(event, 0)))

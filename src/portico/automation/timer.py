@@ -12,11 +12,11 @@ from portico.host.clock import Clock
 logger = logging.getLogger("portico.automation")
 
 _BACK_SECONDS = 1.0
-"""A clock that stands so far behind where it was has been set back."""
+"""If the clock is this far behind its last value, it was set back."""
 
 
 _LEASE_SECONDS = 1.0
-"""How often it is asked whether the lease has come here."""
+"""Interval between checks whether this host has the lease."""
 
 
 class Timer:
@@ -31,7 +31,7 @@ class Timer:
         self._lease = lease
         self._due = due
         self._reset = reset
-        """Called when the clock was set back: every time is asked for again."""
+        """Called when the clock was set back: all due times are computed again."""
         self._heap: list[tuple[int, str]] = []
         self._times: dict[str, int] = {}
         self._changed: asyncio.Future[None] | None = None
