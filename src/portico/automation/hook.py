@@ -199,6 +199,6 @@ def _value(values: Mapping[str, Any], place: str) -> Any:
 
 
 def quote(value: Any) -> str:
-    """Encode as JSON with all active characters in strings escaped, and spaces between brackets of nested lists."""
+    """Encode as JSON with all active characters in strings escaped. Brackets of nested lists are on separate lines."""
     text = json.dumps(value, ensure_ascii=False, indent=1 if isinstance(value, dict | list) else None)
     return _STRING.sub(lambda found: _ACTIVE.sub(lambda c: f"\\u{ord(c[0]):04x}", found[0]), text)
