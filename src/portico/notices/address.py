@@ -1,7 +1,7 @@
 """Which addresses a webhook may reach.
 
-The attack: somebody's name, number or redirect leads a request of this host to a machine that only this host can reach
-(169.254.169.254, a router, a database on loopback). So a name is resolved once, every address that it has must be
+The attack: a host name, IP address or redirect directs a request of this host to a machine that only this host can
+reach (169.254.169.254, a router, a database on loopback). So a name is resolved once, every address that it has must be
 public, and the connection goes to the address that was checked.
 """
 
@@ -13,12 +13,12 @@ from concurrent.futures import Executor
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _REFUSED = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "64:ff9b:1::/48", "fec0::/10", "3fff::/20")))
-"""Relays of 6to4, local NAT64, the old site-local addresses and those of documentation: Python calls them global."""
+"""6to4 relays, local NAT64, old site-local and documentation addresses: Python classifies them as global."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class NotSent(Exception):
-    """This attempt failed; `str` says why."""
+    """This attempt failed; `str` is the reason."""
 
 
 def is_public(text: str) -> bool:
@@ -32,7 +32,7 @@ def is_public(text: str) -> bool:
 
 
 def _meant(address: _Address) -> list[_Address]:
-    """The addresses of version 4 inside of one of version 6, where there are some: that is where packets go."""
+    """The IPv4 addresses embedded in an IPv6 address, if any: packets are sent to them."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
     if address in _NAT64 or int(address) >> 32 == 0:

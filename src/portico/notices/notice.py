@@ -1,4 +1,5 @@
-"""A notice, its delivery to one target, and the rules: who is told, when, and how often it is tried. Pure."""
+"""A notice, its delivery to one target, and the rules: who is notified, when, and how often it is retried. Pure
+functions."""
 
 import re
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ WAITS = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600, 37_200)
 """Seconds after each failed attempt: soon for a restart of the receiver, and a day in all for one that is down."""
 
 LOOKING_SECONDS = 60
-"""A question in a session that somebody has open: they may have left the page open and gone."""
+"""Delay for a question in a session that a client shows: the person may be away from the open page."""
 
 
 class Notice(Struct, frozen=True, omit_defaults=True):
@@ -36,7 +37,7 @@ class Notice(Struct, frozen=True, omit_defaults=True):
 
     @property
     def channel(self) -> Channel:
-        """Who may see that, sees the notice."""
+        """The channel that controls access: a caller who may read it may see the notice."""
         if self.session or self.job:
             return f"session/{self.session}" if self.session else f"job/{self.job}"
         return f"automation/{self.automation}"
@@ -70,7 +71,7 @@ class Delivery(Struct):
     """Since it was made, or sent again by hand."""
     attempts: list[Attempt] = []
     by_hand: bool = False
-    """Somebody wants it now, whatever the hour."""
+    """Sent again by a person: ignores quiet hours."""
 
     @property
     def waits(self) -> bool:
@@ -87,7 +88,7 @@ def wants(target: NoticeTarget, notice: Notice) -> bool:
 
 
 def tried(delivery: Delivery, now: int, error: str = "") -> None:
-    """What one attempt leaves."""
+    """Record the result of one attempt."""
     delivery.attempts = [*delivery.attempts, Attempt(now, error)]
     if not error:
         delivery.state = "delivered"
@@ -99,7 +100,7 @@ def tried(delivery: Delivery, now: int, error: str = "") -> None:
 
 
 def due(delivery: Delivery, now: int) -> int:
-    """When it is sent next. One that is put off for longer than it ever was: the clock was set back."""
+    """When it is sent next: now, if the stored time is later than the longest wait (the clock was set back)."""
     longest = WAITS[delivery.tries - 1] if delivery.tries else LOOKING_SECONDS
     return delivery.next if delivery.next - now <= longest * 1000 else now
 

@@ -1,4 +1,4 @@
-"""The room: reads what is committed, writes each notice down before it is sent, and delivers it in order.
+"""The notice service: reads committed events, stores each notice before it is sent, and delivers them in order.
 
 Every notice for every target is one value in the log, written in the same commit as the cursor behind its event: after
 a crash nothing is lost, and nothing is made twice. What was sent when the host died is sent again under the same id.
@@ -33,16 +33,16 @@ from portico.settings import NoticeCommand, NoticeSettings
 from portico.tasks import end_tasks
 
 AT_ONCE = 600
-"""Calls at once to targets that are not known to fail, a socket of a few KB each: when 500 of 1,000 begin to hang, the
-others are called all the same."""
+"""Concurrent calls to targets that are not failing, a socket of a few KB each. If 500 of 1,000 start to hang, the
+others are still called."""
 AT_ONCE_FAILING = 32
-"""Calls at once to the others: 500 that hang take each other's time and nobody else's."""
+"""Concurrent calls to failing targets: 500 that hang delay only each other."""
 PROGRAMS_AT_ONCE = 8
-"""A hundred sessions may end together; the owner's program need not run a hundred times at once."""
+"""Concurrent runs of the owner's program: a hundred sessions may end at the same time."""
 WAITING = 10_000
-"""Deliveries that wait: some MB. What comes when a receiver is down for so long is dropped with a line in the log."""
+"""Maximum number of waiting deliveries: some MB. Above it, new notices are dropped and logged as an error."""
 KEPT = 1_000
-"""Deliveries that are over, for the list."""
+"""Finished deliveries that are kept for the list."""
 KEPT_DAYS = 7
 _REREAD = 1_000
 """Events that a start may read again because none of them gave a notice."""
@@ -57,7 +57,7 @@ class _Cursor(msgspec.Struct):
 
 
 class _Lane:
-    """What one target is to hear of one session, in order."""
+    """The queue of notices about one session for one target, in order."""
 
     def __init__(self) -> None:
         self.queue: deque[Delivery] = deque()
@@ -76,16 +76,16 @@ class Notices(Feature):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.viewers: Counter[str] = Counter()
-        """How many clients read a session's events as they come, by channel."""
+        """Number of clients that follow the events of a session, by channel."""
         self.deliveries: dict[str, Delivery] = {}
         """In the order in which they were made."""
         self._settings = NoticeSettings()
         self._named: dict[str, Target] = {}
-        """Those of the settings."""
+        """The targets from the settings."""
         self._targets: dict[str, Target] = {}
         self.subscriptions = Subscriptions(host, self.lock)
         self.is_token: Callable[[str], bool] = lambda _: True
-        """Whether a token with this id is valid: a browser is told as long as the token that subscribed it is."""
+        """Whether a token with this id is valid: a browser is notified while the token that subscribed it is."""
         self._base = ""
         self._sender = Sender()
         self._incoming: deque[Record] = deque()
@@ -110,11 +110,11 @@ class Notices(Feature):
         self._retarget()
 
     def _retarget(self) -> None:
-        """The targets have changed: those of the settings, or browsers."""
+        """Update the targets after a change of the settings or the subscribed browsers."""
         began = not self._targets
         self._targets = {**self._named, **self.subscriptions.targets}
         if self._started and self._targets and began:
-            self._move(self.host.log.seq)  # what happened before nobody was to be told
+            self._move(self.host.log.seq)  # no target existed before: skip earlier events
         elif self._started and not self._targets:
             self.host.log.put_kv(_CHANNEL, _CURSOR, None, lazy=True)
         self._failing &= self._targets.keys()
@@ -135,7 +135,7 @@ class Notices(Feature):
         self._own(self._read(), "notices")
 
     def _take_up(self) -> None:
-        """This host has become the one that tells people: what it knew is as old as its last time."""
+        """Reload the deliveries when this host becomes the one that sends notices: its state may be outdated."""
         for delivery in self.deliveries.values():
             delivery.state = "unneeded" if delivery.waits else delivery.state  # here, not in the log
         for lane in self._lanes.values():
@@ -186,7 +186,7 @@ class Notices(Feature):
                 self._retarget()
 
     async def forget(self, session: Session, by: str) -> None:
-        """A deleted session is quoted nowhere: its notices have its title and what it asked."""
+        """Delete the notices of a deleted session: they contain its title and questions."""
         for delivery in [each for each in self.deliveries.values() if each.notice.session == session.id]:
             delivery.state = "unneeded" if delivery.waits else delivery.state
             self._remove(delivery)
@@ -245,7 +245,7 @@ class Notices(Feature):
                 if record.seq > self._cursor:
                     try:
                         await self._take(record)
-                    except Exception:  # the next ones are still to be told
+                    except Exception:  # later events still need notices
                         self.host.logger.exception("no notice of %s", record.channel)
 
     async def _take(self, record: Record) -> None:
@@ -267,7 +267,7 @@ class Notices(Feature):
     def _deliveries(self, record: Record, notice: Notice) -> list[Delivery]:
         looking = self._is_open(notice.session)
         if looking and not notice.ask:
-            return []  # they see it: something ended, or a budget goes to its end
+            return []  # the person sees it: something ended, or a budget is nearly spent
         access = self.host.ownership.of_channel(notice.channel if notice.session else record.channel)
         targets = [each for each in self._targets.values() if wants(each, notice) and self._concerns(each, access)]
         waiting = sum(len(lane.queue) for lane in self._lanes.values())
@@ -321,7 +321,7 @@ class Notices(Feature):
     # -- the list ----------------------------------------------------------------------------------------------
 
     async def _store(self, *deliveries: Delivery, cursor: int = 0) -> None:
-        """Durable when it returns, however long the disk says no."""
+        """Store deliveries; durable when it returns. Retries until the disk is writable."""
         while True:
             for delivery in deliveries:
                 self.deliveries[delivery.id] = delivery
@@ -336,7 +336,7 @@ class Notices(Feature):
                 await self.host.log.available()
 
     def _place(self, ident: str) -> str:
-        """Where it is stored: places are used again, since the log never forgets a channel's name."""
+        """The channel that stores it. Channels are reused, because the log keeps channel names forever."""
         if ident not in self._places:
             self._places[ident] = heappop(self._free) if self._free else len(self._places)
         return f"notice/{self._places[ident]}"
@@ -373,7 +373,7 @@ class Notices(Feature):
         del self._lanes[key]
 
     async def _due(self, delivery: Delivery, lane: _Lane) -> bool:
-        """Returns when it is time; False: it is not needed any more."""
+        """Wait until the delivery is due; False: it is no longer needed."""
         while delivery.waits:
             target, now = self._targets.get(delivery.target), self.host.now()
             first = now if target is None and delivery.target.startswith(PREFIX) else due(delivery, now)
@@ -430,7 +430,7 @@ class Notices(Feature):
 
     @handle
     async def _subscribe(self, command: SubscribePush, caller: c.Caller) -> PushNamed:
-        """With a first push, so that whoever switches it on sees that it works."""
+        """Subscribe a browser and send a first push, so that the person sees that it works."""
         target = await self.subscriptions.add(command, caller, self._settings)
         self._retarget()
         await self._send_test(target.name, caller)

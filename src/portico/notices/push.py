@@ -1,7 +1,7 @@
 """Web push: a subscription of a browser, the encrypted body (RFC 8291) and the host's signature (RFC 8292).
 
-What is pushed says that something waits or has ended, and where; not what. It is encrypted for the browser: the push
-service of its vendor learns the time and the size, which is the same for all.
+A push contains that something waits or has ended, and where, but no content. It is encrypted for the browser: the push
+service of its vendor sees only the time and the size, which is the same for all.
 """
 
 import base64
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 PREFIX = "push-"
 SIZE = 512
-"""Bytes of every message before it is encrypted: its length tells nothing. Push services take 4,096."""
+"""Bytes of every message before encryption, so that the length reveals nothing. Push services take 4,096."""
 _RECORD = 4096
 _TOKEN_SECONDS = 12 * 3600
-"""How long a signature counts; at most a day (RFC 8292)."""
+"""How long a signature is valid; at most a day (RFC 8292)."""
 _URGENT = ("approval", "question", "budget")
 _KEPT_SECONDS = 86_400
-"""How long the push service keeps it for a phone that is off: as long as we would try ourselves."""
+"""How long the push service keeps it for a phone that is off: as long as our own retries."""
 
 
 class PushTarget(NoticeTarget, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -89,7 +89,7 @@ def check_keys(p256dh: str, auth: str) -> None:
 
 
 def payload(notice: Notice, base: str) -> bytes:
-    """Always of one size. `path` is where to go on the host, below its base path."""
+    """Always of one size. `path` is the link target on the host, below its base path."""
     words = "Something waits for you." if notice.kind in _URGENT else "Something has ended."
     if notice.kind == "test":
         words = "This browser is told from now on."
@@ -107,7 +107,7 @@ def headers(delivery: Delivery, target: PushTarget, key: "PrivateKey", contact: 
         "Content-Type": "application/octet-stream",
         "TTL": str(_KEPT_SECONDS),
         "Urgency": "high" if urgent else "normal",
-        "Topic": encode(about),  # a later one takes the place of one that was not shown yet
+        "Topic": encode(about),  # a later push replaces one that was not shown yet
     }
 
 

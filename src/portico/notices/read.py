@@ -1,4 +1,4 @@
-"""What an event gives to tell: a notice, or nothing."""
+"""Convert an event to a notice, or to None."""
 
 from typing import TypeVar
 from urllib.parse import quote
@@ -17,7 +17,7 @@ TOLD = (
     *(e.RunEnded, e.AutomationPaused, e.Audited),
 )
 SETTLED = (e.ApprovalAnswered, e.QuestionAnswered, e.TurnEnded, e.JobResumed, e.JobEnded)
-"""They end what was asked."""
+"""Events that settle an open request."""
 
 _TEXT = 300
 """Characters: a notice is read on a phone."""
@@ -38,7 +38,7 @@ async def read_notice(host: Host, record: Record, base: str) -> Notice | None:
     named = event.detail["session"] if isinstance(event, e.Audited) else record.channel.removeprefix("session/")
     session = host.find(named)
     if session is None:
-        return None  # deleted meanwhile
+        return None  # deleted since
     await session.load()
     if isinstance(event, e.Audited):
         return _in_session(session, record, base, "budget", event.detail["words"])
@@ -52,7 +52,8 @@ async def read_notice(host: Host, record: Record, base: str) -> Notice | None:
 
 
 def _of_turn(session: Session, record: Record, base: str) -> Notice | None:
-    """Turns of jobs, automations and sub-agents are theirs to tell of; who cancels a turn knows it."""
+    """The notice of a finished turn. None for turns of jobs, automations and sub-agents, which have their own notices,
+    and for cancelled turns: the person who cancels knows."""
     event = record.event
     assert isinstance(event, e.TurnEnded)
     turn = next((each for each in session.state.turns if each.id == event.turn), None)
@@ -86,7 +87,7 @@ async def _of_job(host: Host, record: Record, base: str) -> Notice | None:
         return Notice("question", _short(event.reason), record.time, ask=started.job, **known)
     assert isinstance(event, e.JobEnded)
     if event.outcome == "canceled" or started.by.startswith("run:"):
-        return None  # an automation's run tells of its job
+        return None  # the notice of the automation run covers its job
     if event.outcome == "succeeded":
         return Notice("job_done", f"The job {started.name!r} is done.", record.time, **known)
     text = f"The job {started.name!r} failed. {event.reason or event.error}"
@@ -113,7 +114,7 @@ async def _of_run(host: Host, record: Record, base: str) -> Notice | None:
 
 
 async def _of_pause(host: Host, record: Record, base: str) -> Notice | None:
-    """It has stopped itself after failures: nothing runs until somebody looks. At a date or a number it was to stop."""
+    """The notice of an automation that paused after failures: a person must resume it. Planned stops give no notice."""
     event, created = record.event, await _first(host, record, e.AutomationCreated)
     assert isinstance(event, e.AutomationPaused)
     if created is None or event.by != "host" or not event.failed:
@@ -127,19 +128,19 @@ _OUTCOME = {"failed": "failed", "interrupted": "was interrupted"}
 
 
 async def _first(host: Host, record: Record, kind: type[T]) -> T | None:
-    """The event that began the channel."""
+    """The first event of the channel."""
     found = await host.log.read(record.channel, limit=5)
     return next((each.event for each in found if isinstance(each.event, kind)), None)
 
 
 def _short(text: str) -> str:
-    """Without secrets: it leaves this machine."""
+    """Shorten a text and remove secrets, because it leaves this machine."""
     found = Redaction().text(text.strip())
     return found if len(found) <= _TEXT else found[: _TEXT - 1] + "…"
 
 
 def settled(record: Record) -> tuple[str, str] | None:
-    """Where something was answered, and what; an empty name: all that was asked there."""
+    """The channel and the request that was answered; an empty name: all requests of the channel."""
     event, place = record.event, record.channel.partition("/")[2]
     if isinstance(event, e.ApprovalAnswered):
         return place, event.approval

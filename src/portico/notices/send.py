@@ -37,11 +37,11 @@ COMMAND_SECONDS = 30.0
 """For a program: long enough for one that calls a service itself."""
 
 _RESOLVERS = 4
-"""Threads of our own: names that hang must not take those of the host."""
+"""Separate threads: lookups that hang must not block those of the host."""
 
 
 class Gone(NotSent):
-    """There is no such receiver any more. Of a browser it says that the subscription has ended."""
+    """The receiver no longer exists. For a browser: the subscription has ended."""
 
 
 class PushSender(NamedTuple):
@@ -61,7 +61,7 @@ def body_of(delivery: Delivery) -> bytes:
 
 
 def signature(secrets: str, ident: str, timestamp: int, body: bytes) -> str:
-    """One for each secret, divided by blanks: so a secret can be changed without a gap."""
+    """One signature per secret, separated by spaces, so that a secret can be rotated without a gap."""
     content = f"{ident}.{timestamp}.".encode() + body
     return " ".join(
         "v1," + base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode() for key in keys_of(secrets)
@@ -169,7 +169,7 @@ class Sender:
         if self._client is None:
             import httpx
 
-            # Bounds on connections are those of who calls us.
+            # The caller limits the number of connections.
             unbounded = httpx.Limits(max_connections=None, max_keepalive_connections=0)
             self._client = httpx.AsyncClient(trust_env=False, limits=unbounded, timeout=WEBHOOK_SECONDS)
         return self._client

@@ -22,7 +22,7 @@ _CHANNEL, _TARGETS, _KEY = "notices", "push", "push.key"
 MOST = 1_000
 """Browsers of one host: a push for each is a call of some KB."""
 MOST_OF_ONE = 20
-"""Of one person or token: the oldest makes room, since browsers are reinstalled and never say goodbye."""
+"""Of one person or token: the oldest is removed, because reinstalled browsers never unsubscribe."""
 
 
 class Subscriptions:
