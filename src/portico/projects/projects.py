@@ -36,7 +36,7 @@ DEFAULT = "default"
 AUDIT_CHARS = 500
 """What an audit record quotes of a path."""
 PROJECTS_MAX = 1_000
-"""Projects added over HTTP; more is a script gone wild."""
+"""Maximum number of projects added over HTTP; more indicates a runaway script."""
 DELETED_MAX = 1_000
 """Deleted conversations whose last events may still be on the way to a reader."""
 _ADDED, _FORGOTTEN, _HEARD = "project.added", "project.forgotten", "project.conversation"
@@ -48,9 +48,9 @@ class ProjectConversation(Struct, omit_defaults=True):
     project: str
     agent: str
     cleared: bool = False
-    """A fresh one has taken its place; it stays stored."""
+    """A new conversation has replaced it; it stays stored."""
     model: str | None = None
-    """The model that was nobody's choice but the settings': it changes with them."""
+    """The model from the settings, if no client chose one. It changes with the settings."""
 
 
 class _Kept(Struct):
@@ -124,8 +124,8 @@ class Projects(Feature):
         self._host.own(self._go_on(sessions, interrupted=True), "go on with projects")
 
     async def _go_on(self, sessions: Iterable[str], *, interrupted: bool = False) -> None:
-        """After a crash a queue waits for a person. Nobody looks at what programs have sent here, and each of their
-        messages was promised an end: so these go on."""
+        """Release held queues with messages from programs. After a crash a queue waits for a person, but no person
+        watches these, and each of their messages must get a result."""
         for ident in [each for each in sessions if each in self._conversations]:
             session = await self._host.get(ident)
             if not self._host.members.owns(session.channel):
@@ -167,7 +167,7 @@ class Projects(Feature):
         return Project(DEFAULT, DEFAULT, os.path.realpath(folder), self._since)
 
     def get(self, ident: str | None) -> Project:
-        """By id or path; the first one when nothing is said."""
+        """Find a project by id or path; None: the first one."""
         projects = self.all()
         if ident is None:
             return projects[0]
@@ -188,7 +188,7 @@ class Projects(Feature):
         await self._current()
         folder, worktree = _folder(command.path), command.worktree
         if worktree:
-            await repository(Path(folder))  # or the first message would be the one to fail
+            await repository(Path(folder))  # otherwise the first message would fail
         if any(each.path == folder for each in self.all()):
             raise AlreadyExists(f"There is a project {folder!r} already.")
         if len(self._kept.added) >= PROJECTS_MAX:
@@ -229,7 +229,8 @@ class Projects(Feature):
         return c.Done()
 
     async def _keep(self, action: str, by: str, path: str, kept: _Kept) -> None:
-        """Holds from when it is durable, in one commit with its audit record; what the disk refuses was never there."""
+        """Store the list in one commit with its audit record. It takes effect when it is durable; a failed write is
+        undone."""
         log = self._host.log
         log.put_kv(HOST, _PROJECTS, msgspec.json.encode(kept))
         try:
@@ -240,8 +241,8 @@ class Projects(Feature):
         self._kept = kept
 
     def follower(self, project: str | None) -> Follower:
-        """Of all conversations of a project (of every one, when None), and of those that will begin. So many that it
-        would cost more to look for them than to pass over others' are followed with everything else."""
+        """A follower of all current and future conversations of a project (None: of all projects). If there are too
+        many to subscribe to each, it follows all channels and skips the others."""
         sessions = [each for each, found in self._conversations.items() if project in (None, found.project)]
         many = len(sessions) > limits.SUBSCRIPTIONS
         follower = Follower(None if many else [f"session/{each}" for each in sessions])
@@ -293,7 +294,7 @@ class Projects(Feature):
                 follower.add(f"session/{session}")
 
     async def _follow_settings(self, session: Session) -> None:
-        """`models` has changed since, and nobody has chosen another one for this conversation."""
+        """Apply a changed `models` setting, unless a client chose a model for this conversation."""
         conversation, models = self._conversations[session.id], self._models()
         if conversation.agent != BUILT_IN or not models or conversation.model != session.state.model != models[0]:
             return
