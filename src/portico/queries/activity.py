@@ -1,6 +1,6 @@
 """What a session does now, in one line of plain words: "Running pytest -q", "Wants to change limits.py", "Thinking".
 
-A pure function of the session's state. Lists, the inbox and notices say the same words.
+A pure function of the session's state. Lists, the inbox and notices use the same text.
 """
 
 import json
@@ -27,7 +27,7 @@ _RUNNING = {
 }
 _WANTED = {"shell": "Wants to run", "write": "Wants to change", "read": "Wants to read"}
 _ARGUMENTS = ("command", "cmd", "path", "file_path", "file", "query", "pattern", "url")
-"""Where tools keep what they are about; the first that is there is shown."""
+"""Arguments that describe a call; the first one present is shown."""
 
 
 class Waiting(Struct, omit_defaults=True):
@@ -39,7 +39,7 @@ class Waiting(Struct, omit_defaults=True):
 
 
 def activity(state: SessionState, waiting: Sequence[Waiting] | None = None) -> str:
-    """Empty when nothing happens. `waiting` is what `waiting_of` has found, where somebody has asked it already."""
+    """The activity text; empty if nothing runs. `waiting`: the result of `waiting_of`, if the caller has it already."""
     turn = state.active
     if turn is None:
         return ""
@@ -58,7 +58,7 @@ def queued(state: SessionState) -> bool:
 
 
 def doing(state: SessionState) -> str:
-    """The same without its talk: what waits for a person, or the call that runs."""
+    """The activity without text of the agent: what waits for a person, or the running call."""
     turn, waiting = state.active, waiting_of(state)
     if turn is None or waiting:
         return waiting[0].text if waiting else ""
@@ -127,7 +127,7 @@ def _running(call: CallPart) -> str:
 
 
 def argument(call: CallPart) -> str:
-    """What the call is about: its command, file, query or address; empty where it says none."""
+    """What the call is about: its command, file, query or address; empty if it has none."""
     if not call.ready:
         return ""
     try:

@@ -1,6 +1,6 @@
 """What was answered since some time, newest first, and how often a rule answered in a person's place.
 
-Read from the sessions' own records. What was read of a session is remembered, so that asking again reads what is new.
+Read from the records of the sessions. Results are cached per session, so that a repeated query reads only new records.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from portico.people.view import View
 from portico.queries.activity import asks, wants
 
 _SESSIONS = 20_000
-"""Whose answers are remembered: more are read again."""
+"""Cache size: sessions whose answers are cached. Others are read again."""
 
 
 class PastAnswer(Struct, omit_defaults=True):
@@ -25,10 +25,10 @@ class PastAnswer(Struct, omit_defaults=True):
     session: str
     title: str
     text: str
-    """What it was about, as the inbox said it."""
+    """What it was about, as shown in the inbox."""
     time: int
     by: str
-    """`timeout`: nobody answered."""
+    """Who answered. `timeout`: no answer in time."""
     allowed: bool = False
     """Of a question: it was answered."""
     question: bool = False
@@ -89,7 +89,7 @@ class Answers:
 
 def _fold(known: _Read, session: Session, page: Iterable[Record]) -> None:
     for record in page:
-        if record.seq <= known.seq:  # somebody else who asked meanwhile has read the same page
+        if record.seq <= known.seq:  # a concurrent query has read the same page
             continue
         known.seq = record.seq
         match record.event:

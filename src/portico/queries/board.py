@@ -36,7 +36,7 @@ class BoardRow(Struct, omit_defaults=True):
     after: str = ""
     """The session that it starts after, where that is certain."""
     uncounted: bool = False
-    """Nobody knows which files it has changed: its folder is in no git repository."""
+    """Its changed files are unknown: its folder is in no git repository."""
 
 
 class PendingRequest(Struct, omit_defaults=True):
@@ -79,7 +79,7 @@ class BoardPart(NamedTuple):
 
     def by_day(self, days: Sequence[int]) -> list[int]:
         """How many rows those left out will be: since each of these times, newest first, and before them all. Helpers
-        and the sessions of a job stand in the row of what sent them."""
+        and the sessions of a job are in the row of their parent."""
         own = [each.modified for each in self.left if not each.by.startswith("task:") and not _is_helper(each)]
         since = [sum(time >= day for time in own) for day in days]
         return [now - before for now, before in zip([*since, len(own)], [0, *since], strict=True)]
@@ -156,11 +156,11 @@ class Board:
     def _touch(self, name: str) -> None:
         self.version += 1
         self._moved[name] = self.version
-        self._bell.set()  # for who waits by now
+        self._bell.set()  # wake the waiting readers
         self._bell.clear()
 
     async def wait(self, version: int) -> None:
-        """Returns when something has changed since."""
+        """Wait until something has changed since this version."""
         while self.version <= version:
             await self._bell.wait()
 
@@ -176,7 +176,8 @@ class Board:
         return BoardRow(summary, doing, since, waiting, waits, after if view.has(after) else "")
 
     def _before(self, ident: str) -> str:
-        """Places are given in the order of the queue; its first one gets that of whoever is done first."""
+        """The session that this one starts after; empty if uncertain. Places are assigned in queue order; the first in
+        the queue gets the place of the running session that ends first."""
         ahead = list(self._queue)
         if ident in ahead[1:]:
             return ahead[ahead.index(ident) - 1]
@@ -186,8 +187,8 @@ class Board:
     def page(
         self, view: View, limit: int, before: int | None = None, *, archived: bool = False, words: Sequence[str] = ()
     ) -> BoardPart:
-        """What is going on, and the newest `limit` besides. With `before`, the newest of those that changed before that
-        time; with `words`, the newest that are called so."""
+        """All active sessions, and the newest `limit` others. With `before`, the newest of those that changed before
+        that time; with `words`, the newest whose names match."""
         found = view.list(archived=archived)
         if words:
             found = [each for each in found if _is_called(each, words)]
@@ -195,7 +196,7 @@ class Board:
             found = [each for each in found if each.modified < before]
         end = limit
         while end < len(found) and found[end].modified == found[end - 1].modified:
-            end += 1  # who asks for what was before it would miss those of the same millisecond
+            end += 1  # otherwise the next page would miss those of the same millisecond
         rest = found[end:]
         busy = [] if before is not None or words else [each for each in rest if each.status in ("running", "waiting")]
         left = [each for each in rest if each not in busy] if busy else rest
@@ -204,7 +205,7 @@ class Board:
         )
 
     def since(self, version: int, view: View) -> Changed:
-        """What is not (any more) for this reader counts as removed."""
+        """The changes since a version. Sessions that this reader may not see (any more) count as removed."""
         rows: list[BoardRow] = []
         removed: list[str] = []
         jobs: list[str] = []

@@ -1,8 +1,8 @@
-"""The SQL of the search index: a file of its own that can be thrown away, since all of it comes from the log.
+"""The SQL of the search index: a separate file that can be deleted, since all of it comes from the log.
 
-`texts` holds what was said, case-folded; `grams` finds the texts that have all three-letter pieces of what is wanted
-(FTS5's trigram tokenizer, so that it works inside words and in every script), and `instr` decides. So the result is
-exactly that of comparing every text. Plain blocking functions, for one thread.
+`texts` holds the case-folded texts of conversations; `grams` finds the texts that contain all trigrams of the query
+(FTS5's trigram tokenizer, which works inside words and in every script), and `instr` decides. So the result is the same
+as comparing every text. Plain blocking functions, for one thread.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ VERSION = 2
 PIECES = 16
 """Three-letter pieces of a query that the index is asked for: more of them sieve no better and cost time."""
 _STEPS = 10_000
-"""Of SQLite's machine between two looks at the clock."""
+"""Steps of SQLite's virtual machine between checks of the timeout."""
 _PASSING = frozenset(
     {
         sqlite3.SQLITE_FULL,
@@ -41,7 +41,7 @@ _TABLES = (
 
 
 class IndexedText(NamedTuple):
-    """A text that somebody said, and its place."""
+    """A text of a conversation, and its position."""
 
     session: str
     pos: int
@@ -96,7 +96,7 @@ class Index:
         return {session for (session,) in self._db.execute("SELECT DISTINCT session FROM texts")}
 
     def forget(self, session: str) -> None:
-        """A contentless table must be told what it is to forget."""
+        """Delete a session. A contentless table needs the old texts to delete them."""
         with self._db:
             self._db.execute("BEGIN")
             rows = self._db.execute("SELECT id, folded FROM texts WHERE session = ?", (session,)).fetchall()
@@ -129,7 +129,7 @@ class Index:
 
 
 def passing(error: sqlite3.Error | OSError) -> bool:
-    """The disk says no for now: what is in the index is as good as before."""
+    """Whether the error is temporary, such as a full disk: the index is still valid."""
     return isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING
 
 
@@ -159,7 +159,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _plain(folded: str) -> str:
-    """The tokenizer stops at a zero."""
+    """Replace NUL characters, at which the tokenizer stops."""
     return folded.replace("\0", "\ufffd")
 
 

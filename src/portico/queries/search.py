@@ -1,7 +1,7 @@
-"""Full-text search over what was said: messages, answers, reasoning, outputs of calls.
+"""Full-text search over conversations: messages, answers, reasoning, outputs of calls.
 
-An index beside the log is asked first. It follows the log from its own cursor, by reading behind everybody else, so
-that writing never waits for it. Where it is missing, damaged or too far behind, the log itself is read, newest
+An index beside the log is queried first. It follows the log from its own cursor in the background, so that writes
+never wait for it. Where it is missing, damaged or too far behind, the log itself is read, newest
 sessions first, until there are enough hits or the time is up; the results are the same. Deltas are passed over, since
 a part's last event carries its whole text.
 """
@@ -30,15 +30,15 @@ T = TypeVar("T")
 Sessions = Callable[[], list[Summary]]
 
 SECONDS = 2.0
-"""A person who types waits no longer; what is newer was searched first."""
+"""Timeout of a search, for a person who types. Newer sessions are searched first."""
 CATCH_UP_SECONDS = 0.5
 """How long a search waits for the index before it reads the log itself."""
 KEEP_UP_SECONDS = 2.0
-"""Between two looks at what is new: a search that comes first catches up by itself."""
+"""Interval between index updates. A search before the next update catches up first."""
 AROUND = 80
 """Characters shown on each side of what was found."""
 BATCH = 1000
-"""Events read and compared in one go, in a thread: streams of others go on in between."""
+"""Events that are read and compared per batch, in a thread: other streams continue between batches."""
 _DELTAS = (b'{"type":"part.delta"', b'{"type":"tool.input"', b'{"type":"tool.output"')
 
 
@@ -104,7 +104,7 @@ class Search:
     # -- with the index ----------------------------------------------------------------------------------------
 
     async def _ask(self, wanted: str, seconds: float) -> list[IndexHit] | None:
-        """None: the index has no answer that one could rely on."""
+        """Query the index; None: it has no reliable answer."""
         if not await self._is_current():
             return None
         async with self._lock:
@@ -147,12 +147,12 @@ class Search:
     async def _keep_up(self) -> None:
         while True:
             await asyncio.sleep(KEEP_UP_SECONDS)
-            with contextlib.suppress(LogUnavailable):  # the disk says no: another time
+            with contextlib.suppress(LogUnavailable):  # the disk is not writable: retry later
                 await self.catch_up()
 
     async def catch_up(self) -> None:
-        """Brings the index to where the log is now; whoever is told to stop in between leaves it whole. A full disk
-        leaves it where it is, for another time."""
+        """Update the index to the current end of the log. A cancellation leaves it consistent. A full disk leaves it
+        unchanged until the next update."""
         async with self._lock:
             try:
                 await self._follow()
@@ -206,7 +206,7 @@ class Search:
         await self._run(partial(remove, path))
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """In the index's thread. Somebody who gives up waiting does not let go of the lock before it is done."""
+        """Run in the thread of the index. A cancelled caller keeps the lock until the work is done."""
         running = asyncio.get_running_loop().run_in_executor(self._thread, work)
         try:
             return await asyncio.shield(running)

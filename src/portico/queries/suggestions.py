@@ -17,10 +17,10 @@ from portico.queries.activity import argument
 from portico.workspace.jail import Jail
 
 MOST = 50
-"""More than anybody scrolls through."""
+"""Maximum number of suggestions: more than a person scrolls through."""
 SESSIONS = 5
 FILES_FIRST = 8
-"""`@` means a file more often than a session: so many files stand above the sessions."""
+"""`@` means a file more often than a session: this many files are listed above the sessions."""
 
 
 class Suggestion(Struct, omit_defaults=True):
@@ -87,7 +87,7 @@ class SessionReference(Struct):
     """Its id."""
     label: str
     words: str = field(name="modelRepresentation")
-    """What was said there, as the agent reads it."""
+    """The conversation as text for the agent."""
     type: Literal["chat"] = "chat"
 
 
@@ -117,7 +117,7 @@ async def files(session: Session, word: str, caller: Caller) -> list[Suggestion]
 
 
 async def commands(session: Session, word: str) -> list[Suggestion]:
-    """What the agent offers, what it has told this session, and the prompts of clients' plugins."""
+    """Commands of the agent, those it reported to this session, and the prompts of client plugins."""
     agent = session.host.agent(session.summary.agent)
     offered = await agent.complete("/", word) if isinstance(agent, Completes) else []
     found = {str(each["value"]): str(each.get("description") or each.get("label") or "") for each in offered}
