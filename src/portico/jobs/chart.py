@@ -1,7 +1,7 @@
 """The flow chart of a job: numbered nodes and arrows, the same for the API, the pages and our own drawing.
 
 `build` also returns the blocks the nodes belong to. A work tree is series-parallel, so a drawing is a short recursion
-over blocks and never has to find its way in a graph.
+over blocks and needs no graph search.
 """
 
 from itertools import pairwise
@@ -128,7 +128,7 @@ def _labels(expected: bool) -> tuple[str, str]:
 
 
 class _Builder:
-    """Nodes are numbered as they are made, so the order of statements below is the order of ids."""
+    """Builds the nodes. They are numbered on creation, so the order of the statements below is the order of ids."""
 
     def __init__(self) -> None:
         self.nodes: list[ChartNode] = []

@@ -23,7 +23,7 @@ async def offered(host: Host) -> list[Model]:
 
 
 async def check_offered(host: Host, uses: list[ModelUse]) -> None:
-    """Each of them is available, or one of those that take over from it."""
+    """Raise unless each model or one of its fallbacks is available."""
 
     def check(infos: list[AgentInfo]) -> None:
         for use in uses:
@@ -48,8 +48,8 @@ async def choose(host: Host, ident: str) -> tuple[AgentInfo, str | None]:
 
 
 async def _asked(host: Host, use: Callable[[list[AgentInfo]], T], idents: list[str]) -> T:
-    """What `use` returns for the ready agents. Where it fails, those that were late or not ready, and may have one of
-    the models, are asked again first."""
+    """Return the result of `use` for the ready agents. If it fails, first check the agents again that were late or not
+    ready and may have one of the models."""
     try:
         return use(await _ready(host))
     except (AgentUnavailable, NotFound, EntryError):
@@ -66,7 +66,7 @@ async def _asked(host: Host, use: Callable[[list[AgentInfo]], T], idents: list[s
 
 
 async def _recheck(host: Host, away: list[AgentInfo]) -> bool:
-    """False: there is none."""
+    """Check these agents again. False: there are none."""
     for info in away:
         agent = host.agent(info.id)
         if isinstance(agent, Forgets):

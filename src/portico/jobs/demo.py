@@ -7,7 +7,7 @@ from portico.jobs.load import load_entry, parse
 
 
 def demo_text() -> bytes:
-    """The file as it is shipped, to start one's own entry from."""
+    """The packaged file, as a template for a new entry."""
     return Path(__file__).with_name("demo_entry.json").read_bytes()
 
 

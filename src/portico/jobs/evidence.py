@@ -1,4 +1,4 @@
-"""What a person is shown with the question whether a task is good: its diff, what the checks printed, its pictures."""
+"""The evidence for a person who reviews a task: its diff, the output of the checks, its pictures."""
 
 import asyncio
 import base64
@@ -13,17 +13,17 @@ from portico.host.state import CallPart
 from portico.jobs.check import Changes, Checked
 
 CHANGED_LINES = 50
-"""Changed files that the question itself names; the diff has all of them."""
+"""Maximum number of changed files named in the question; the diff contains all of them."""
 DIFF_CHARS = 20_000
-"""Of the diff: some 400 lines. The session's page has the rest."""
+"""Maximum size of the diff: some 400 lines. The session page shows the rest."""
 PICTURES = 4
 PICTURE_BYTES = 256 * 1024
-"""Of one picture: they are in the log, in the event that asks. A larger one is named."""
+"""Maximum size of one picture, because pictures are stored in the log. Of a larger one, only the name is given."""
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 
 
 def named(question: str, changes: Changes) -> str:
-    """The question with the names of what was changed, for every door that shows nothing else."""
+    """The question with the names of the changed files, for doors that show only the text."""
     lines = [f"- {path} ({count} lines)" for path, count in changes.items()][:CHANGED_LINES]
     return "\n".join([question, *(["", "Changed files:", *lines] if lines else [])])
 
@@ -49,7 +49,7 @@ async def _diff(sessions: Sequence[Session]) -> str:
 
 
 def _pictures(folder: Path, names: list[str]) -> list[Json]:
-    """Those that the task has made or changed; links are not followed."""
+    """Pictures that the task created or changed; links are not followed."""
     found: list[Json] = []
     for name in names[:PICTURES]:
         path = folder / name
@@ -64,7 +64,7 @@ def _pictures(folder: Path, names: list[str]) -> list[Json]:
 
 
 def _told(sessions: Sequence[Session]) -> list[Json]:
-    """Those that tools gave the agent in its last turn: screenshots."""
+    """Pictures that tools returned to the agent in its last turn, such as screenshots."""
     parts = [part for session in sessions if session.loaded for turn in session.state.turns[-1:] for part in turn.parts]
     content = [each for part in parts if isinstance(part, CallPart) for each in part.content]
     return [

@@ -1,4 +1,4 @@
-"""What an Each goes over."""
+"""The items of an Each."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ async def items_of(each: Each, cwd: str, values: Mapping[str, str]) -> list[str]
 
 
 def _array(name: str, text: str | None) -> list[str]:
-    """Its texts as they are, everything else as JSON."""
+    """Parse a JSON array: strings stay unchanged, other values are encoded as JSON."""
     try:
         found = msgspec.json.decode(text or "", type=list)
     except (ValueError, RecursionError):

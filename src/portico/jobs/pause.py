@@ -1,5 +1,5 @@
-"""Works that are no agent's: a question to a person, and a wait. They run as tasks do: every client of tasks sees
-them, a stop ends them, and a restart takes them up."""
+"""Works without an agent: a question to a person, and a wait. They run like tasks: every client of tasks sees them, a
+stop ends them, and a restart resumes them."""
 
 import asyncio
 from datetime import datetime
@@ -17,7 +17,7 @@ UNTIL = "until"
 
 
 def task_of(work: Ask | Wait) -> Task:
-    """As a task: what it asks is its prompt."""
+    """The work as a task. The question is its prompt."""
     return Task(prompt=work.question if isinstance(work, Ask) else [""], timeout=None)
 
 
@@ -42,7 +42,7 @@ class AskRun(TaskRun):
         return True
 
     async def _answer(self) -> str | None:
-        """The label, where there are choices: other answers are refused where they are given."""
+        """The answer; with choices, the label of one. The door that receives an answer rejects others."""
         given = await self._sessions_of_task.ask_person(self.plan.name, self._asking, self._ask.expires)
         return value_of(given, ANSWER) if given.response == "accept" else None
 
@@ -51,7 +51,7 @@ class AskRun(TaskRun):
 
 
 def fields_of(ask: Ask) -> list[Json]:
-    """As AHP has typed questions; none means a free text named `answer`."""
+    """The fields of a typed question, in the format of AHP. No fields means a free text named `answer`."""
     if not ask.choices:
         return []
     options = [{"id": choice.label, "label": choice.label} for choice in ask.choices]
@@ -59,7 +59,7 @@ def fields_of(ask: Ask) -> list[Json]:
 
 
 class WaitRun(TaskRun):
-    """`until`: when it began to wait in an earlier attempt, that end counts."""
+    """Runs a wait. `until`: the end time from an earlier attempt, if there was one."""
 
     def __init__(self, host: Host, plan: TaskPlan, wait: Wait, until: int) -> None:
         super().__init__(host, plan)
@@ -67,10 +67,10 @@ class WaitRun(TaskRun):
         self._until = until
 
     async def _course(self) -> bool:
-        # There is no event to wait for but the time; in pieces, so that a clock that jumps is noticed.
+        # Only time ends the wait. Sleep in intervals, so that a jump of the clock is detected.
         while (left := self._until - self._host.now()) > 0:
             if self._wait.seconds is not None and left > self._wait.seconds * 1000 + 1:
-                self._until = end_of(self._wait, self._host.now())  # more than all of it: the clock was set back
+                self._until = end_of(self._wait, self._host.now())  # longer than the whole wait: the clock was set back
                 continue
             await asyncio.sleep(min(left / 1000, 60.0))
         self._decide("[TASK SUCCEEDED] Decision: the time has come", True)
@@ -89,7 +89,7 @@ class HookRun(TaskRun):
 
 
 def end_of(wait: Wait, now: int) -> int:
-    """Milliseconds since the epoch."""
+    """The end of a wait, in milliseconds since the epoch."""
     if wait.until is not None:
         return int(datetime.fromisoformat(wait.until).timestamp() * 1000)
     return now + int((wait.seconds or 0) * 1000)

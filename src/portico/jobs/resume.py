@@ -1,5 +1,5 @@
-"""What a task had done when its host ended, by its channel and its sessions: the agent's work, the checks that have a
-result, and the question that is open. Such a task continues in its next process; nothing is repeated."""
+"""Recover the progress of a task after its host ended, from its channel and its sessions: the work of the agent, the
+finished checks, and the open question. The task continues in the next process; nothing is repeated."""
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ class Worked(Struct):
 
 
 class QuestionPlace(Struct):
-    """Where a person is asked, or has answered."""
+    """The session and turn of a question to a person, open or answered."""
 
     session: Session
     turn: str
@@ -32,7 +32,7 @@ class Resumed(Struct):
     open: list[tuple[Session, e.TaskSessionStarted]]
     """Sessions that the task has not ended."""
     opened: list[Session]
-    """All in which agents worked or judged: what they changed is the task's."""
+    """All sessions in which agents worked or judged. Their changes count as changes of the task."""
     worked: Worked | None = None
     question: QuestionPlace | None = None
     retry: int = 0
@@ -43,7 +43,7 @@ class Resumed(Struct):
 
 
 async def resumed(host: Host, task: str, leaf: Leaf) -> Resumed | None:
-    """None: nothing of it is worth keeping, and it begins anew."""
+    """Return the progress of a task. None: there is nothing to reuse, and it starts again."""
     by = f"task:{task}"
     started: dict[str, e.TaskSessionStarted] = {}
     ended: set[str] = set()
@@ -75,7 +75,7 @@ async def resumed(host: Host, task: str, leaf: Leaf) -> Resumed | None:
     )
     for session, _ in sessions:
         turn = asking.get(session.id) if session.id in unsettled else None
-        if turn is not None and turn.outcome in (None, "completed"):  # else it was withdrawn
+        if turn is not None and turn.outcome in (None, "completed"):  # otherwise it was withdrawn
             found.question = QuestionPlace(session, turn.id, session.id in ended)
     if prompted is not None:
         found.retry, found.values = prompted.retry, prompted.values

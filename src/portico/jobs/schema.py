@@ -1,4 +1,4 @@
-"""The JSON Schema of an entry, for editors: made from the types, so it cannot fall behind them."""
+"""The JSON Schema of an entry, for editors: generated from the types, so it is always current."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def _state_rules(entry: dict[str, Any], definitions: dict[str, Any]) -> None:
 
 
 def _plain(part: Any) -> Any:
-    """Without what only Python means: an optional key is left out and never null, except where null is a value."""
+    """Remove null from optional keys, which are omitted and never null, except where null is a value."""
     if isinstance(part, list):
         return [_plain(item) for item in part]
     if not isinstance(part, dict):

@@ -6,7 +6,7 @@ from portico.jobs.entry import Alt, Ask, Each, Entry, GridRow, Loop, Par, Ref, S
 
 
 def draw_entry(entry: Entry) -> str:
-    """A validated entry on a page."""
+    """Render a validated entry as text."""
     lines = ["Models"]
     lines += [_printable(f"  {category}: {model}") for category, model in entry.models.items()]
     for name, job in entry.jobs.items():
@@ -22,7 +22,7 @@ def _row(row: GridRow) -> str:
 
 
 def _printable(text: str) -> str:
-    """Names come from a file that others may have written: no escape sequences to the terminal."""
+    """Replace unprintable characters (escape sequences): names come from a file that others may have written."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 

@@ -1,4 +1,4 @@
-"""The rules of an entry, in the order in which they are checked and with the words users know.
+"""The rules of an entry, in the order in which they are checked, and their error messages.
 
 `validate_entry` returns a new entry with prompts expanded, works simplified and numbered and `requireUserInput`
 filled in. Validating its result again gives the same entry.
@@ -29,7 +29,7 @@ def validate_entry(entry: n.Entry, code_path: str = "") -> n.Entry:
 
 
 def check_driving(models: Mapping[str, str], retries: list[n.DrivingRetry], root: str) -> None:
-    """The driving model exists and leads its own retries."""
+    """Check that the driving model exists and is the first of its retries."""
     if not models.get("driving"):
         raise n.EntryError(f"{root}.models.driving", "Should exist.")
     if not retries:
@@ -196,7 +196,7 @@ def _needs_input(entry: n.Entry, leaf: n.Leaf) -> bool:
 
 
 def _expanded(entry: n.Entry, work: n.Work, path: str) -> n.Work:
-    """With the prompts of its questions expanded."""
+    """The work with the prompts of its questions expanded."""
 
     def change(child: n.Work, key: str) -> n.Work:
         return _expanded(entry, child, path + key)
