@@ -5,7 +5,7 @@ from typing import Protocol
 
 class Lease(Protocol):
     def held(self) -> bool:
-        """Asked before every claim of the scheduler and before every start."""
+        """Whether this host holds the lease. Checked before every claim of the scheduler and before every start."""
 
 
 class LocalLease:

@@ -1,4 +1,4 @@
-"""What lists and pages show of automations."""
+"""The views of automations for lists and pages."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -33,7 +33,7 @@ class AutomationInfo(Struct, omit_defaults=True):
     reason: str = ""
     """Why it is paused."""
     stopped: bool = False
-    """It has paused itself: after failures, runs or a date."""
+    """It paused automatically: after failures, a number of runs or a date."""
     next: list[int] = []
     """The next times at which it is due, in milliseconds since the epoch."""
     runs: int = 0
@@ -41,7 +41,7 @@ class AutomationInfo(Struct, omit_defaults=True):
     failures: int = 0
     """In a row."""
     open: list[str] = []
-    """Runs that are not over."""
+    """Unfinished runs."""
     last: RunSummary | None = None
     """The latest run."""
     uri: str = ""
@@ -63,13 +63,13 @@ def info_of(automations: "Automations", state: AutomationState, *, times: int = 
 
 
 def _dangling(automations: "Automations", plan: AutomationPlan) -> str:
-    """It may be made later, so a plan that names it is none that is wrong."""
+    """A remark if the plan names a missing automation. This is no error: it may be created later."""
     named = plan.after.automation if plan.after is not None else ""
     return "; there is none of this name" if named and automations.store.find(named) is None else ""
 
 
 def _times(state: AutomationState, first: int | None, count: int) -> list[int]:
-    """The first is known; each further one takes a while to find."""
+    """The next due times. The first is known; each further one takes time to compute."""
     schedule, stop, found = state.plan.schedule, stop_time(state), list[int]()
     while schedule is not None and first is not None and len(found) < count and (stop is None or first < stop):
         found.append(first)
@@ -83,7 +83,7 @@ def _explained(cron: str) -> str:
 
 
 def words(plan: AutomationPlan, name: str) -> str:
-    """The trigger, for people."""
+    """Describe the trigger as text."""
     if plan.schedule is not None:
         schedule = plan.schedule
         if schedule.cron:
