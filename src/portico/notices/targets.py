@@ -1,4 +1,4 @@
-"""The targets of the settings, checked."""
+"""Validate the targets of the settings."""
 
 import re
 
@@ -11,7 +11,7 @@ from portico.settings import NoticeCommand, NoticeSettings, Webhook
 
 
 def targets_of(settings: NoticeSettings) -> dict[str, Target]:
-    """By name. BadRequest names what is wrong."""
+    """The targets by name. Raises `BadRequest` for an invalid one."""
     found: dict[str, Target] = {}
     listed: list[tuple[str, Target]] = [("notices.webhooks", each) for each in settings.webhooks]
     listed += [("notices.commands", each) for each in settings.commands]
@@ -24,7 +24,7 @@ def targets_of(settings: NoticeSettings) -> dict[str, Target]:
 
 
 def target_problem(target: Target, settings: NoticeSettings) -> str:
-    """What is wrong with it, in words."""
+    """The error of a target as text; empty: none."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", target.name):
         return "a name has lower case letters, digits and hyphens, at most 40"
     if not is_quiet_form(target.quiet):
