@@ -1,8 +1,8 @@
-"""Who waits for new records: followers, each with a bounded queue of shared batches.
+"""Followers of new records, each with a bounded queue of shared batches.
 
-A batch is delivered by reference, so a follower costs a pointer per batch however many there are, and what one door has
-encoded of it serves all readers of that door. A follower that falls behind its byte limit is ended; nothing else ever
-slows down for it, and its cursor lets it come back through the log.
+A batch is delivered by reference, so each follower costs one pointer per batch, and a batch that a door has encoded is
+reused for all readers of that door. A follower that exceeds its byte limit is ended. It never slows down anything else,
+and its client can resume from the log with its cursor.
 """
 
 import asyncio
@@ -17,27 +17,27 @@ from portico.events import Channel, Record
 from portico.log.page import Page
 
 _JOINED = 64
-"""Numbers of the log that one page may span, counted from the same places for all: readers that fell behind at
-different times soon take the same pages, and 1,000 that stand still hold a few of them instead of 1,000."""
+"""Seqs that one page may span, aligned for all readers: readers that fell behind at different times soon take the same
+pages, and 1,000 stalled readers hold a few pages instead of 1,000."""
 
 
 class Follower:
-    """A queue between the commits and one reader. Knows nothing of the database."""
+    """A queue between the commits and one reader, independent of the database."""
 
     def __init__(self, channels: Iterable[Channel] | None = None, limit: int | None = None) -> None:
-        """None: of all channels."""
+        """`channels`: None means all channels."""
         self.channels = None if channels is None else dict.fromkeys(channels)
-        """In the order in which they came; more may come while it is read."""
+        """In the order in which they were added; more can be added while it is read."""
         self._feed: Feed | None = None
         self._batches: list[tuple[Page, int]] = []  # a deque takes 760 bytes from the start, for each reader
         self._bytes = 0
         self._limit = limits.FOLLOWER_BYTES if limit is None else limit
         self._waiter: asyncio.Future[None] | None = None
         self.ended = False
-        """It has fallen behind, and gets nothing any more."""
+        """The follower has fallen behind and gets no more records."""
 
     def add(self, channel: Channel) -> None:
-        """From now on this channel, too."""
+        """Follow this channel as well from now on."""
         if self.channels is not None and channel not in self.channels:
             self.channels[channel] = None
             if self._feed is not None:
@@ -64,8 +64,8 @@ class Follower:
         self.wake()
 
     async def take(self, timeout: float | None = None) -> Page:
-        """What has come since the last call, as far as it fits into one page; waits for at least one record, or that
-        many seconds: then the page is empty. All who read the same channel, or everything, get the same page."""
+        """Return the records since the last call that fit into one page. Waits for at least one record; after `timeout`
+        seconds the page is empty. All readers of the same channel, or of all channels, get the same page."""
         while not self._batches:
             if self.ended:
                 raise TooSlow("This reader fell too far behind. Come back with your cursor: nothing is lost.")
@@ -91,7 +91,7 @@ class Follower:
         return joined
 
     def drain(self) -> list[Record]:
-        """All that has come, without waiting."""
+        """Take all queued records without waiting."""
         found = [record for batch, _ in self._batches for record in batch]
         self._batches.clear()
         self._bytes = 0
@@ -99,11 +99,11 @@ class Follower:
 
     @property
     def waiting(self) -> bool:
-        """There is something to take, or nothing will ever be."""
+        """Whether records are queued, or the follower has ended."""
         return bool(self._batches) or self.ended
 
     async def wait(self, seconds: float | None = None) -> None:
-        """Returns when something has come, when it is woken, or after that time."""
+        """Wait for a record, for `wake`, or for `seconds`."""
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
         timer = loop.call_later(seconds, self.wake) if seconds is not None else None
@@ -124,7 +124,7 @@ class Feed:
         self._by_channel: defaultdict[Channel, set[Follower]] = defaultdict(set)
         self._of_all: set[Follower] = set()
         self.joined: WeakValueDictionary[tuple[Channel | int, ...], Page] = WeakValueDictionary()
-        """What one of them has joined serves the others, as long as somebody holds it."""
+        """Pages joined by one follower, shared with the others while a reader still holds them."""
 
     def add(self, follower: Follower) -> None:
         if follower.channels is None:
@@ -146,7 +146,7 @@ class Feed:
         return len(self._of_all) + sum(len(each) for each in self._by_channel.values())
 
     def publish(self, batch: Page) -> None:
-        """Hands each follower the part of the batch it follows, in order."""
+        """Push to each follower the part of the batch that it follows, in order."""
         if self._of_all:
             self._push(self._of_all, batch)
         if not self._by_channel:

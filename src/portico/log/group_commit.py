@@ -1,9 +1,8 @@
-"""Group commit and delivery after the commit, as every log does them.
+"""Group commit and delivery after the commit, shared by all logs.
 
-The way of an event: `append` or `post` puts it into `_pending`; when the writer is free, everything pending becomes one
-batch, which each log writes in its own way (`_write`); when that is durable the batch goes to the commit listeners
-and to the followers. Deltas merge while they wait. There is one batch in flight at a time, so a failed one leaves no
-hole.
+The path of an event: `append` or `post` adds it to `_pending`. When the writer is free, all pending events become one
+batch, which each log writes with its own `_write`. When the batch is durable, it is delivered to the commit listeners
+and to the followers. Pending deltas are merged. Only one batch is in flight at a time, so a failed one leaves no gap.
 """
 
 import asyncio
@@ -23,24 +22,24 @@ from portico.log.page import Page
 from portico.log.pending import Pending, Waiter
 
 SIZES = 1_000
-"""Channels whose size is known without counting."""
+"""Cache size: channels whose size is known without counting."""
 PROBE_SECONDS = 0.5
-"""Between two tries to write again after a failure: soon enough for a person who just freed some space."""
+"""Time between two write probes after a failure: short enough for a person who just freed some space."""
 
 
 class CommittedBatch(NamedTuple):
-    """A batch that is durable, with the numbers that it was given."""
+    """A durable batch with its assigned numbers."""
 
     records: Page
     heads: dict[Channel, int]
 
 
 Done = Callable[[CommittedBatch | None, BaseException | None], None]
-"""Takes a batch when it is durable, or why it is not."""
+"""Callback with the durable batch, or with the error."""
 
 
 class GroupCommit(ABC):
-    """The writing half of a log. Below it: `_write`, which makes a batch durable, and `_probe`, which tries again."""
+    """The writing half of a log. Subclasses define `_write` (makes a batch durable) and `_probe` (retries)."""
 
     def __init__(self, seq: int, heads: dict[Channel, int]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -60,10 +59,10 @@ class GroupCommit(ABC):
         self._posted_at = 0.0
         self._changed: set[asyncio.Future[None]] = set()
         self._sizes = Cache[Channel, int](SIZES)
-        """The bytes of channels that somebody asked for."""
+        """The size in bytes of channels for which it was requested."""
         self._down: LogUnavailable | None = None
         self._failure: LogUnavailable | None = None
-        """Why the last failed commit failed; `_down` says the same until the disk is back."""
+        """The error of the last failed commit; `_down` is the same error until the disk is available again."""
         self._failures = 0
         self._probing = False
         self._closed = False
@@ -71,12 +70,12 @@ class GroupCommit(ABC):
 
     @abstractmethod
     def _write(self, taken: list[Pending], values: list[KeyValue], done: "Done") -> None:
-        """Numbers and writes a batch, then calls `done`. It fails with `LogUnavailable`, and then nothing of it is
-        durable."""
+        """Number and write a batch, then call `done`. On failure the error is `LogUnavailable`, and no part of the
+        batch is durable."""
 
     @abstractmethod
     def _probe(self) -> "asyncio.Future[None]":
-        """Done when the log can write again; fails while it cannot."""
+        """Check whether the log can write again; the future fails if it cannot."""
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -108,7 +107,7 @@ class GroupCommit(ABC):
         if not events:
             raise BadRequest("append needs at least one event.")
         self.check_open()
-        # Whatever is refused is refused before anything is taken in.
+        # Invalid events are refused before any event is added.
         group = [Pending(channel, event, more=True) for channel, event in events]
         waiter = group[-1].waiter = Waiter(loop=self._loop)
         group[-1].more = False
@@ -130,7 +129,7 @@ class GroupCommit(ABC):
         else:
             self._add(Pending(channel, event))
         if not self._busy and self._timer is None:
-            self._timer = self._loop.call_soon(self._on_timer, False)  # what is posted in the same tick goes with it
+            self._timer = self._loop.call_soon(self._on_timer, False)  # includes events posted in the same tick
 
     def put_kv(
         self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False, bound: bool = False
@@ -140,7 +139,7 @@ class GroupCommit(ABC):
             return
         self._ticket += 1
         self._notes.put(KeyValue(channel, key, data, self._ticket, bound))
-        self._loop.call_soon(self._kick)  # not at once: what is appended in the same tick joins this commit
+        self._loop.call_soon(self._kick)  # not immediately: events appended in the same tick join this commit
 
     def withdraw_kv(self, channel: Channel, key: str) -> None:
         self._notes.withdraw((channel, key))
@@ -150,14 +149,14 @@ class GroupCommit(ABC):
             await self._change()
 
     async def flush(self) -> None:
-        ticket, failures = self._ticket, self._failures  # later ones are not waited for: there is always something
+        ticket, failures = self._ticket, self._failures  # do not wait for later events: there may always be more
         while self._settled < ticket and (self._busy or self._pending or self._notes):
             if self._down is not None or self._closed:
                 break
             self._urgent = True
             self._kick()
             await self._change()
-        refused = self._down or (self._failure if self._failures != failures else None)  # the disk may be back already
+        refused = self._down or (self._failure if self._failures != failures else None)  # the disk may have recovered
         if refused is not None:
             raise refused.copy()
 
@@ -175,7 +174,7 @@ class GroupCommit(ABC):
         self._last[pending.channel] = pending
 
     def _kick(self) -> None:
-        """Starts the next commit if the writer is free: at once, or after the cadence when only deltas wait."""
+        """Start the next commit if the writer is free: immediately, or after the cadence if only deltas are pending."""
         if self._busy or self._closed or self._down is not None or not (self._pending or self._notes):
             return
         wait = 0.0 if self._urgent else self._posted_at + limits.COMMIT_CADENCE - self._loop.time()
@@ -226,7 +225,7 @@ class GroupCommit(ABC):
         self._kick()
 
     def _deliver(self, records: Page, heads: dict[Channel, int], taken: Sequence[Pending] = ()) -> None:
-        """First to the taps, then to whoever waits for the append, then to the followers."""
+        """Deliver records to the commit listeners, then to callers that await the append, then to the followers."""
         self._seq = records[-1].seq
         self._heads.update(heads)
         self._measure(records)
@@ -238,7 +237,7 @@ class GroupCommit(ABC):
 
     @abstractmethod
     def _after_commit(self, records: Page) -> None:
-        """What a log does besides, after each commit."""
+        """Additional work of a log after each commit."""
 
     def _measure(self, records: list[Record]) -> None:
         sizes = self._sizes
@@ -246,7 +245,7 @@ class GroupCommit(ABC):
             if record.channel in sizes:
                 dict.__setitem__(sizes, record.channel, sizes[record.channel] + len(record.data))
 
-    # -- when the disk says no ---------------------------------------------------------------------------------
+    # -- when the disk fails -----------------------------------------------------------------------------------
 
     def on_commit(self, on_commit: CommitListener) -> None:
         self._commit_listeners.add(on_commit)
@@ -259,7 +258,7 @@ class GroupCommit(ABC):
             await self._change()
 
     def _fail(self, error: LogUnavailable, taken: list[Pending]) -> None:
-        """Nothing of the batch is visible to anyone. Everything that waits is told; a probe finds the disk's return."""
+        """Fail all pending appends and start a probe that detects recovery. No part of the batch is visible."""
         self._down = self._failure = error = error.copy()  # without the frames that hold the batch
         self._failures += 1
         for pending in [*taken, *self._pending]:

@@ -1,8 +1,8 @@
-"""What a log is: the small interface that the host, the jobs and the doors build on.
+"""The interface of a log, used by the host, the jobs and the doors.
 
-One writer, many readers. `append` returns when the events are durable; nobody sees an event before that. A
-committed batch goes first to the taps (the host folds it into its state), then to the followers, so whoever reads
-an event and then asks the host finds the host at least that far.
+One writer, many readers. `append` returns when the events are durable; no event is visible before that. A committed
+batch is delivered first to the commit listeners (the host applies it to its state), then to the followers. So a client
+that reads an event and then queries the host gets a state that includes this event.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ FailureListener = Callable[[LogUnavailable], None]
 
 
 class NotOwner(Unreachable):
-    """Another host writes this channel; nothing of the append is written. A command is sent to that host."""
+    """Another host owns this channel; no part of the append is written. Commands are forwarded to that host."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__("Another host has taken this over; try again.", retry_after=1)
@@ -27,7 +27,7 @@ class NotOwner(Unreachable):
 
 
 NOT_WRITTEN = (LogUnavailable, NotOwner)
-"""Nothing of the append is written, and the writer did nothing wrong."""
+"""Errors after which no part of the append is written, and which are not the writer's fault."""
 
 
 class DiskUse(NamedTuple):
@@ -39,7 +39,7 @@ class DiskUse(NamedTuple):
 class Log(Protocol):
     @property
     def seq(self) -> int:
-        """The last committed number of the host."""
+        """The last committed seq."""
 
     @property
     def down(self) -> LogUnavailable | None:
@@ -47,91 +47,91 @@ class Log(Protocol):
 
     @property
     def epoch(self) -> str:
-        """Which log this is. It changes when a tail was lost, a backup restored or the file copied: cursors of another
-        epoch mean nothing here."""
+        """The identity of this log. It changes when a tail is lost, a backup is restored or the file is copied: cursors
+        of another epoch are invalid here."""
 
     @property
     def identity(self) -> Identity:
-        """The epoch, and what the last start found missing."""
+        """The epoch, and the events that the last start found missing."""
 
     def head(self, channel: Channel) -> int:
         """The last committed position of a channel; 0 for an unknown one."""
 
     def channels(self, prefix: str) -> list[Channel]:
-        """The channels whose name begins so, deleted ones included: their names are never used again."""
+        """The channels with this prefix, including deleted ones: their names are never reused."""
 
     async def append(self, channel: Channel, *events: Event) -> int:
-        """Writes the events in order, in one transaction; returns the last seq once they are durable."""
+        """Write the events in order, in one transaction; return the last seq when they are durable."""
 
     async def append_all(self, *events: tuple[Channel, Event]) -> int:
-        """The same for events of several channels: a crash leaves all of them or none."""
+        """Like `append`, for events of several channels: after a crash all of them exist or none."""
 
     def post(self, channel: Channel, event: Event) -> None:
-        """The same order as `append`, not awaited. Deltas of one part that wait for the same commit become one."""
+        """Append without waiting, in the same order as `append`. Deltas of one part in the same commit are merged."""
 
     async def wait_capacity(self) -> None:
-        """Returns when what is pending is small enough to go on posting."""
+        """Wait until the pending events are small enough to continue posting."""
 
     async def flush(self) -> None:
-        """Returns when everything posted so far is durable. Raises `LogUnavailable` when it is not, or when the log
-        cannot write: nobody may be told that something is safe which is not."""
+        """Wait until everything posted so far is durable. Raises `LogUnavailable` if it is not, or if the log cannot
+        write: data that is not safe must not be reported as safe."""
 
     async def read(self, channel: Channel, after: int = 0, limit: int = 1000) -> list[Record]: ...
 
     async def read_all(
         self, *channels: Channel, after: int = 0, limit: int = 1000, whole: bool = False
     ) -> list[Record]:
-        """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`. `whole`: no
-        deltas."""
+        """Return records of these channels (of all if none is named) with a seq above `after`, ordered by seq.
+        `whole`: no deltas."""
 
     def follow(
         self, *channels: Channel, after: int = 0, follower: Follower | None = None, timeout: float | None = None
     ) -> AsyncIterator[Page]:
-        """Replay, then live. With one channel `after` is a position; with several or none it is a seq. A `follower` of
-        the caller's names the channels itself, by seq, and may take on more of them while it is read. An empty page
-        says that nothing has come for `timeout` seconds."""
+        """Replay, then live events. With one channel `after` is a position; with several or none it is a seq. If the
+        caller passes a `follower`, it defines the channels, `after` is a seq, and channels can be added while it is
+        read. An empty page means that no event arrived for `timeout` seconds."""
 
     def attach(self, follower: Follower) -> None:
-        """Hands it what is committed from now on, until it leaves."""
+        """Deliver the records committed from now on to `follower`, until it leaves."""
 
     def on_commit(self, on_commit: CommitListener) -> None:
-        """Calls `on_commit` with every committed batch, before any follower has it. If it raises, that is logged, and
-        `append` returns and followers get the batch all the same."""
+        """Call `on_commit` with every committed batch, before any follower gets it. If it raises, the error is logged;
+        `append` still returns and followers still get the batch."""
 
     def on_failure(self, listener: FailureListener) -> None:
-        """Calls `listener` when a commit failed; what was pending then is lost and was never visible."""
+        """Call `listener` when a commit fails. The events pending at that time are lost and were never visible."""
 
     async def available(self) -> None:
-        """Returns when the log can write (again)."""
+        """Wait until the log can write (again)."""
 
     def put_kv(
         self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False, bound: bool = False
     ) -> None:
-        """Keeps one value beside a channel (a snapshot), in the same transaction as what was appended before it; None
-        removes it. A `lazy` one (a summary) goes with a commit that comes along, and a crash may forget it. A
-        `bound` one belongs to the append that follows at once: where that is refused, it is not written either."""
+        """Store one value for a channel (a snapshot), in the same transaction as the events appended before it; None
+        removes it. A `lazy` value (a summary) is written with a later commit, and a crash may lose it. A `bound`
+        value belongs to the append that follows immediately: if that is refused, the value is not written either."""
 
     def withdraw_kv(self, channel: Channel, key: str) -> None:
-        """Takes back what still waits for its commit: the append that it was put for was refused. What was written,
-        here or by another host, stays."""
+        """Remove a value that is not committed yet, because the append that it belongs to was refused. A value already
+        written, here or by another host, remains."""
 
     def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
-        """Keeps one value beside a channel without a commit of its own: when this returns, it survives the end of the
-        process (not a loss of power). A key is written either this way or by `put_kv`."""
+        """Store one value for a channel without a separate commit: when this returns, it survives the exit of the
+        process (not a power loss). A key is written either by this method or by `put_kv`."""
 
     async def replace_kv(self, channel: Channel, key: str, old: bytes | None, new: bytes | None) -> bool:
-        """Stores `new` durably if the value is still `old`, whichever host wrote it; None stands for no value. A
-        key is written either this way or by the others."""
+        """Store `new` durably if the value is still `old` (compare and swap), for writes of all hosts; None means no
+        value. A key is written either by this method or by the others."""
 
     async def expire_kv(self, prefix: str, before: int) -> int:
-        """Drops values whose key begins so and that were last written before that time (milliseconds)."""
+        """Delete values whose key has this prefix and that were last written before this time (milliseconds)."""
 
     async def list_kv(self, key: str) -> dict[Channel, bytes]: ...
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None: ...
 
     async def put_blob(self, data: bytes) -> str:
-        """Stores the bytes durably under their SHA-256, which it returns."""
+        """Store the bytes durably under their SHA-256 and return it."""
 
     async def blob(self, digest: str) -> bytes: ...
 
@@ -140,24 +140,23 @@ class Log(Protocol):
         ...
 
     async def compact(self, before: int, keep: Mapping[Channel, int] = {}) -> int:
-        """Drops deltas older than `before` (milliseconds) and returns how many. `keep` names the first position of
-        turns that still run: their deltas stay, since no event carries their whole content yet."""
+        """Delete deltas older than `before` (milliseconds) and return their number. `keep` contains the first position
+        of running turns: their deltas are kept, because no event contains their whole content yet."""
 
     async def compact_channel(self, channel: Channel, below: int) -> int:
-        """Drops the deltas of one channel before that position, however young they are."""
+        """Delete the deltas of one channel before this position, regardless of their age."""
 
     async def size(self, channel: Channel) -> int:
-        """The bytes of its events."""
+        """The size of the channel's events in bytes."""
 
     def disk(self) -> DiskUse:
-        """What the log's files take, and what their disk has."""
+        """The size of the log's files, and the free and total space of their disk."""
 
     async def compacted_offsets(self, channel: Channel, part: str) -> list[tuple[int, int]]:
-        """The pieces of a text part that were compacted away, in order: seq and characters. With the part's whole
-        text they say what a reader whose cursor points into the middle of it has not seen."""
+        """The pieces of a text part that were compacted, in order: seq and characters. With the part's whole text they
+        show what a reader whose cursor points into the middle of it has not seen."""
 
     async def delete(self, channel: Channel) -> None:
-        """Forgets a channel's events and notes, and the blobs that only it refers to. Its positions are never used
-        again."""
+        """Delete a channel's events, notes, and the blobs that only it references. Its positions are never reused."""
 
     async def close(self) -> None: ...

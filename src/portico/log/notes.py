@@ -1,4 +1,4 @@
-"""Notes that wait for a commit: those that ask for one, and lazy ones that go with one that comes anyway."""
+"""Pending notes: those that request a commit, and lazy ones that are written with the next commit."""
 
 from typing import NamedTuple
 
@@ -8,8 +8,8 @@ Key = tuple[Channel, str]
 
 
 LAZY_SECONDS = 0.25
-"""Between two commits that take lazy notes along: a summary changes with every event, and writing it each time was a
-quarter of a turn's commits."""
+"""Minimum time between two commits that include lazy notes: a summary changes with every event, and writing it each
+time was a quarter of a turn's commits."""
 
 
 class KeyValue(NamedTuple):
@@ -17,9 +17,9 @@ class KeyValue(NamedTuple):
     key: str
     data: bytes | None
     ticket: int = 0
-    """The number that orders it among the events."""
+    """The order of the note among the events."""
     bound: bool = False
-    """It belongs to the append behind it, and shares its fate."""
+    """The note belongs to the append after it, and is refused together with it."""
 
 
 class Notes:
@@ -27,11 +27,11 @@ class Notes:
         self._waiting: dict[Key, KeyValue] = {}
         self._lazy: dict[Key, bytes | None] = {}
         self._writing: dict[Key, bytes | None] = {}
-        """The lazy ones of the commit that runs."""
+        """The lazy notes of the commit in flight."""
         self._due = 0.0
 
     def __bool__(self) -> bool:
-        """Whether any of them asks for a commit."""
+        """Whether any note requests a commit."""
         return bool(self._waiting)
 
     @property
@@ -46,14 +46,14 @@ class Notes:
         self._waiting.pop(key, None)
 
     def withdraw_bound(self, after: int) -> None:
-        """Those behind that ticket: the append that they belong to is rejected."""
+        """Remove the bound notes after this ticket: the append that they belong to is rejected."""
         self._waiting = {key: each for key, each in self._waiting.items() if not (each.bound and each.ticket > after)}
 
     def put_lazy(self, key: Key, data: bytes | None) -> None:
         self._lazy[key] = data
 
     def take(self, upto: int, now: float) -> list[KeyValue]:
-        """A note belongs to what was appended around it, so it goes with the events up to the next one behind it."""
+        """Take the notes for a commit: those up to ticket `upto`, since a note belongs to the events around it."""
         taken = [value for value in self._waiting.values() if value.ticket <= upto]
         self._waiting = {key: value for key, value in self._waiting.items() if value.ticket > upto}
         if self._lazy and now >= self._due:
@@ -61,17 +61,17 @@ class Notes:
         return [*(KeyValue(*key, data) for key, data in self._writing.items()), *taken]
 
     def written(self, *, failed: bool) -> None:
-        """What lazy ones say holds whatever became of the batch."""
+        """Finish a commit. Lazy notes of a failed commit remain pending, because they are valid without it."""
         if failed:
             self._lazy = {**self._writing, **self._lazy}
         self._writing = {}
 
     def refuse(self) -> None:
-        """The disk says no: nobody waits for these any more."""
+        """Discard pending notes after a failed commit."""
         self._waiting.clear()
 
     def pop_lazy(self) -> tuple[Key, bytes | None]:
-        """One that asks for a commit of its own, which takes all others along."""
+        """Remove one lazy note, for a commit that then includes all others."""
         self._due = 0.0
         return self._lazy.popitem()
 
@@ -79,5 +79,5 @@ class Notes:
         self._lazy = {key: data for key, data in self._lazy.items() if key[0] != channel}
 
     def uncommitted(self) -> dict[Key, bytes | None]:
-        """Lazy notes hold at once."""
+        """The lazy notes that are not committed yet; reads include them."""
         return {**self._writing, **self._lazy}

@@ -1,5 +1,5 @@
-"""Records that are handed to readers together: one list for all who read them, with the wire forms that doors made of
-it. A thousand readers that stand still at the same place then cost what one costs."""
+"""Records that are delivered to readers together: one list shared by all readers, with the wire forms that doors encode
+from it. A thousand readers stalled at the same position then cost as much as one."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ class Page(list[Record]):
     _forms: dict[str, Any] | None = None
 
     def form(self, name: str, make: "Callable[[Page], T]") -> T:
-        """What a door makes of the whole page, made once."""
+        """Return a door's encoding of the whole page, computed once."""
         if self._forms is None:
             self._forms = {}
         if name not in self._forms:

@@ -1,4 +1,4 @@
-"""Events that wait for their commit. What JSON cannot hold is refused here, before it can spoil a batch."""
+"""Events waiting for their commit. Events that cannot be encoded as JSON are refused here, before they fail a batch."""
 
 import asyncio
 from typing import Any
@@ -12,15 +12,15 @@ from portico.events import Channel, Delta, Event, RunReserved, RunSettled, Termi
 
 
 class Waiter(asyncio.Future[int]):
-    """What an append waits for. The events of a cancelled caller are written all the same. It may hold a lock over what
-    it checked, so it is let go only when the commit is decided."""
+    """The future that an append awaits. The events of a cancelled caller are still written. The caller may hold a lock
+    for its checks, so it continues only after the commit has succeeded or failed."""
 
     def cancel(self, msg: Any = None) -> bool:
         return False
 
 
 class Pending(Struct, eq=False, gc=False):
-    """One event that waits for its commit; a delta collects the texts that join it."""
+    """One event waiting for its commit; a delta collects the texts merged into it."""
 
     channel: Channel
     event: Event
@@ -28,7 +28,7 @@ class Pending(Struct, eq=False, gc=False):
     ticket: int = 0
     waiter: Waiter | None = None
     more: bool = False
-    """The same append has more events: they must not be parted by the end of a batch."""
+    """The same append has more events: they must be in the same batch."""
     _data: bytes | None = None
     _texts: list[str] | None = None
 
@@ -37,7 +37,7 @@ class Pending(Struct, eq=False, gc=False):
         self.size = len(self._data) if self._data is not None else len(getattr(self.event, "text", ""))
 
     def join(self, event: Event) -> bool:
-        """Takes a delta in, if it continues this one."""
+        """Merge a delta, if it continues this one."""
         mine = self.event
         if type(mine) is not type(event) or not isinstance(mine, Delta) or not isinstance(event, Delta):
             return False
@@ -62,7 +62,7 @@ class Pending(Struct, eq=False, gc=False):
 
 
 def _checked(event: Event) -> tuple[Event, bytes | None]:
-    """The event as it can be written, and its bytes; a small delta is encoded later, when it has merged."""
+    """Return the event in a writable form, and its bytes; a small delta is encoded later, after merging."""
     if isinstance(event, Delta) and len(event.text) <= limits.DELTA_BYTES and _is_unicode(event.text):
         return event, None
     try:
@@ -78,7 +78,7 @@ def _checked(event: Event) -> tuple[Event, bytes | None]:
 
 
 def _is_unicode(text: str) -> bool:
-    """False for text with a lone surrogate, as programs that cut their output in the middle produce it."""
+    """False for text with a lone surrogate, which programs produce when they truncate output inside a character."""
     try:
         return text.isascii() or text.encode() is not None
     except UnicodeEncodeError:
@@ -86,7 +86,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _clean(value: Any) -> Any:
-    """The same with `?` for what is no character: one broken byte must not cost a turn."""
+    """Replace invalid characters by `?`: one broken byte must not fail a turn."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
@@ -97,7 +97,7 @@ def _clean(value: Any) -> Any:
 
 
 def compactable_part(event: Event) -> str | None:
-    """The part that it is a piece of: it may go when all of that is written down."""
+    """Return the part that the event is a piece of; it can be compacted when the whole part is written."""
     field = _PIECES.get(type(event))
     return getattr(event, field) or None if field is not None else None
 

@@ -1,4 +1,4 @@
-"""The stored rows as a log needs them, whatever keeps them."""
+"""The storage interface of a log, independent of the database."""
 
 from collections.abc import Iterable
 from typing import Protocol

@@ -1,5 +1,5 @@
-"""One connection that hears what other hosts ring, for as long as the log is open: never through a pooler that gives it
-to others between two transactions."""
+"""One connection that receives the notifications of other hosts while the log is open. It must not use a transaction
+pooler, which gives the connection to others between two transactions."""
 
 import asyncio
 import logging
@@ -20,8 +20,8 @@ _FIRST_SECONDS, _LONGEST_SECONDS = 0.1, 2.0
 async def listen(
     url: str, name: str, ring: Callable[[str], None], files: Callable[[], None], look: Callable[[], Awaitable[None]]
 ) -> NoReturn:
-    """Calls `ring` with what a commit of any host rang, `files` when what all hosts share has changed, and `look` for
-    what was committed before somebody listened."""
+    """Call `ring` with the notification of each commit of any host, `files` when shared files change, and `look` to
+    poll for commits made before the connection listened."""
     wait = _FIRST_SECONDS
     while True:
         gone = asyncio.Event()

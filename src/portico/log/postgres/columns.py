@@ -1,4 +1,4 @@
-"""A batch as the columns that `append_batch` takes, and the numbers that come back."""
+"""Encodes a batch as the columns that `append_batch` takes, and decodes the numbers that it returns."""
 
 from collections.abc import Callable
 from typing import Any

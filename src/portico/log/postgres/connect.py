@@ -1,4 +1,4 @@
-"""Connections to the database, all with the same bounds: nobody who stands still may hold up the others."""
+"""Connections to the database, all with the same limits: a stalled host must not block the others."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ CALL_SECONDS = 30.0
 """One call: a silent network looks like a slow commit, so every call has its end."""
 CONNECT_SECONDS = 5.0
 READERS = 4
-"""Connections for reading: replays go on beside each other, and a hundred hosts fit into one database."""
+"""Connections for reading: replays run concurrently, and one database serves a hundred hosts."""
 
 _BOUNDS = {
     "search_path": SCHEMA,

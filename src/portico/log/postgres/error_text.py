@@ -1,4 +1,4 @@
-"""What PostgreSQL and the way to it say, in words that tell what to do. A password is never among them."""
+"""Error messages for PostgreSQL and its connections, with the next step. They never contain a password."""
 
 from typing import NoReturn
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -10,7 +10,7 @@ from portico.errors import BadRequest, LogUnavailable
 GOES_ON = "the host goes on by itself"
 FENCED, READ_ONLY = "PT001", "25006"
 _LOST = ("08", "57P")
-"""Classes of SQLSTATE that mean: the connection is gone, or is about to."""
+"""Classes of SQLSTATE for a connection that is lost or about to be."""
 
 
 class Fenced(LogUnavailable):
@@ -65,7 +65,7 @@ _STATES: dict[str, str] = {
 
 
 def translate(error: BaseException, address: str, then: str = GOES_ON) -> LogUnavailable:
-    """What the database said, what the user can do about it, and what happens `then`."""
+    """Translate a database error to its message, the next step for the user, and what happens `then`."""
     if isinstance(error, LogUnavailable):
         return error
     state = str(getattr(error, "sqlstate", None) or "")

@@ -1,7 +1,7 @@
 """A host's row in the database: its id, its epoch and its lease. Time is the database's.
 
-The epoch is the fence: every commit names it, and whoever takes over raises it. The end of the lease only permits
-others to do so; a host that wakes before anybody did goes on. `conn` shuts an old connection of this very host out.
+The epoch is the fencing token: every commit contains it, and a takeover increments it. An expired lease only permits a
+takeover; a host that wakes up before one continues. `conn` fences off an old connection of the same host.
 """
 
 import os
@@ -48,7 +48,7 @@ async def claim(connection: Any, name: str, folder: str, place: str, info: str, 
 
 
 async def renew(connection: Any, lease: ChannelLease, seconds: float, info: str) -> None:
-    """Raises `Fenced` when somebody has taken over, and `LogTooNew` when a newer host has migrated the tables."""
+    """Renew the lease. Raises `Fenced` after a takeover, and `LogTooNew` if a newer host has migrated the tables."""
     version, known = await connection.fetchrow(
         "WITH me AS (UPDATE hosts SET expires = clock_timestamp() + $3 * interval '1 second', seen = clock_timestamp(),"
         " info = $4 WHERE id = $1 AND epoch = $2 RETURNING 1)"

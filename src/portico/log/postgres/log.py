@@ -1,8 +1,8 @@
-"""The log on PostgreSQL: every host commits under one advisory lock and hears of the others' commits by one bell.
+"""The log on PostgreSQL: every host commits under one advisory lock and is notified of other hosts' commits (the bell).
 
-A commit is one function call (`append_batch`). Without an answer its outcome is found out, never guessed: a new
-connection shuts the old one out and looks for the batch. What other hosts commit goes to the same taps and followers
-as one's own, in the order of `seq`: the bell only says how far to read, so a lost bell costs a second.
+A commit is one function call (`append_batch`). If its answer is lost, the outcome is looked up, never guessed: a new
+connection fences off the old one and searches for the batch. Commits of other hosts are delivered to the same commit
+listeners and followers, in the order of `seq`. The bell only contains how far to read, so a lost bell costs a second.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ logger = logging.getLogger("portico.log")
 T = TypeVar("T")
 
 LOOK_SECONDS = 1.0
-"""Between two looks without a bell: what a lost one costs."""
+"""Poll interval without a bell: the delay after a lost one."""
 PATIENCE_SECONDS = 2.0
-"""A lost connection is repaired in silence for this long: a server that restarts, a network that changes."""
+"""Time to reconnect before the failure is reported: a server restart, a network change."""
 UNKNOWN_SECONDS = 20.0
-"""Who waits for a commit whose outcome cannot be found out is told so after this."""
+"""Time after which waiters get an error if the outcome of their commit is unknown."""
 _DISK_SECONDS = 60.0
 _DISK_BYTES = 1 << 50
-"""The database's disk is not ours to see."""
+"""Placeholder: the size of the database's disk is unknown."""
 _APPEND = "SELECT * FROM append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
 
 
@@ -65,18 +65,18 @@ class PostgresLog(StoredLog):
         self.opening = opening
         self.lease = lease
         self.info: Callable[[], str] = lambda: "{}"
-        """What the host says of itself at each renewal: its address, its load."""
+        """The host's description, stored at each renewal: its address, its load."""
         self.owns: Callable[[Channel], bool] = lambda _: True
-        """Asked before anything is taken in: a channel of another host is not written here."""
+        """Checked before an event is accepted: a channel of another host is not written here."""
         self.began: Callable[[Channel], None] = lambda _: None
-        """Told of each channel that this host begins, before anybody sees it."""
+        """Called for each channel that this host creates, before it is visible."""
         self.starting_seconds = 0.0
-        """The lease is at least so long while a host starts: it loads much, and gives no sign of life meanwhile."""
+        """Minimum lease while a host starts: it loads much data and does not renew the lease during that time."""
         self.fenced: list[Callable[[], None]] = []
-        """Called when another host has taken over, before anything can be written again: nothing that this one had
-        is its own any more."""
+        """Called after another host has taken over, before anything can be written again: this host does not own its
+        previous channels any more."""
         self.files_rung: Callable[[], None] = lambda: None
-        """Called when another host says that what all hosts share has changed."""
+        """Called when another host reports a change of the files that all hosts share."""
         self._rows = store
         self._writer = writer
         self._address = check_url(opening.url)
@@ -85,12 +85,12 @@ class PostgresLog(StoredLog):
         self._mended: asyncio.Task[None] | None = None
         self._feed = asyncio.Lock()
         self._background = asyncio.Lock()
-        """Held by the tasks below while they ask the database: they are ended between two questions."""
+        """Held by the tasks below during a query, so that they are cancelled only between two queries."""
         self._heard = 0
         self._reading: asyncio.Task[None] | None = None
         self._last_committed = SharedQuestion(lambda: store.last())
         self.lost_lease = False
-        """Another host has taken over, and what is still our own has yet to be asked for."""
+        """Another host has taken over, and this one has not claimed a new lease yet."""
         self._used, self._measured = 0, -_DISK_SECONDS
         self._tasks = [
             self._loop.create_task(self._listen(), name="log bell"),
@@ -112,7 +112,7 @@ class PostgresLog(StoredLog):
                 rows = PostgresStore(await pool(opening.url, opening.host), address, identity.salt)
                 failing.push_async_callback(rows.close)
                 lease = await cls._claim(writer, opening)
-                # The lease first: from here on nobody writes to what is ours while we read how far it is.
+                # Claim the lease first: after that no other host writes to our channels while we read their heads.
                 heads = await rows.heads()
                 identity.last = max(identity.last, await rows.last())
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError, ValueError) as error:
@@ -130,7 +130,7 @@ class PostgresLog(StoredLog):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
-        """A commit of its own: another host may be asked for it next."""
+        """Store the value with a separate commit, because the next request for it may reach another host."""
         self.check_open()
         self.put_kv(channel, key, data)
 
@@ -148,7 +148,7 @@ class PostgresLog(StoredLog):
         super().post(channel, event)
 
     def _check_owner(self, channel: Channel) -> None:
-        """Until the commit it can be lost only by the fence, which refuses the commit."""
+        """Raise `NotOwner` for a channel of another host. After this check only the fence can refuse the commit."""
         if channel.startswith(self.opening.owned) and self.head(channel) and not self.owns(channel):
             raise NotOwner(channel)
 
@@ -193,7 +193,7 @@ class PostgresLog(StoredLog):
         return CommittedBatch(records, {record.channel: record.pos for record in records})
 
     def _place(self, channel: Channel) -> int | None:
-        """How far it is; None: the database gives its positions."""
+        """The head of the channel; None if the database assigns its positions."""
         ours = channel != HOST and channel.startswith(self.opening.owned)
         return self.head(channel) if ours else None
 
@@ -203,8 +203,8 @@ class PostgresLog(StoredLog):
         return [self.lease.host, self.lease.epoch, self.lease.conn, self.lease.batch + 1, now]
 
     def _give_up(self, taken: list[Pending], wholes: list[Any], values: list[KeyValue], channel: Channel) -> list[Any]:
-        """Another host writes this channel now: what we have for it is refused, with all of the same append and the
-        notes that are bound to it; the rest is sent again."""
+        """Refuse the pending appends to a channel that another host writes now, with all their events and bound notes;
+        the rest is sent again."""
         kept: list[tuple[Pending, Any]] = []
         group: list[tuple[Pending, Any]] = []
         before = 0
@@ -226,7 +226,7 @@ class PostgresLog(StoredLog):
         return [whole for _, whole in kept]
 
     async def _submit(self, taken: list[Pending], arguments: list[Any]) -> Any:
-        """The answer of the commit, also when it was lost on the way."""
+        """Send a commit and return its answer, even if the connection is lost."""
         while True:
             arguments[2] = self.lease.conn
             sent = not self._writer.is_closed()
@@ -249,7 +249,7 @@ class PostgresLog(StoredLog):
         return refused
 
     async def _find_out(self, taken: list[Pending], arguments: list[Any], error: BaseException, sent: bool) -> Any:
-        """None: it was not committed, and may be sent again. What was never sent has no outcome to wait for."""
+        """Look up the outcome of a commit; None: it may be sent again. One that was never `sent` is not waited for."""
         began = self._loop.time()
         while True:
             try:
@@ -289,7 +289,7 @@ class PostgresLog(StoredLog):
                 pending.waiter.set_exception(outcome_unknown())
 
     async def _reconnect(self) -> int:
-        """A new connection for writing; the last batch of ours that is committed."""
+        """Open a new connection for writing and return the number of our last committed batch."""
         async with self._mending:
             self._writer.terminate()
             try:
@@ -304,18 +304,18 @@ class PostgresLog(StoredLog):
         if self._heard > self._seq:
             self._read_on()
 
-    # -- when the database is away -----------------------------------------------------------------------------
+    # -- when the database is unavailable ----------------------------------------------------------------------
 
     def _probe(self) -> "asyncio.Future[None]":
         self._mended = self._loop.create_task(self._mend(), name="log probe")
         return self._mended
 
     async def _mend(self) -> None:
-        """Can we write again? Whatever others wrote meanwhile is known before anybody here may write."""
+        """Try to write again. Commits of other hosts are read before this host accepts writes."""
         if self._busy:
             raise LogUnavailable("A commit is still being found out.")
         if isinstance(self._down, LogTooNew):
-            await self.renew_now()  # says so again, as long as it is
+            await self.renew_now()  # raises again while this is the case
         if self.lost_lease:
             await self._begin_anew()
         else:
@@ -337,7 +337,7 @@ class PostgresLog(StoredLog):
             self.lost_lease = False
 
     async def _begin_anew(self) -> None:
-        """After a takeover: the same host with a new epoch."""
+        """Claim a new lease after a takeover: the same host with a new epoch."""
         try:
             self._writer.terminate()
             self._writer = await connect(self.opening.url, self.opening.host)
@@ -369,9 +369,9 @@ class PostgresLog(StoredLog):
                 renewing.cancel()
 
     async def _fall_silent(self) -> None:
-        """The network has swallowed the question, or the database stands still. The lease ends now, and others may take
-        over: what runs here ends, as when the database is away."""
-        self._writer.terminate()  # of a commit that is on its way the outcome is found out
+        """Fail the log if a renewal gets no answer: the network lost it, or the database hangs. The lease expires now
+        and others may take over, so running work ends, as when the database is unavailable."""
+        self._writer.terminate()  # the outcome of a commit in flight is looked up
         if self._down is None:
             self._fail(LogUnavailable(f"The database {self._address!r} does not answer; {GOES_ON}."), [])
         self._rows.use(await pool(self.opening.url, self.opening.host))
@@ -397,7 +397,7 @@ class PostgresLog(StoredLog):
         await self.run(lambda connection: connection.execute("SELECT pg_notify($1, '')", FILES_BELL))
 
     def _read_on(self) -> None:
-        """Not while a commit of ours is on its way: its rows may be there before its answer is."""
+        """Start reading new commits, but not while ours is in flight: its rows may be visible before its answer."""
         if not self._busy and self._reading is None and not self._closed and self._heard > self._seq:
             self._reading = self._loop.create_task(self._read_heard(self._heard), name="log feed")
 
@@ -411,7 +411,7 @@ class PostgresLog(StoredLog):
         self._read_on()
 
     async def _catch_up(self, upto: int) -> None:
-        """Delivers what other hosts have committed, up to that number."""
+        """Deliver the commits of other hosts up to this seq."""
         async with self._feed:
             while self._seq < upto:
                 found = Page(await self._rows.read_all((), self._seq, upto, limits.READ_EVENTS, False))
@@ -422,7 +422,7 @@ class PostgresLog(StoredLog):
                     self._seq = upto  # numbers of commits that failed
 
     async def _catch_up_surely(self, upto: int) -> None:
-        """What lies before a commit of ours, which is durable by now: its delivery may wait, and not fail."""
+        """Deliver everything before our durable commit, with retries: delivery may be delayed, but must not fail."""
         while True:
             try:
                 return await self._catch_up(upto)
@@ -432,7 +432,7 @@ class PostgresLog(StoredLog):
                 await asyncio.sleep(PROBE_SECONDS)
 
     async def catch_up(self) -> None:
-        """Returns when everything that is committed by now is known here."""
+        """Wait until everything committed so far is delivered here."""
         last = await self._last_committed.answer()
         await self.seen(last)
         if self._seq < last:
@@ -440,7 +440,7 @@ class PostgresLog(StoredLog):
             raise LogUnavailable(f"The database {self._address!r} does not answer; {GOES_ON}.")
 
     async def seen(self, seq: int) -> None:
-        """Returns when this number is known here: what another host says it has done can then be read."""
+        """Wait until this seq is delivered here, so that changes reported by another host can be read."""
         if self._seq < seq:
             self._heard = max(self._heard, seq)
             self._read_on()
@@ -453,7 +453,7 @@ class PostgresLog(StoredLog):
             await self._look()
 
     async def _look(self) -> None:
-        """Without a bell. No commit of ours is on its way meanwhile, so everything that is found is the others'."""
+        """Poll for commits without a bell. No commit of ours runs during the poll, so all new commits are of others."""
         if self._busy or self._closed or self._down is not None:
             return
         self._busy = True
@@ -473,13 +473,13 @@ class PostgresLog(StoredLog):
         self._kick()
 
     async def run(self, work: "Callable[[Any], Awaitable[T]]") -> T:
-        """A question about hosts and owners, over a connection of the readers."""
+        """Run a query about hosts and owners on a reader connection."""
         return await self._rows.with_connection(work)
 
     # -- housekeeping ------------------------------------------------------------------------------------------
 
     def disk(self) -> DiskUse:
-        """The database's disk is its administrator's; only what the database takes is known."""
+        """The size of the database; the free space of its disk is unknown."""
         return DiskUse(self._used, _DISK_BYTES - self._used, _DISK_BYTES)
 
     async def _shut(self) -> None:
@@ -489,7 +489,7 @@ class PostgresLog(StoredLog):
         tasks = {*self._tasks, *(task for task in asking if task is not None)}
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks, timeout=2)  # a silent network does not answer a cancel, either
+        await asyncio.wait(tasks, timeout=2)  # an unresponsive network does not answer a cancel, either
         try:
             await asyncio.wait_for(release(self._writer, self.lease), 2)
         except Exception as error:  # noqa: BLE001 - as above; the lease ends by itself

@@ -1,6 +1,6 @@
 """The tables in PostgreSQL, their version, and how one host at a time makes or migrates them.
 
-Everything is in a schema of its own (`portico`), so the database may hold other things too. The SQL follows
+Everything is in a separate schema (`portico`), so the database may contain other things too. The SQL follows
 docs/decisions/0016: one advisory lock orders all commits, the whole commit is one function call, no row is updated by
 every commit.
 """

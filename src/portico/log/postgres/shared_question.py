@@ -1,7 +1,7 @@
-"""A question to the database that many ask at once, and whose answer may be no older than the asking.
+"""A database query shared by concurrent callers, whose result is never older than the call.
 
-Whoever asks while one is on its way shares the next one: the answer to that may lack what has been committed since.
-Each request asks, and there are few connections."""
+Callers that arrive while a query is running share the next one: the result of the running query may lack later commits.
+Each request makes this query, and there are few connections."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ class SharedQuestion:
 
     def _begin(self, before: "asyncio.Task[int] | None") -> "asyncio.Task[int]":
         asking = asyncio.get_running_loop().create_task(self._behind(before), name="log last")
-        asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # perhaps nobody waits
+        asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # there may be no waiter
         return asking
 
     async def _behind(self, before: "asyncio.Task[int] | None") -> int:

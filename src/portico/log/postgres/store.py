@@ -179,7 +179,7 @@ class PostgresStore:
         return None
 
     async def replace_kv(self, channel: Channel, key: str, old: bytes | None, new: bytes | None) -> bool:
-        """One statement. Where `new` stands already, an earlier try has stored it and its answer was lost."""
+        """Compare and swap in one statement. If `new` is already stored, the answer of an earlier try was lost."""
         ident = (await self.ids([channel]))[channel]
         if new is None:
             await self._done("DELETE FROM notes WHERE channel = $1 AND key = $2 AND data = $3", ident, key, old)
@@ -304,7 +304,7 @@ class PostgresStore:
             self._pool.terminate()
 
     def use(self, pool: Any) -> None:
-        """Whoever waits for an answer that the network has swallowed asks again over these connections."""
+        """Replace the connection pool; queries without an answer are retried on the new connections."""
         self._pool.terminate()
         self._pool = pool
 
@@ -349,7 +349,7 @@ async def _lengthen(connection: Any, channel: int, key: str, offsets: list[int])
 
 
 def _is_whole(channel: int, key: str, data: bytes, checksum: int | None) -> bool:
-    """A damaged note counts as missing: what it said follows from the events, or is asked again."""
+    """Whether a note is intact. A damaged one counts as missing: it is derived from the events, or requested again."""
     whole = checksum in (None, kv_sum(channel, key, data))
     if not whole:
         logger.error("the note %r of channel %d is damaged", key, channel)

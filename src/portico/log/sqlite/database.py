@@ -186,7 +186,7 @@ class Database(Reader):
         )
 
     def replace_kv(self, channel: Channel, key: str, old: bytes | None, new: bytes | None) -> bool:
-        """In the one thread that writes, so nobody comes between the look and the change."""
+        """Compare and swap in the only writer thread, so there is no write between the check and the change."""
         if self.get_kv(channel, key) != old:
             return False
         try:
@@ -274,7 +274,7 @@ class Database(Reader):
             _, pages, _ = self._reading().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             size = self._reading().execute("PRAGMA page_size").fetchone()[0]
         except sqlite3.Error:
-            return 0  # a full disk: the next commit says so, and the next checkpoint tries again
+            return 0  # a full disk: the next commit reports it, and the next checkpoint retries
         return int(max(0, pages) * size)
 
     def disk(self) -> DiskUse:

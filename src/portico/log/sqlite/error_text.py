@@ -1,4 +1,4 @@
-"""What SQLite says about the log's file, in words that tell what to do."""
+"""Error messages for SQLite errors of the log's file, with the next step."""
 
 import shlex
 import shutil
@@ -11,7 +11,7 @@ ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """SQLite quotes a damaged schema in its messages, and then not even the message is text."""
 GOES_ON = "the host goes on by itself"
 AGAIN = "then start the host again"
-"""What happens when the trouble is over: to a host that runs, and to one that could not start."""
+"""The next step after the problem is solved: for a running host, and for one that could not start."""
 
 
 def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path, then: str = GOES_ON) -> LogUnavailable:

@@ -43,7 +43,7 @@ def identify(db: sqlite3.Connection, path: Path, marked: Marked | None, tail_los
     stored = dict(db.execute("SELECT key, value FROM meta"))
     seq: int = db.execute("SELECT pos FROM channels WHERE id = 0").fetchone()[0]
     epoch, lost = stored.get("epoch", ""), int(stored.get("lost", "0"))
-    # An emptied or missing file is a new log to SQLite; the mark knows what stood there.
+    # SQLite treats an emptied or missing file as a new log; the mark contains its previous state.
     own = marked if marked is not None and (not epoch or marked.epoch == epoch) else None
     missing = max(0, own.seq - seq) if own is not None else 0
     why = UNKNOWN if tail_lost else _reason(epoch, own, missing, LogFiles.of(path))

@@ -1,8 +1,8 @@
 """Notes that survive the end of the process before they are committed: `log.db-list_kv`.
 
-A reader's cursor changes with every answer, and a commit of its own would make every answer wait. So it is written to
-this file first, which is one system call, and goes into the database with the next commit that comes along. At the
-next start what is left here is put in its place.
+A reader's cursor changes with every answer, and a separate commit would delay every answer. So it is written to this
+file first, which is one system call, and to the database with the next commit. At the next start the values that remain
+here are stored in the database.
 """
 
 import os

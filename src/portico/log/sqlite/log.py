@@ -1,4 +1,4 @@
-"""The log on SQLite: one writer thread, numbers given before the commit and taken back when it fails."""
+"""The log on SQLite: one writer thread; numbers are assigned before the commit and reset if it fails."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ Durability = Literal["normal", "full"]
 T = TypeVar("T")
 
 WATCH_SECONDS = 0.5
-"""Between two looks whether the log's file is still there."""
+"""Time between two checks that the log's file still exists."""
 
 
 class _Threads:
@@ -101,7 +101,7 @@ class SqliteLog(StoredLog):
         self._checkpoints = Checkpoints(database.checkpoint, self._threads.writer)
         self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
         self._moved: LogUnavailable | None = None
-        """The file is not where it was: nothing that is written to it is acknowledged any more."""
+        """The error if the file was moved: writes to it are not acknowledged any more."""
 
     @classmethod
     async def open(
@@ -155,7 +155,7 @@ class SqliteLog(StoredLog):
         self._checkpoints.committed(limits.COMMIT_BYTES + sum(len(record.data) for record in records))
 
     def _watch(self) -> None:
-        """The file may be moved away while nobody writes: within a second nobody is told that all is well."""
+        """Detect a moved file also while nothing is written: within a second the log reports itself as unavailable."""
         if self._closed:
             return
         self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
@@ -164,7 +164,7 @@ class SqliteLog(StoredLog):
                 self._database.check()
             except LogUnavailable as error:
                 self._moved = error
-                if not self._busy:  # else when what is being written is done: it is in the file that was moved
+                if not self._busy:  # otherwise after the current write: it is in the moved file
                     self._fail(error, [])
                 return
             if self._database.truncate_due:

@@ -1,7 +1,7 @@
-"""Reading the log: plain blocking functions for reader threads, each with a connection of its own.
+"""Reads the log: plain blocking functions for reader threads, each with a separate connection.
 
-What cannot be read is one gap with a name: an event whose checksum does not fit, or whose page is damaged, becomes an
-`unreadable` event in its place; the others of its channel are read as ever.
+An event that cannot be read (its checksum is wrong, or its page is damaged) is replaced by an `unreadable` event; the
+other events of its channel are read as usual.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ from portico.log.sqlite.schema import channel_of
 logger = logging.getLogger("portico.log")
 
 _POS_OF = "coalesce((SELECT p.pos FROM events p WHERE p.channel = c.id AND p.seq <= ? ORDER BY p.pos DESC LIMIT 1), 0)"
-"""Where a channel stood at a seq, looked for from its end: what was missed is read, however long its history is."""
+"""The position of a channel at a seq, searched from its end: the cost depends on the missed events, not the history."""
 _STRETCH = 10_000
-"""Events that are looked through as they lie, whatever channel they are of: a millisecond, and nothing to sort."""
+"""Events of all channels that are scanned in storage order: this takes a millisecond and needs no sort."""
 _SCANNED = 100_000
-"""Numbers that are looked at one by one: a damaged head may be anything."""
+"""Maximum positions checked one by one: a damaged head may have any value."""
 _COLUMNS = "e.seq, e.channel, e.pos, e.time, e.data, e.sum"
 _DAMAGED = "damaged"
-"""The channel of an event whose own cannot be told any more."""
+"""The channel of an event whose real channel is unknown."""
 
 _SUM = encode(Unreadable(reason="checksum"))
 _PAGE = encode(Unreadable(reason="page"))
@@ -49,7 +49,7 @@ class Reader:
         self._read_connections: list[sqlite3.Connection] = []
 
     def heads(self) -> tuple[int, dict[Channel, int]]:
-        """The last seq, and the last position of every channel. Deleted events do not give their numbers back."""
+        """The last seq, and the last position of every channel. The numbers of deleted events are not reused."""
         try:
             heads = {}
             for ident, name, pos, checksum in self._db.execute("SELECT id, name, pos, sum FROM channels").fetchall():
@@ -90,7 +90,7 @@ class Reader:
         try:
             records = self._records(chosen.format(""), args, size)
             places = [record.pos for record in records]
-            if not all(map(lt, places, places[1:])):  # the index lies; the events are whole
+            if not all(map(lt, places, places[1:])):  # the index is wrong; the events are intact
                 records = self._records(chosen.format("NOT INDEXED"), args, size)
             return records
         except LogDamaged:
@@ -112,7 +112,7 @@ class Reader:
             return self._records(f"FROM events e WHERE {stretch} ORDER BY e.seq", (after, upto, limit), size)
         ids = tuple(self._ids.get(channel) for channel in channels)
         some = ", ".join("?" * len(ids))
-        if upto - after <= _STRETCH:  # the plus keeps the index out: these rows lie side by side, in order
+        if upto - after <= _STRETCH:  # the plus disables the index: these rows are adjacent and in order
             chosen = f"FROM events e WHERE {stretch} AND +e.channel IN ({some}) ORDER BY e.seq"
             return self._records(chosen, (after, upto, *ids, limit), size)
         order = "e.pos" if len(ids) == 1 else "e.seq"  # the same for one channel, and then the index has it sorted
@@ -121,7 +121,7 @@ class Reader:
         return self._records(chosen, (after, upto, *ids, after, limit), size)
 
     def _records(self, chosen: str, args: tuple[object, ...], most: int = 0) -> list[Record]:
-        """Rows up to the byte bound (`most`); whoever wants more asks again behind the last one."""
+        """Return rows up to `most` bytes; callers request more with the position of the last one."""
         records: list[Record] = []
         size, odd, of, name, seed = 0, False, -1, None, 0
         most = most or limits.READ_BYTES
@@ -152,13 +152,13 @@ class Reader:
         seq, channel, pos, time, data, checksum = row
         if checksum is None:
             return self._unchecked(Record(seq, self._names.get(channel, _DAMAGED), pos, time, data))
-        name = self._names.get(channel, _DAMAGED)  # nobody knows who may see what has lost its channel
+        name = self._names.get(channel, _DAMAGED)  # without its channel, the permission to read it is unknown
         if name == _DAMAGED or event_sum(self._salt, seq, channel, pos, time, data) != checksum:
             return _gap(seq, name, pos, _SUM, time)
         return Record(seq, name, pos, time, data)
 
     def _unchecked(self, record: Record) -> Record:
-        """Written by a version without checksums: what is no JSON cannot be right."""
+        """Check a record of a version without checksums: invalid JSON means damage."""
         try:
             return Record(*record.place(), record.data, decode(record.data))
         except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -179,7 +179,7 @@ class Reader:
         ident, records = self._ids.get(channel), list[Record]()
         for pos in range(after + 1, min(upto, after + _SCANNED) + 1):
             found = self._row("e.channel = ? AND e.pos = ?", ident, pos)
-            if found is None:  # its number is not known: it lies behind the one before it
+            if found is None:  # its seq is unknown; use the one after the previous record
                 records.append(_gap(records[-1].seq + 1 if records else 0, channel, pos, _PAGE))
             else:
                 records += [self._sound(row, channel, pos) for row in found]
@@ -203,7 +203,7 @@ class Reader:
         return records
 
     def _sound(self, row: Any, channel: Channel, pos: int) -> Record:
-        """A row whose columns may be anything."""
+        """Convert a row whose columns may have any type."""
         kinds = (int, int, int, int, bytes, int | None)
         if all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
             return self._record(row)
@@ -238,7 +238,7 @@ class Reader:
 
     @staticmethod
     def _is_whole(channel: int, key: str, data: object, checksum: int | None) -> bool:
-        """A damaged note counts as missing: what it said follows from the events, or is asked again."""
+        """Whether a note is intact. A damaged one counts as missing: it is derived from events, or requested again."""
         whole = isinstance(data, bytes) and checksum in (None, kv_sum(channel, key, data))
         if not whole:
             logger.error("the note %r of channel %d is damaged", key, channel)
@@ -275,9 +275,7 @@ class Reader:
         """A connection of this thread: readers never wait for the writer (WAL)."""
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
         if db is None:
-            where = (
-                f"{self.path.absolute().as_uri()}?mode=rw"  # or it would make an empty one where ours was moved away
-            )
+            where = f"{self.path.absolute().as_uri()}?mode=rw"  # otherwise it creates an empty file if ours was moved
             db = sqlite3.connect(where, timeout=limits.BUSY_SECONDS, check_same_thread=False, uri=True)
             db.execute("PRAGMA query_only = ON")
             db.execute(

@@ -97,7 +97,7 @@ _FIRST = {f"{kind}.started" for kind in ("host", "session", "task", "job", "term
 
 
 def channel_of(first: bytes) -> str | None:
-    """The name of a channel by its first event, for a channel whose row is damaged; None: it does not say."""
+    """The name of a channel with a damaged row, from its first event; None if the event does not contain it."""
     try:
         event = msgspec.json.decode(first, type=dict[str, object])
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""A small file beside the log that says which log it is and how far it had come: `log.db-mark`.
+"""A small file next to the log with the identity of the log and its last seq: `log.db-mark`.
 
 It is written after every commit and lies outside of the write-ahead log, so after a cut or lost write-ahead log, a
 restored backup or swapped files the host knows what is missing and gives no number twice. It also remembers which

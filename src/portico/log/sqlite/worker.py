@@ -1,7 +1,7 @@
 """Threads that do what the event loop hands them, in order.
 
 An executor would do: its futures are made for threads that wait for each other, and passing one on to the event loop
-cost a tenth of a turn. Nobody waits here but the loop, so one call into it is enough.
+cost a tenth of a turn. Only the loop waits here, so one call into it is enough.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 Done = Callable[[Any, BaseException | None], None]
-"""Is called in the loop, with what a function returned or raised."""
+"""Called in the loop with the result or the exception of the function."""
 
 
 class Workers:
@@ -32,7 +32,7 @@ class Workers:
         return future
 
     def call(self, done: Done, function: Callable[..., Any], *args: object) -> None:
-        """The same without a future, which would tell its news one round of the loop later."""
+        """Like `run`, without a future, which would report the result one loop iteration later."""
         if self._closed:
             raise RuntimeError("These threads have ended.")
         self._queue.put((done, function, args))
@@ -45,12 +45,12 @@ class Workers:
                 result = function(*args)
             except BaseException as error:  # noqa: BLE001 - whoever waits gets it
                 failure = error
-            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop has ended: there is no waiter
                 self._loop.call_soon_threadsafe(done, result, failure)
-            del task, done, args, result, failure  # not until the next one comes
+            del task, done, args, result, failure  # do not keep them until the next task
 
     def shutdown(self) -> None:
-        """Waits for all that was handed in."""
+        """Wait for all submitted tasks and end the threads."""
         self._closed = True
         for _ in self._threads:
             self._queue.put(None)

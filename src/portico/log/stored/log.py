@@ -1,4 +1,4 @@
-"""The reading half of a log and its housekeeping, over stored rows: replay and then live, notes, blobs, compaction."""
+"""The reading half of a log and its maintenance, on stored rows: replay, live events, notes, blobs, compaction."""
 
 import contextlib
 from abc import abstractmethod
@@ -19,7 +19,7 @@ from portico.log.store import Store
 
 
 def compacted_key(part: str) -> str:
-    """The note that remembers which pieces of a part were compacted away: seq and length, in turns."""
+    """Key of the note that lists the compacted pieces of a part: seq and length, alternating."""
     return f"trail/{part}"
 
 
@@ -33,7 +33,7 @@ class StoredLog(GroupCommit):
 
     @abstractmethod
     async def _shut(self) -> None:
-        """Ends what the log holds open, when everything is written."""
+        """Close the log's resources after everything is written."""
 
     @property
     def epoch(self) -> str:
@@ -65,7 +65,7 @@ class StoredLog(GroupCommit):
     ) -> AsyncIterator[Page]:
         by_seq = follower is not None or len(channels) != 1
         follower = follower or Follower(channels or None)
-        while True:  # replay until there is nothing left, and join the live ones in the same tick
+        while True:  # replay until nothing is left, and subscribe to live events in the same tick
             mark = self._seq if by_seq else self.head(channels[0])
             if after >= mark or follower.channels == {}:
                 self.attach(follower)
@@ -74,7 +74,7 @@ class StoredLog(GroupCommit):
             after = mark if not page else page[-1].seq if by_seq else page[-1].pos
             if page:
                 yield page
-            del page  # a reader that stands still must not hold what it has sent
+            del page  # a stalled reader must not keep a page that it has sent
         try:
             while True:
                 yield await follower.take(timeout)
@@ -114,7 +114,7 @@ class StoredLog(GroupCommit):
     # -- housekeeping ------------------------------------------------------------------------------------------
 
     async def compact(self, before: int, keep: Mapping[Channel, int] | None = None) -> int:
-        """In small transactions of their own, so that commits go on in between."""
+        """Compact in small separate transactions, so that commits can run between them."""
         total = 0
         while True:
             dropped = await self._store.drop_deltas(before, dict(keep or {}))
@@ -153,10 +153,10 @@ class StoredLog(GroupCommit):
     async def close(self) -> None:
         if self._closed:
             return
-        with contextlib.suppress(LogUnavailable):  # whoever wrote it has heard
+        with contextlib.suppress(LogUnavailable):  # the writer already got this error
             if self._notes.lazy and self._down is None:
                 (channel, key), data = self._notes.pop_lazy()
-                self.put_kv(channel, key, data)  # a commit for those that found none to go with
+                self.put_kv(channel, key, data)  # a commit for the remaining lazy notes
             await self.flush()
         self._closed = True
         if self._timer is not None:
