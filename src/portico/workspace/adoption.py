@@ -1,13 +1,13 @@
-"""Processes whose parent has ended: they come to the host, and end with the command that started them.
+"""Orphaned processes: they are reparented to the host and terminated with the command that started them.
 
-The attack, or the accident: a program that forks twice, makes a session of its own and clears its environment leaves
-no trace of where it came from; its parent is init, and it lives on when its command is over. Linux has a remedy, the
-subreaper: orphans go to the nearest ancestor that is one. The host's process becomes one at its start (`adopt`), and
-so does each program that it starts (`spawn`). While a command runs, all it has started hangs below it; when it is over,
-the rest hangs below the host, where nothing else can come from.
+The attack, or the accident: a program that forks twice, creates a new session and clears its environment leaves no
+trace of its origin; its parent is init, and it survives the end of its command. Linux solves this with subreapers:
+orphans are reparented to the nearest ancestor that is one. The host's process becomes one at its start (`adopt`), and
+so does each program that it starts (`spawn`). While a command runs, all its processes are its descendants; after it has
+exited, the remaining ones are children of the host, which gets no other orphans.
 
-Plugins start their programs with `spawn` (or with what is made of it, `Child` and the agents' supervisor), or in the
-host's own session.
+Plugins start their programs with `spawn` (or with `Child` and the agents' supervisor, which use it), or in the host's
+own session.
 """
 
 import os
@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
 
 _lock = threading.Lock()
-"""Nobody looks for strangers among our children while one of our own is being started."""
+"""Held while a child is started, so that a concurrent search for orphans does not find it before it is registered."""
 _own: set[int] = set()
 _become: Callable[[], object] | None = None
 
 
 class ProcessStatus(NamedTuple):
-    """Of /proc/PID/stat."""
+    """Fields of /proc/PID/stat."""
 
     state: str
     parent: int
@@ -36,7 +36,7 @@ class ProcessStatus(NamedTuple):
     session: int
     start: int
     pages: int
-    """Of memory that is resident."""
+    """Resident memory."""
 
     @property
     def dead(self) -> bool:
@@ -44,7 +44,7 @@ class ProcessStatus(NamedTuple):
 
 
 def adopt() -> bool:
-    """For the process of a host, at its start. False where the system does not have it."""
+    """Make the host's process a subreaper, at its start. False if the system does not support it."""
     global _become
     if sys.platform != "linux":
         return False
@@ -58,8 +58,8 @@ def adopt() -> bool:
 
 
 def spawn(command: Any, *, reaper: bool = True, **options: Any) -> "subprocess.Popen[bytes]":
-    """`subprocess.Popen`, known to be ours, and the parent of the orphans among its descendants. That costs a
-    millisecond: not `reaper` is for programs that start no others."""
+    """Start a `subprocess.Popen` that is registered as ours and is the subreaper of its descendants. That costs a
+    millisecond: pass `reaper=False` for programs that start no others."""
     with _lock:
         process: subprocess.Popen[bytes] = subprocess.Popen(command, preexec_fn=_become if reaper else None, **options)
         _own.add(process.pid)
@@ -67,18 +67,18 @@ def spawn(command: Any, *, reaper: bool = True, **options: Any) -> "subprocess.P
 
 
 def forget(pid: int) -> None:
-    """It has ended and is reaped: its number may be somebody else's by now."""
+    """Unregister a reaped process: its pid may be reused."""
     _own.discard(pid)
 
 
 def processes() -> dict[int, ProcessStatus]:
-    """Empty where there is no /proc: nobody can be recognised then, and a wrong kill is worse than an orphan."""
+    """Return all processes. Empty without /proc: they cannot be identified; a wrong kill is worse than an orphan."""
     pids = map(int, filter(str.isdigit, os.listdir("/proc"))) if os.path.isdir("/proc/self") else ()
     return {pid: each for pid in pids if (each := status(pid)) is not None}
 
 
 def status(pid: int) -> ProcessStatus | None:
-    """None: it ended while we looked."""
+    """Read the status of a process; None if it has ended."""
     try:
         # After the name in brackets, which may contain anything: state, parent, group, session; the start is the 20th,
         # the pages are the 22nd.
@@ -89,17 +89,17 @@ def status(pid: int) -> ProcessStatus | None:
 
 
 def carries(pid: int, variable: str) -> str | None:
-    """The value of a variable in the environment of a process; None where there is none, or it is not for us."""
+    """The value of a variable in the environment of a process; None if it is not set or not readable."""
     try:
         said = b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
-        return None  # it ended while we looked, or belongs to somebody else
+        return None  # it has ended, or belongs to another user
     _, found, rest = said.partition(f"\0{variable}=".encode())
     return rest.partition(b"\0")[0].decode("ascii", "replace") if found else None
 
 
 def adopted(since: int) -> set[int]:
-    """Orphans that came to us, begun at or after that moment (in the kernel's ticks). Dead ones are buried."""
+    """Return the orphans reparented to us that started at or after this time (in kernel ticks). Zombies are reaped."""
     if _become is None:
         return set()
     me, session = os.getpid(), os.getsid(0)
@@ -117,7 +117,7 @@ def adopted(since: int) -> set[int]:
 
 
 def below(roots: Iterable[int], table: dict[int, ProcessStatus]) -> set[int]:
-    """The processes and all that descends from them."""
+    """Return the processes and all their descendants."""
     found, waiting = set(roots), list(roots)
     while waiting:
         parent = waiting.pop()

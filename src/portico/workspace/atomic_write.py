@@ -1,6 +1,6 @@
-"""Putting bytes where a name is, all at once: a temporary file in the same folder, then a rename.
+"""Replaces a file atomically: writes a temporary file in the same folder, then renames it.
 
-Shared by writes and copies. The temporary name starts with `TEMPORARY`, so that watches and listings can leave it out.
+Used by writes and copies. The temporary name starts with `TEMPORARY`, so that watches and listings can omit it.
 """
 
 import os

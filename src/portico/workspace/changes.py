@@ -1,8 +1,8 @@
-"""What changed in a folder, per turn and per session, whoever changed it: tools, shell commands or the user.
+"""Changes in a folder, per turn and per session, made by tools, shell commands or the user.
 
-A capture writes the work tree, untracked files included, as a git tree object and keeps it by a hidden ref under
-`refs/portico/`. It works on a private copy of the index, so the user's index, stash, branches and files stay as they
-are; refs to trees (not commits) show up in no log. Differences are then between any two captures or commits.
+A capture writes the work tree, including untracked files, as a git tree object and keeps it with a hidden ref under
+`refs/portico/`. It uses a private copy of the index, so the user's index, stash, branches and files do not change; refs
+to trees (not commits) do not appear in `git log`. Differences are computed between any two captures or commits.
 """
 
 import os
@@ -181,7 +181,7 @@ class Changes:
 
     @threaded
     def forget(self, prefix: str) -> None:
-        """Lets go of a named capture, or of all of a session (`SESSION`); git collects them in its own time."""
+        """Delete the ref of a named capture, or of all captures of a session (`SESSION`); git collects them later."""
         ref = _ref(prefix)
         listed = plumbing_text(self.folder, "for-each-ref", "--format=%(refname)", ref)
         lines = "".join(f"delete {found}\n" for found in listed.split())

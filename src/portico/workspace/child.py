@@ -1,10 +1,10 @@
-"""A child process and everything it starts: an explicit environment, an own session, and an end that is an end.
+"""A child process and its descendants: an explicit environment, a separate session, and reliable termination.
 
-Killing one process leaves its children behind, and killing its group leaves those that made a group of their own (an
-interactive shell does that with every job, a daemon on purpose). So each child carries a mark in its environment that
-its descendants inherit, and the end is for all that share its group, its session or its mark, for what descends from
-these, and for the orphans that have come to us since (`adoption`). The mark also names the
-host, so that the next one knows what a killed one has left (`orphans`).
+Killing one process leaves its children running, and killing its process group leaves those that created another group
+(an interactive shell does that for every job, a daemon on purpose). So each child has a mark in its environment that
+its descendants inherit. Termination covers all processes with its group, session or mark, their descendants, and the
+orphans that were reparented to us since (`adoption`). The mark also identifies the host, so that the next host finds
+the processes that a killed host left running (`orphans`).
 
 On systems without /proc only the group can be found.
 """
@@ -26,25 +26,25 @@ from typing import IO
 from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
 from portico.workspace import adoption
 
-GRACE = 0.4  # seconds to say goodbye after the polite signal; a cancel has to be over within one second
-GIVE_UP = 2.0  # seconds of killing; what survives SIGKILL hangs in the kernel, and waiting does not help
-POLL = 0.02  # seconds between two looks
+GRACE = 0.4  # seconds to exit after the polite signal; a cancel has to finish within one second
+GIVE_UP = 2.0  # seconds of SIGKILL; a process that survives it hangs in the kernel, and waiting does not help
+POLL = 0.02  # seconds between two polls
 CHUNK = 64 * 1024  # bytes per read; the size of a Linux pipe
-DRAIN_SECONDS = 1.0  # after the end everybody who held the pipe or terminal is dead, so the rest comes at once
+DRAIN_SECONDS = 1.0  # all holders of the pipe or terminal are dead by then, so the rest is available immediately
 
-RETRY_SECONDS = 5.0  # after a refusal for want of descriptors or processes: commands end in seconds
+RETRY_SECONDS = 5.0  # after a start fails for lack of descriptors or processes: commands end within seconds
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
 MARK = "PORTICO_PROCESS"
 DEAF = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
-# What a program needs to find its way, and nothing else: no Portico token, no key of a model or of another session.
+# Only the variables that programs need: no Portico token, no API key of a model, no secret of another session.
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CONFIG_HOME")
 INHERITED_PREFIXES = ("LC_",)
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """The environment of a child, said in full: an allow-list of the host's own, and what the caller adds."""
+    """The complete environment of a child: allow-listed variables of the host, and those that the caller adds."""
     own = {
         name: value for name, value in os.environ.items() if name in INHERITED or name.startswith(INHERITED_PREFIXES)
     }
@@ -52,12 +52,12 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 _GIT = {"safe.bareRepository": "explicit", "core.fsmonitor": "false", "protocol.ext.allow": "never"}
-"""A folder that looks like a bare repository is one for git, and its config names programs that `git status` runs: an
-agent can write such a folder anywhere. So none is taken for a repository unless the command says so."""
+"""Git treats any folder that looks like a bare repository as one, and its config can name programs that `git status`
+runs. An agent can create such a folder anywhere. So git uses a bare repository only if the command names it."""
 
 
 def command_environment(**extra: str) -> dict[str, str]:
-    """Of commands that agents run, and of agents, which run commands themselves."""
+    """The environment of commands that agents run, and of the agents, which run commands themselves."""
     git = {"GIT_CONFIG_COUNT": str(len(_GIT))}
     for number, (key, value) in enumerate(_GIT.items()):
         git |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
@@ -65,7 +65,7 @@ def command_environment(**extra: str) -> dict[str, str]:
 
 
 class Child:
-    """A running program. `start` it, `wait` for it, and always `end` it: that also ends what it left behind."""
+    """A running program. Call `start`, `wait`, and always `end`: it also terminates the processes that it left."""
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
         self.process = process
@@ -84,7 +84,7 @@ class Child:
         output: int,
         errors: int | IO[bytes] | None = None,
     ) -> "Child":
-        # Started here and not in a thread: a cancel in between would leave a process that nobody knows.
+        # Started here and not in a thread: a cancel in between would leave an untracked process.
         mark = f"{os.getpid()}.{started(os.getpid())}.{secrets.token_hex(16)}.{pid_namespace()}"
         try:
             with _hearing():
@@ -107,16 +107,16 @@ class Child:
 
     @property
     def killed_by(self) -> str | None:
-        """The name of the signal that ended it, if one did."""
+        """The name of the signal that terminated it, or None."""
         code = self.process.returncode
         if code is None or code >= 0:
             return None
         return next((each.name for each in signal.Signals if each == -code), f"SIG{-code}")  # some have no name
 
     async def wait(self) -> int:
-        """The exit code; 128 plus the number when a signal ended it, as shells say."""
+        """Wait for the exit and return the exit code: 128 plus the signal number after a signal, as in shells."""
         if self.process.returncode is not None:
-            return exit_code(self.process.returncode)  # reaped: its number may belong to somebody else by now
+            return exit_code(self.process.returncode)  # reaped: its pid may belong to another process now
         try:
             watched = os.pidfd_open(self.pid)
         except (AttributeError, OSError):
@@ -132,13 +132,13 @@ class Child:
         return await self._poll()
 
     async def _poll(self) -> int:
-        # No event tells it where there is no pidfd; with one this asks once.
+        # Without a pidfd no event reports the exit; with one, this polls once.
         while (code := self.process.poll()) is None:  # noqa: ASYNC110
             await asyncio.sleep(POLL)
         return exit_code(code)
 
     async def end(self, polite: signal.Signals = signal.SIGTERM) -> None:
-        """Ends the child and all it started. In a thread, which goes on even when the caller is cancelled again."""
+        """Terminate the child and its descendants, in a thread that continues even if the caller is cancelled again."""
         await asyncio.to_thread(self._end, polite)
 
     def _end(self, polite: signal.Signals) -> None:
@@ -148,7 +148,7 @@ class Child:
             adoption.forget(self.pid)
 
     def _living(self) -> list[int]:
-        self.process.poll()  # reaps the child itself, so that its number is not looked for as a zombie
+        self.process.poll()  # reaps the child, so that its pid is not found as a zombie
         if not os.path.isdir("/proc/self"):
             return self._group_only()
         table = adoption.processes()
@@ -172,12 +172,12 @@ class Child:
 
 
 def end_all(living: Callable[[], list[int]], polite: signal.Signals = signal.SIGTERM) -> None:
-    """Ends all that `living` finds, also those that come while we look: politely, then for certain."""
+    """Terminate all processes that `living` returns, including new ones: first with `polite`, then with SIGKILL."""
     for number, seconds in ((polite, GRACE), (signal.SIGKILL, GIVE_UP)):
         deadline = time.monotonic() + seconds
         told: set[int] = set()
         while (found := living()) and time.monotonic() < deadline:
-            for pid in found:  # in their order, parents first: a shell whose child dies before it goes on
+            for pid in found:  # in this order, parents first: a shell continues if its child dies first
                 if pid not in told:
                     _signal(pid, number)
             told.update(found)
@@ -185,7 +185,7 @@ def end_all(living: Callable[[], list[int]], polite: signal.Signals = signal.SIG
 
 
 def pid_namespace(pid: int | str = "self") -> str:
-    """Within which a process number means something, as a number of its own; empty where nobody can tell."""
+    """The id of the pid namespace of a process; empty where it is unknown."""
     try:
         return os.readlink(f"/proc/{pid}/ns/pid").strip("pid:[]")
     except OSError:
@@ -193,17 +193,18 @@ def pid_namespace(pid: int | str = "self") -> str:
 
 
 def started(pid: int) -> str | None:
-    """When the process began, in the kernel's ticks; None when there is none (or only its shell is left)."""
+    """The start time of a process in kernel ticks; None if it does not exist (or is a zombie)."""
     found = adoption.status(pid)
     return None if found is None or found.dead else str(found.start)
 
 
 @contextmanager
 def _hearing() -> Iterator[None]:
-    """A host started with `nohup` or `&` ignores signals, and its children would inherit that: no Ctrl-C in terminals.
+    """Reset ignored signals for a new child. A host started with `nohup` or `&` ignores signals, and its children
+    would inherit that: no Ctrl-C in terminals.
 
-    A signal with a handler is reset for the new program, one that is ignored is not. Only the main thread may change
-    this; elsewhere the children get what we have.
+    A signal with a handler is reset for the new program, an ignored one is not. Only the main thread may change this;
+    in other threads the children inherit our settings.
     """
     deaf: list[signal.Signals] = []
     if threading.current_thread() is threading.main_thread():
@@ -218,14 +219,14 @@ def _hearing() -> Iterator[None]:
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # gone already, or another user's by now (sudo)
+    with suppress(ProcessLookupError, PermissionError):  # already exited, or owned by another user now (sudo)
         os.kill(pid, number)
         if number == signal.SIGHUP:
-            os.kill(pid, signal.SIGCONT)  # a stopped job would not hear the first one
+            os.kill(pid, signal.SIGCONT)  # a stopped job does not handle SIGHUP until it continues
 
 
 def refusal(error: ValueError | OSError, program: str) -> PorticoError:
-    """Why a program could not be started."""
+    """Translate the error of a failed program start."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         # The error names what is missing: the program, or the folder it should run in.
         return NotFound("command or folder", str(error.filename or program), "Is it installed and on the PATH?")
@@ -243,7 +244,7 @@ def exit_code(code: int) -> int:
 
 
 class Outlet:
-    """Reads a pipe or a terminal as it speaks, without a thread. `closed` is set after the last byte."""
+    """Reads a pipe or a terminal as data arrives, without a thread. `closed` is set after the last byte."""
 
     def __init__(self, fd: int, sink: Callable[[bytes], None]) -> None:
         self.fd = fd
@@ -259,7 +260,7 @@ class Outlet:
             self.reading = True
 
     def pause(self) -> None:
-        """Stops reading; the writer is held up by the kernel once its buffer is full."""
+        """Stop reading. The kernel blocks the writer when its buffer is full."""
         if self.reading:
             asyncio.get_running_loop().remove_reader(self.fd)
             self.reading = False
@@ -277,7 +278,7 @@ class Outlet:
             self.close()
 
     async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
-        """Returns after the last byte, or after a while: something unkillable may hold the other end."""
+        """Wait for the last byte, or for `seconds`: an unkillable process may hold the other end open."""
         self.resume()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -286,17 +287,17 @@ class Outlet:
     def close(self) -> None:
         if not self.closed.is_set():
             self.pause()
-            # Somebody may wait to write as well; uvloop aborts the whole process when a watched descriptor is closed.
+            # A writer may be registered too; uvloop aborts the whole process when a watched descriptor is closed.
             asyncio.get_running_loop().remove_writer(self.fd)
             os.close(self.fd)
             self.closed.set()
 
 
 class UnownedPipe:
-    """A child's pipe, given to a transport of the running loop, which closes it once.
+    """A child's pipe for a transport of the running loop, closed exactly once.
 
-    uvloop closes the descriptor and then its file as well: by then the number may be that of a file which another
-    thread has just opened, the log's for instance. asyncio's own loops leave the closing to the file.
+    uvloop closes the descriptor and then its file object as well: by then another thread may have opened a file with
+    the same number, for example the log. asyncio's loops only close the file object.
     """
 
     def __init__(self, pipe: IO[bytes]) -> None:

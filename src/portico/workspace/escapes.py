@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 SEQUENCE_MAX = 64 * 1024  # characters of one sequence; longer ones (pictures) never end for us and are dropped
 
-# In the order tried: strings that end with BEL or ST (OSC, DCS, SOS, PM, APC), CSI, short escapes. Whatever follows an
-# ESC, one of them matches or waits for more: a broken sequence must not hold back what comes after it.
-# C1 controls (\x80 to \x9f) are the same things in one character.
+# In the order tried: strings that end with BEL or ST (OSC, DCS, SOS, PM, APC), CSI, short escapes. For any text
+# after an ESC, one of them matches or waits for more: a broken sequence must not delay the text after it.
+# C1 controls (\x80 to \x9f) are the same controls as one character.
 _STRING_END = r"(?:\x07|\x1b\\|\x9c|[\x18\x1a]|(?=\x1b[^\\]))"
 _STRING = r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])(?P<body>[^\x07\x1b\x9c\x18\x1a]*)" + _STRING_END
 _CSI = r"(?:\x1b\[|\x9b)[ -?]*(?:[@-~]|(?=[^ -~]))"
@@ -99,8 +99,8 @@ _UNSEEN = (
 
 
 def visible(text: str) -> str:
-    """The text with what cannot be seen in it spelled out (`\\u202e`), for places where somebody decides by what they
-    read, and for the lines of a log. Ends of lines and tabs stay."""
+    """Escape invisible characters (`\\u202e`), for texts on which a person bases a decision, and for log lines. Line
+    ends and tabs are kept."""
     return re.sub(_UNSEEN, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 

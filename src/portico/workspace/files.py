@@ -1,7 +1,7 @@
 """Files of a working directory: one implementation for the tools and for every door.
 
 Reads are bounded and ranged. Writes are atomic: a reader sees the old bytes or the new ones, never half of each, and
-`if_match` refuses to overwrite what somebody else has changed since it was read. All paths go through the jail.
+`if_match` refuses to overwrite a file that was changed since it was read. All paths go through the jail.
 """
 
 import codecs
@@ -142,7 +142,7 @@ class Files:
         create_only: bool = False,
         parents: bool = False,
     ) -> FileStatus:
-        """Puts `data` into a file at once. `position` counts from the start, with `append` back from the end."""
+        """Write `data` to a file atomically. `position` counts from the start, with `append` back from the end."""
         with self.jail.spot(path, make=parents) as spot, _turn(spot), told(path):
             before = _current(spot)
             if create_only and before is not None:
@@ -183,7 +183,7 @@ class Files:
 
     @threaded
     def mkdir(self, path: str) -> None:
-        """Makes the folder and those above it; one that is there already is fine."""
+        """Create the folder and its parents; an existing folder is not an error."""
         with self.jail.spot(path, make=True) as spot, told(path):
             try:
                 os.mkdir(spot.name, dir_fd=spot.folder)
@@ -193,7 +193,7 @@ class Files:
 
     @threaded
     def copy(self, source: str, destination: str, *, fail_if_exists: bool = False) -> None:
-        """Copies a file or a whole folder; an existing destination of the same kind is replaced at once."""
+        """Copy a file or a whole folder; an existing destination of the same kind is replaced atomically."""
         with self.jail.spot(source) as old, self._destination(destination) as new:
             if old.status is None:
                 raise NotFound("path", source)
@@ -217,7 +217,7 @@ class Files:
 
     @threaded
     def delete(self, path: str, *, recursive: bool = False) -> None:
-        """Deletes a file, a link (never what it leads to) or a folder."""
+        """Delete a file, a link (never its target) or a folder."""
         with self.jail.spot(path, follow=False) as spot, told(path):
             if spot.status is None:
                 raise NotFound("path", path)

@@ -1,8 +1,8 @@
-"""Calling git: a fixed environment, no prompts, no hooks, nothing that a repository's settings could start.
+"""Runs git with a fixed environment: no prompts, no hooks, no programs that a repository's settings could start.
 
-Two attacks by whoever may write files in a project: settings that name a program (a hook, a filter), which the host
-would then run without asking anybody; and a `.git` that leads to somebody else's repository, whose files would then
-show up as differences.
+Two attacks by a writer of files in a project: settings that name a program (a hook, a filter), which the host would
+then run without approval; and a `.git` that points to the repository of another user, whose files would then be shown
+as differences.
 """
 
 import asyncio
@@ -89,8 +89,8 @@ def plumbing(
     fine: Sequence[int] = (0,),
     cut: int | None = None,
 ) -> bytes:
-    """What git prints, for commands that start no other program. It blocks, so that several of them are one hop to a
-    thread; looking for children after each would cost more than git itself. With `cut` only so many bytes come."""
+    """Return the output of a git command that starts no other program. It blocks, so that several of them can run in
+    one thread call; a search for children after each would cost more than git. With `cut`, at most that many bytes."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
         process = _start(folder, arguments, env, output.fileno(), said.fileno())
         with process:
@@ -215,7 +215,7 @@ def _ask(folder: Path) -> Repository:
 
 
 def _is_own(folder: Path, top: Path, private: Path, common: Path) -> bool:
-    """Whether the repository knows this work tree, too: only who may write to it can make it say so."""
+    """Whether the repository also refers to this work tree: that requires write access to the repository."""
     entry = top / ".git"
     common = common.resolve()
     if entry.is_dir() and not entry.is_symlink():

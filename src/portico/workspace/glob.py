@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from portico.errors import BadRequest
 
-PATTERN_MAX = 1000  # characters; nobody writes a longer glob by hand
+PATTERN_MAX = 1000  # characters; longer than any handwritten glob
 BRACES_MAX = 64  # patterns that `{a,b}{c,d}...` may unfold to
 
 Segment = re.Pattern[str] | None  # None is `**`

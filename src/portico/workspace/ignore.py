@@ -1,4 +1,4 @@
-"""What `.gitignore` files say, also where there is no git: the rules of gitignore(5), read folder by folder."""
+"""Rules of `.gitignore` files, also without git: the syntax of gitignore(5), read folder by folder."""
 
 from msgspec import Struct
 
@@ -29,7 +29,7 @@ class Ignore:
         return Ignore((*self.rules, *parse(text, base)))
 
     def hides(self, parts: tuple[str, ...], is_folder: bool) -> bool:
-        """Whether this entry is ignored. A folder that is hidden need not be entered: nothing in it can come back."""
+        """Whether this entry is ignored. An ignored folder need not be entered: its entries cannot be re-included."""
         for rule in reversed(self.rules):
             if rule.matches(parts, is_folder):
                 return not rule.keep

@@ -3,14 +3,14 @@
 The attack: a path that looks harmless and leads out of the working directory. `../../etc/passwd`, a link to `/`, a
 sibling that shares a prefix (`/srv/app-evil` beside `/srv/app`), `/proc/self/environ` with the host's secrets, a NUL
 that cuts the name short, or a folder that is swapped for a link between the check and the use. Comparing strings after
-`realpath` stops only some of these. Or one that leads nowhere out: the host's own folder, with its tokens and settings,
-may lie in the project (somebody works in `~`); so that is closed, wherever the jail begins.
+`realpath` stops only some of these. Another attack stays inside: the host's own folder, with its tokens and settings,
+may be in the project (if the working directory is `~`). So that folder is closed in every jail.
 
-So a path is never handed to the kernel whole. `Jail.spot` walks it name by name from an open root, each step relative
-to the folder opened before it and never through a link; links are read and walked the same way, and one that leads out
-is refused. What comes back is an open folder and one name in it: whoever uses these two cannot be sent elsewhere.
+So a path is never passed to the kernel as a whole. `Jail.spot` walks it name by name from an open root, each step
+relative to the previously opened folder and never through a link. Links are read and walked the same way, and one that
+leads out is refused. The result is an open folder and one name in it, which cannot be redirected afterwards.
 
-Not stopped: hard links, which cannot be told from the file itself, and commands, which are not file operations.
+Not stopped: hard links, which are indistinguishable from the file itself, and commands, which are not file operations.
 All of this is plain blocking code; `Files` and the search run it in threads.
 """
 
@@ -25,24 +25,24 @@ from typing import NamedTuple
 
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound, PorticoError
 
-LINKS_MAX = 40  # what the Linux kernel follows before it says ELOOP
-PATH_MAX = 4096  # the kernel's own bound on a path; longer ones cannot exist
+LINKS_MAX = 40  # the number of links that Linux follows before it returns ELOOP
+PATH_MAX = 4096  # the kernel's limit for a path; longer ones cannot exist
 
-# Windows onto the kernel and onto other processes (environments, memory, disks): never part of a project, also when
-# somebody works in `/`.
+# Interfaces to the kernel and to other processes (environments, memory, disks): never part of a project, even if the
+# working directory is `/`.
 KERNEL_TREES = ("proc", "sys", "dev")
 
 ROOT = Path("/")
 
 _closed: list[Path] = []
-"""The homes of the hosts in this process. Not part of a jail: nobody who makes one can forget them."""
+"""The home folders of the hosts in this process. Global, so that no jail can omit them."""
 
-# O_PATH needs no read permission on the folders that are only passed through; it exists on Linux alone.
+# O_PATH needs no read permission on folders that are only traversed; it exists only on Linux.
 STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Spot(NamedTuple):
-    """A place inside the jail: `name` in the open folder `folder`. `status` is None when nothing is there yet."""
+    """A place inside the jail: `name` in the open folder `folder`. `status` is None if nothing exists there."""
 
     folder: int
     name: str
@@ -61,7 +61,7 @@ class Spot(NamedTuple):
 
 @contextmanager
 def closed(folder: Path) -> Iterator[None]:
-    """Meanwhile nothing enters this folder. A project that lies inside of it is one all the same."""
+    """Close this folder to all jails during the context. A project inside the folder remains usable."""
     folder = Path(os.path.realpath(folder))
     _closed.append(folder)
     try:
@@ -76,7 +76,7 @@ def is_closed(path: Path, root: Path = ROOT) -> bool:
 
 
 def check_whole(path: Path) -> None:
-    """Before a whole tree is copied, moved or deleted."""
+    """Refuse to copy, move or delete a whole tree that contains a closed folder."""
     if any(each.is_relative_to(path) for each in _closed):
         raise Forbidden(f"The host keeps its own files in {str(path)!r}.")
 
@@ -88,7 +88,7 @@ def _refuse_closed(path: Path, root: Path) -> None:
 
 @contextmanager
 def told(path: object) -> Iterator[None]:
-    """Turns the kernel's refusals into our errors; what it does not name (a full disk) stays as it is."""
+    """Translate errors of the kernel into ours; others (a full disk) are raised unchanged."""
     try:
         yield
     except OSError as error:
@@ -119,7 +119,7 @@ class Jail:
     """One or more folders that nothing leads out of. Relative paths start at the first."""
 
     def __init__(self, roots: Iterable[str | Path]) -> None:
-        # The roots come from the host's owner, so their own links are followed, once.
+        # The roots come from the host's owner, so links in them are followed, once.
         self.roots = tuple(Path(os.path.realpath(root)) for root in roots)
         if not self.roots:
             raise BadRequest("A jail needs at least one folder.", field="roots")
@@ -133,9 +133,9 @@ class Jail:
 
     @contextmanager
     def spot(self, path: str | Path, *, follow: bool = True, make: bool = False) -> Iterator[Spot]:
-        """The open folder and the name that `path` means.
+        """Resolve `path` to an open folder and a name in it.
 
-        `follow`: whether a link at the very end is followed (within the jail) or meant itself.
+        `follow`: whether a link at the end of the path is followed (within the jail) or is itself the target.
         `make`: create the folders on the way, as `mkdir -p` does.
         """
         walk = _Walk(self, _text(path), follow, make)
@@ -147,7 +147,7 @@ class Jail:
             walk.close()
 
     def resolve(self, path: str | Path, *, follow: bool = True) -> Path:
-        """The canonical path, also of what does not exist yet. For names in events; to touch a file use `spot`."""
+        """Return the canonical path, which need not exist. For names in events; to access a file use `spot`."""
         try:
             with self.spot(path, follow=follow) as spot:
                 return spot.path
@@ -158,18 +158,18 @@ class Jail:
             return self.resolve(head or ".") / name
 
     def relative(self, path: str | Path) -> str:
-        """The short name that leads back here: relative in the first root, absolute in the others."""
+        """Return the short name of a path: relative in the first root, absolute in the others."""
         whole = self.resolve(path)
         return (whole.relative_to(self.root) if whole.is_relative_to(self.root) else whole).as_posix()
 
     def open(self, path: str | Path, flags: int = os.O_RDONLY) -> int:
-        """A descriptor of a regular file or a folder. Pipes and devices are refused: opening them can hang or act."""
+        """Open a regular file or a folder. Pipes and devices are refused: opening them can block or have effects."""
         with self.spot(path) as spot, told(path):
             spot.existing()
             return open_at(spot, flags)
 
     def enter(self, parts: list[str], said: str) -> tuple[Path, deque[str]]:
-        """Splits an absolute path into the root it enters and the steps below it."""
+        """Split an absolute path into the root that contains it and the steps below that root."""
         reached: list[str] = []
         for index, part in enumerate(["", *parts]):
             if part == "..":
@@ -183,8 +183,8 @@ class Jail:
 
 
 def open_at(spot: Spot, flags: int = os.O_RDONLY) -> int:
-    """Opens what is at `spot` now, if it is still no link and an ordinary file or folder."""
-    # O_NONBLOCK: opening a pipe without a writer would otherwise wait for ever.
+    """Open the regular file or folder at `spot`; fail if it is a link now."""
+    # O_NONBLOCK: opening a pipe without a writer would otherwise block forever.
     fd = os.open(spot.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=spot.folder)
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
@@ -194,7 +194,7 @@ def open_at(spot: Spot, flags: int = os.O_RDONLY) -> int:
 
 
 class _Walk:
-    """One descent. `opened` holds the root and each folder of `names` below it; none of them is a link."""
+    """One walk along a path. `opened` holds the root and each folder of `names` below it; none of them is a link."""
 
     def __init__(self, jail: Jail, said: str, follow: bool, make: bool) -> None:
         self.jail = jail
@@ -226,7 +226,7 @@ class _Walk:
                 return self.at(name, status)
         if not self.names:
             return Spot(self.opened[-1], ".", self.root, os.stat(self.opened[-1]))
-        # The path ended in `..` or in a link to a folder above: stand beside that folder again, to name it.
+        # The path ended in `..` or in a link to a folder above: return to the parent of that folder, to name it.
         name = self.names[-1]
         self.leave()
         return self.at(name, self.look(name))
@@ -249,11 +249,11 @@ class _Walk:
             return None
 
     def down(self, name: str, status: os.stat_result | None) -> None:
-        self.check_step(name)  # before it is opened: even opening some of these acts
+        self.check_step(name)  # before it is opened: even opening some of these has effects
         if status is None:
             if not self.make:
                 raise NotFound("path", self.said)
-            with suppress(FileExistsError):  # somebody else made it in this moment, which is as good
+            with suppress(FileExistsError):  # it was created concurrently, which is fine
                 os.mkdir(name, dir_fd=self.opened[-1])
         elif not stat.S_ISDIR(status.st_mode):
             raise NotFound("path", self.said, f"{name!r} on the way is not a folder.")
@@ -281,7 +281,7 @@ class _Walk:
             self.todo.extendleft(reversed(_split(target)))
 
     def restart(self, parts: list[str]) -> None:
-        """Begins again from an absolute path: at the start, at an absolute link, and at a step above the root."""
+        """Restart from an absolute path: at the start, at an absolute link, and at a step above the root."""
         root, todo = self.jail.enter(parts, self.said)
         _refuse_closed(root, root)
         self.close()
@@ -295,7 +295,7 @@ class _Walk:
 
 
 def speakable(name: str) -> bool:
-    """Whether a file name is text. Names that are bytes in no encoding can be in no JSON, so they are left out."""
+    """Whether a file name is valid text. Names with undecodable bytes cannot be sent as JSON, so they are omitted."""
     return not any("\udc80" <= character <= "\udcff" for character in name)
 
 

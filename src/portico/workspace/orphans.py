@@ -1,9 +1,9 @@
 """Commands and terminals that a killed host left running.
 
-A host that is killed cannot end its children, and a command that goes on alone may act a second time once its turn is
-resumed. The mark of every child names the host that started it, by its number and the time it began (numbers are used
-again) in its PID namespace: the next host ends those whose own is gone. A host in a container has a number that means
-nothing out here, so what it started is left alone. Agents that hide their environment are on a list of their own.
+A killed host cannot terminate its children, and a command that keeps running may act a second time when its turn is
+resumed. The mark of every child identifies its host by pid, start time (pids are reused) and PID namespace. The next
+host terminates the children of hosts that no longer run. The pid of a host in a container is not valid outside, so its
+children are not touched. Agents that hide their environment are on a separate list.
 """
 
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger("portico.workspace")
 
 
 def end_orphans() -> list[int]:
-    """Ends what dead hosts left behind, of whichever home; returns the processes."""
+    """Terminate the processes that dead hosts of any home folder left running, and return them."""
     found = orphans()
     if found:
         logger.warning("ending what a killed host left running: processes %s", ", ".join(map(str, found)))

@@ -1,7 +1,7 @@
-"""Unified diffs: made for people and approvals, applied for models.
+"""Unified diffs: created for people and approvals, applied for models.
 
-Models count badly, so line numbers and counts in a hunk's head are only a hint. What is never guessed is content: every
-context and removed line must be there exactly, in one place only; otherwise nothing is changed and the error says why.
+Models count badly, so line numbers and counts in a hunk header are only a hint. Content is never guessed: all context
+and removed lines must match exactly, in one place only; otherwise nothing is changed and the error states the reason.
 """
 
 import difflib
@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from portico.errors import BadRequest, Conflict, TooLarge
 
-DIFF_LINES_MAX = 20_000  # comparing grows with the square of this; above, the changed middle is shown as one block
+DIFF_LINES_MAX = 20_000  # the comparison takes quadratic time; above this, the changed middle is one block
 PATCH_MAX = 4 * 1024 * 1024  # characters of a diff that is applied
-EDITS_MAX = 400  # lines added and removed: time and memory of the shortest way grow with its square; 50 ms and 10 MB
-CONTEXT = 3  # lines, as everywhere
-PLACES_SHOWN = 5  # where an ambiguous hunk fits; more would not help
+EDITS_MAX = 400  # lines added and removed: time and memory of the shortest edit are quadratic; 50 ms and 10 MB
+CONTEXT = 3  # lines, the usual default
+PLACES_SHOWN = 5  # matches of an ambiguous hunk that are shown; more would not help
 COMPARED_MAX = 10_000_000  # lines compared in search of the hunks of one diff: a tenth of a second
 NO_NEWLINE = "\\ No newline at end of file"
 
@@ -26,18 +26,18 @@ _HEAD = re.compile(r"@@(?:\s*-(?P<old>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@.*)?")
 
 
 class Hunk(Struct):
-    """`old` and `new` are its lines without ends; `start` the line it says (from 1), None when it says none."""
+    """A hunk. `old` and `new` are its lines without line ends; `start` is the line in its header (from 1), or None."""
 
     start: int | None
     old: list[str]
     new: list[str]
     open_old: bool = False  # the last line has no newline
     open_new: bool = False
-    blank: int = 0  # empty lines at its end, so far
+    blank: int = 0  # empty lines at its end so far
 
 
 def diff(old: str, new: str, path: str, *, old_exists: bool = True) -> str:
-    """The unified diff from `old` to `new`; empty when they are the same."""
+    """Return the unified diff from `old` to `new`; empty if they are equal."""
     if old == new and old_exists:
         return ""
     before, after = _lines(old), _lines(new)
@@ -50,13 +50,13 @@ def diff(old: str, new: str, path: str, *, old_exists: bool = True) -> str:
 
 
 def edit(path: str, old: str | None, new: str) -> dict[str, Any]:
-    """What a call did to a file, as its content tells it: with the one diff that every client shows and counts."""
+    """Return the content block for a file change of a tool call, with the diff that every client shows and counts."""
     made = diff(old or "", new, path.lstrip("/"), old_exists=old is not None)
     return {"type": "diff", "path": path, "old": old, "new": new, "diff": made}
 
 
 def counted(diff: str) -> dict[str, int]:
-    """Its added and removed lines."""
+    """Count the added and removed lines."""
     lines = diff.splitlines()
     body = lines[next((at for at, line in enumerate(lines) if line.startswith("@@")), len(lines)) :]
     return {"added": sum(line.startswith("+") for line in body), "removed": sum(line.startswith("-") for line in body)}
@@ -75,8 +75,8 @@ def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
 
 
 class _Matcher(difflib.SequenceMatcher[str]):
-    """Keeps what the shortest edit keeps, where it is found. Where it is not, lines that stand everywhere are left out
-    of the comparison: with them, two files of 4,000 lines took two seconds."""
+    """Matches the lines that the shortest edit keeps, if one is found. Otherwise very frequent lines are excluded from
+    the comparison: with them, two files of 4,000 lines took two seconds."""
 
     def __init__(self, before: list[str], after: list[str]) -> None:
         super().__init__(None, before, after)
@@ -93,8 +93,8 @@ def _range(start: int, end: int) -> str:
 
 
 def _kept(before: list[str], after: list[str]) -> list[tuple[int, int, int]] | None:
-    """The runs of lines that the shortest edit keeps, and an empty one at the end (Myers, "An O(ND) Difference
-    Algorithm"): as few lines are added and removed as git counts. None: more than are looked for."""
+    """Return the runs of lines that the shortest edit keeps, and an empty one at the end (Myers, "An O(ND) Difference
+    Algorithm"): the same number of added and removed lines as in git. None: more than `EDITS_MAX`."""
     reach, ways = {1: 0}, []
     for edits in range(min(len(before) + len(after), EDITS_MAX) + 1):
         ways.append(reach.copy())
@@ -110,7 +110,7 @@ def _kept(before: list[str], after: list[str]) -> list[tuple[int, int, int]] | N
 
 
 def _runs(ways: list[dict[int, int]], i: int, j: int) -> list[tuple[int, int, int]]:
-    """Goes back the way that was found, and notes what was kept on it."""
+    """Trace the edit path backwards and collect the kept lines."""
     found = [(i, j, 0)]
     for edits, reach in reversed(list(enumerate(ways))):
         way = i - j
@@ -123,7 +123,7 @@ def _runs(ways: list[dict[int, int]], i: int, j: int) -> list[tuple[int, int, in
 
 
 def _lines(text: str) -> list[str]:
-    """Only newlines end a line here; `splitlines` also cuts at form feeds and the like."""
+    """Split text only at newlines; `splitlines` also splits at form feeds and similar characters."""
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
@@ -151,14 +151,14 @@ def _coarse(before: list[str], after: list[str], source: str, target: str) -> li
 
 
 def apply(text: str, patch: str) -> str:
-    """`text` with the diff applied, whole or not at all."""
+    """Return `text` with the diff applied, completely or not at all."""
     if len(patch) > PATCH_MAX:
         raise TooLarge(f"The diff has {len(patch)} characters; {PATCH_MAX} is the limit.")
     hunks = parse(patch)
     try:
         return _apply(text, hunks, "\n")
     except Conflict:
-        # Models do not see carriage returns. In a file that has them on every line they go without saying.
+        # Models do not see carriage returns. In a file that has them on every line they are implied.
         if "\r\n" not in text or "\n" in text.replace("\r\n", ""):
             raise
         return _apply(text, [_without_returns(hunk) for hunk in hunks], "\r\n")
@@ -183,7 +183,7 @@ def _apply(text: str, hunks: list[Hunk], end: str) -> str:
 
 
 def parse(patch: str) -> list[Hunk]:
-    """The hunks of a diff of one file. File heads, git's extra lines and a code fence around are skipped."""
+    """Parse the hunks of a one-file diff. File headers, git's extra lines and an enclosing code fence are skipped."""
     reader = _Reader(patch)
     reader.run()
     if reader.files > 1:
@@ -200,7 +200,7 @@ class _Reader:
             self.lines = [line.removesuffix("\r") for line in self.lines]
         self.hunks: list[Hunk] = []
         self.files = 0
-        self.sign = ""  # of the line before, which "no newline" is about
+        self.sign = ""  # of the previous line, to which "no newline" refers
 
     def run(self) -> None:
         skip = 0
@@ -219,7 +219,8 @@ class _Reader:
         self.trim()
 
     def is_file_head(self, index: int) -> bool:
-        """Also inside a hunk, where a removed `-- x` and an added `++ y` look like one: but no `@@` follows those."""
+        """Detect a file header, also inside a hunk, where a removed `-- x` and an added `++ y` look like one: but no
+        `@@` follows those."""
         here = [*self.lines[index : index + 3], "", ""]
         if not (here[0].startswith("--- ") and here[1].startswith("+++ ")):
             return False
@@ -243,7 +244,7 @@ class _Reader:
         hunk.blank = hunk.blank + 1 if sign == "" else 0
 
     def trim(self) -> None:
-        """Blank lines at the end of a hunk, without even the space of a context line, stand between things."""
+        """Drop blank lines at the end of a hunk that lack the space of a context line: they are separators."""
         if self.hunks and self.hunks[-1].blank:
             hunk = self.hunks[-1]
             del hunk.old[-hunk.blank :], hunk.new[-hunk.blank :]
@@ -260,7 +261,7 @@ def _without_returns(hunk: Hunk) -> Hunk:
 
 
 class _Finder:
-    """Where lines are in a file. A hunk made of lines that are everywhere could take hours: there is a bound."""
+    """Finds lines in a file. A hunk of very frequent lines could take hours, so the search is bounded."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -268,9 +269,9 @@ class _Finder:
         self._compared = 0
 
     def find(self, wanted: list[str], start: int) -> list[int]:
-        """The places from `start` on that have all these lines; no more than are shown, and one."""
+        """Return the positions from `start` on that match all these lines, at most one more than are shown."""
         index = self._index()
-        # By the line that is in the fewest places: usually that is one.
+        # Search by the rarest line: usually it has only one position.
         rarest = min(range(len(wanted)), key=lambda at: len(index.get(wanted[at], ())))
         places = index.get(wanted[rarest], [])
         found: list[int] = []
@@ -292,12 +293,12 @@ class _Finder:
 
 
 def _locate(finder: _Finder, hunk: Hunk, done: int, number: int) -> int:
-    """Where the hunk's old lines are, from `done` on: at the line it says, or at the only other place."""
+    """Find the hunk's old lines from `done` on: at the line in its header, or at the only other match."""
     lines, size = finder.lines, len(hunk.old)
     if not size:
         if hunk.start is None and lines:
             raise Conflict(f"Hunk {number} only adds lines and does not say where. Give context lines.", field="diff")
-        # Nothing but additions: by custom the number is the line after which they go.
+        # Only additions: by convention the number is the line after which they are inserted.
         return max(done, min(hunk.start or 0, len(lines)))
     said = (hunk.start or 0) - 1
     if said >= done and lines[said : said + size] == hunk.old:
@@ -317,7 +318,7 @@ def _locate(finder: _Finder, hunk: Hunk, done: int, number: int) -> int:
 
 
 def _nearest(lines: list[str], hunk: Hunk) -> str:
-    """The first line of the hunk that the file does not have, for the next try."""
+    """Return the first line of the hunk that is missing in the file, as a hint for the next try."""
     known = set(lines)
     missing = next((line for line in hunk.old if line not in known), None)
     if missing is not None:

@@ -1,6 +1,6 @@
-"""Running one command to its end: bounded output, live pieces on the way, and nothing left running afterwards.
+"""Runs one command until it exits: bounded output, live output while it runs, and no processes left afterwards.
 
-For what should go on (a server, a watcher) there are terminals.
+Use terminals for long-running programs (a server, a watcher).
 """
 
 import asyncio
@@ -19,26 +19,26 @@ from portico.errors import BadRequest
 from portico.workspace.child import Child, Outlet, command_environment, environment
 from portico.workspace.escapes import Plain, plain
 
-HEAD = 16 * 1024  # bytes kept from the beginning: what was started and the first error
-TAIL = 48 * 1024  # bytes kept from the end: where programs say how it went
-LIVE_MAX = 1024 * 1024  # characters of live output; every one becomes an event, and nobody reads more
-COMMAND_SECONDS = 120.0  # when nothing is said; a build that takes longer says so
-SAID_MAX = 8 * 1024  # bytes of standard error that are read when it is kept apart
+HEAD = 16 * 1024  # bytes kept from the beginning: the command and the first error
+TAIL = 48 * 1024  # bytes kept from the end: where programs print their result
+LIVE_MAX = 1024 * 1024  # characters of live output; all of it becomes events, and more is not useful to readers
+COMMAND_SECONDS = 120.0  # the default; a longer build passes its own timeout
+SAID_MAX = 8 * 1024  # bytes of standard error that are read when it is captured separately
 
 __all__ = ["Clip", "Finished", "command_environment", "environment", "run", "shell"]
 
 
 class Finished(Struct, frozen=True):
     code: int
-    output: str  # for reading; with `raw` only what it said on standard error
-    data: bytes  # with `raw` its standard output as it came
+    output: str  # as text; with `raw` only standard error
+    data: bytes  # with `raw` the unmodified standard output
     cut: bool
     timed_out: bool
     seconds: float
 
 
 class Clip:
-    """The first and the last bytes of a stream, whatever its length."""
+    """The first and the last bytes of a stream of any length."""
 
     def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
         self.head_max = head
@@ -74,7 +74,7 @@ class Clip:
 
 
 class _Live:
-    """Hands output on while it comes, decoded, without escapes, and up to a bound."""
+    """Reports output as it arrives: decoded, without escape sequences, up to `LIVE_MAX` characters."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self.report = report
@@ -94,7 +94,7 @@ class _Live:
 
 
 def shell(line: str) -> list[str]:
-    """A shell line as an argument list. Bash where there is one, because that is what models and people write."""
+    """Return a shell line as an argument list. Prefers bash, because models and people write bash."""
     return [shutil.which("bash") or "/bin/sh", "-c", line]
 
 
@@ -110,10 +110,10 @@ async def run(
     tail: int = TAIL,
     raw: bool = False,
 ) -> Finished:
-    """Runs a command (a list, or a shell line) in its own session and waits for it, at most `timeout` seconds.
+    """Run a command (a list, or a shell line) in a separate process session and wait at most `timeout` seconds.
 
-    When it ends, times out or the caller is cancelled, everything that it started is ended as well.
-    `cwd` has to come out of the jail. `raw` is for output that is data: bytes, without the warnings in between.
+    When it exits, times out or the caller is cancelled, all processes that it started are terminated as well.
+    `cwd` must be a path that the jail returned. `raw` is for output that is data: bytes, without standard error.
     """
     arguments = shell(command) if isinstance(command, str) else list(command)
     if not arguments or not arguments[0]:
@@ -128,7 +128,7 @@ async def run(
             live.add(data)
 
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as apart:
-        # Files and not pipes: nobody has to keep feeding and emptying them.
+        # Files and not pipes: they need no concurrent writer and reader.
         source.write(stdin)
         source.seek(0)
         child, outlet = _start(arguments, cwd, env, source, apart if raw else None, sink)
@@ -156,7 +156,7 @@ def _start(
     ours, theirs = os.pipe()
     try:
         child = Child.start(arguments, cwd=cwd, env=env, stdin=stdin, output=theirs, errors=errors)
-    except BaseException:  # whatever it was, nobody else knows this end
+    except BaseException:  # on any error: no one else closes this end
         os.close(ours)
         raise
     finally:
@@ -165,7 +165,7 @@ def _start(
 
 
 async def _ended(child: Child, outlet: Outlet, timeout: float) -> int | None:
-    """Waits for the command, then ends all it has left and reads the rest; None when the time was over."""
+    """Wait for the command, then terminate what it left running and read the rest; None after a timeout."""
     try:
         async with asyncio.timeout(timeout):
             return await child.wait()

@@ -28,8 +28,8 @@ def replace(text: str, search: str, replacement: str) -> str:
 
 
 def replace_one(text: str, search: str, replacement: str, every: bool = False) -> Replaced:
-    """Exactly first, then without regard to whitespace at the ends of lines, then to indentation. No place, or more
-    than one, is an error that says where it may have been meant; `every` replaces all exact places."""
+    """Replace `search`: try an exact match, then ignore whitespace at line ends, then indentation. No match or several
+    are an error that lists possible places; `every` replaces all exact matches."""
     if not search:
         raise BadRequest("'search' is empty: give the text to be replaced.", field="search")
     lines = list(_lines(text, search))

@@ -31,7 +31,7 @@ class Scrollback:
         self.size = 0
         self._parts: list[Part] = []
         self._new: deque[str] = deque()
-        """What the last part has been given since somebody looked: to add each piece to a megabyte copies it."""
+        """Text added to the last part since the last read: appending each piece to a megabyte would copy it."""
 
     @property
     def parts(self) -> list[Part]:

@@ -1,8 +1,8 @@
-"""Finding files by name and by content. Honours .gitignore, never follows links, bounded, and says when it was cut.
+"""Finds files by name and by content. Respects .gitignore, never follows links, is bounded, and reports truncation.
 
-Which files are looked at is decided here, always by the same walk. For content ripgrep, where it is installed, says
-which of them can match at all; the lines are then read through the jail by the same code as without it. So both ways
-give the same answer, and no path reaches the model that the jail has not seen.
+The same walk always selects the files. For content searches, ripgrep (if installed) preselects the files that can
+match; the lines are then read through the jail by the same code as without it. So both ways give the same result, and
+the model gets only paths that the jail has checked.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from portico.workspace.process import environment, run
 LIST_DEFAULT = 50  # what the seed's tool gives when nothing is asked for
 LIST_MAX = 500  # the ceiling of listFiles
 MATCH_DEFAULT = 50
-MATCH_MAX = 1000  # more matches tell a reader nothing; a narrower pattern does
+MATCH_MAX = 1000  # more matches do not help a reader; a narrower pattern does
 WALK_MAX = 200_000  # entries looked at in one walk: the Linux kernel has 90,000
 FILE_MAX = 5 * 1024 * 1024  # larger ones are data or generated
 LINE_MAX = 400  # characters of a shown line; minified code has lines of megabytes
 DEPTH_MAX = 100  # folders in folders; each holds a descriptor
-SECONDS_MAX = 20.0  # a regular expression can take for ever; nobody waits longer for a search
+SECONDS_MAX = 20.0  # a regular expression can run forever; users do not wait longer for a search
 ARGUMENTS_MAX = 96 * 1024  # bytes of file names per ripgrep call, well below the smallest system's limit
 
 Cut = Literal["", "matches", "entries", "time"]

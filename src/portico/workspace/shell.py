@@ -1,11 +1,11 @@
-r"""Shell integration: bash and zsh tell where a command begins and ends, with which exit code and in which folder.
+r"""Shell integration: bash and zsh report where a command starts and ends, its exit code and its folder.
 
-The user's own files are sourced and never touched: the shell is started with a start-up file of ours, in a private
-folder that is deleted once it has been read. It sends OSC 633 sequences, as editors know them:
+The user's startup files are sourced and never modified: the shell is started with our startup file, in a private
+folder that is deleted after it has been read. It sends OSC 633 sequences, which editors also use:
 A prompt starts, B prompt ends, E;LINE the command line, C it runs, D;CODE it ended, P;Cwd=PATH the folder.
 
-The attack: a program (or a file somebody prints with `cat`) sends these itself and forges commands that never ran.
-So each sequence ends in a secret that only this shell's variables hold; without it, it is dropped.
+The attack: a program (or a file printed with `cat`) sends these sequences and forges commands that never ran.
+So each sequence ends with a secret that only this shell's variables contain; sequences without it are dropped.
 """
 
 import secrets

@@ -1,7 +1,8 @@
-"""A real terminal: a PTY with a shell or a program, for as long as that runs, whoever watches or not.
+"""A real terminal: a PTY with a shell or a program. It exists until the program exits, with or without viewers.
 
-A terminal belongs to the host and knows no client: it reports what happens through one callback, in order. Who may type
-and who may see is the host's business. Shell integration (see `shell`) is taken out of the data and reported as events.
+A terminal belongs to the host and has no reference to clients: it reports its events in order through one callback. The
+host decides who may type and who may view. Shell integration sequences (see `shell`) are removed from the data and
+reported as events.
 """
 
 import asyncio
@@ -62,16 +63,16 @@ class Exited(Struct, frozen=True, tag="exited"):
 
     exit_code: int
     signal: str | None = None
-    """What ended it, when that was a signal: the code is then 128 plus its number, as shells say."""
+    """The signal that terminated it, if any: the code is then 128 plus the signal number, as in shells."""
 
 
 Event = Data | DetectionAvailable | CommandStarted | CommandFinished | CwdChanged | TitleChanged | Exited
 
 
 class Terminal:
-    """`start` it and keep a task in `run` until it returns; a cancel of that task disposes of it.
+    """A terminal with its program. Call `start`, then await `run` in a task; cancelling that task disposes of it.
 
-    Whoever has started a terminal owes it a `run` or a `dispose`.
+    The caller of `start` must call `run` or `dispose`.
     """
 
     def __init__(
@@ -86,10 +87,10 @@ class Terminal:
         scrollback: int = SCROLLBACK_MAX,
         typed: bool = True,
     ) -> None:
-        """`cwd` has to come out of the jail, `env` is all the program gets besides TERM.
+        """`cwd` must be a path that the jail returned. `env` is the whole environment of the program, apart from TERM.
 
-        Without `typed` nobody types here: the program finds the end of its input at once, and no controlling terminal
-        where it could ask a person behind our back (a password), so it never waits for what cannot come."""
+        Without `typed` the terminal accepts no input: the program reads EOF immediately and has no controlling
+        terminal where it could prompt a person (for a password), so it never waits for input that cannot arrive."""
         check_size(cols, rows)
         self.cols = cols
         self.rows = rows
@@ -108,7 +109,7 @@ class Terminal:
         self._parser: OutputParser | None = None
 
     async def start(self) -> None:
-        """Opens the terminal and starts the program in it."""
+        """Open the terminal and start the program in it."""
         if self._child:
             raise Conflict("This terminal has been started already.")
         integration = Integration(self._asked, self._env, secrets.token_hex(16))  # what looks like a report is forged
@@ -121,13 +122,13 @@ class Terminal:
             raise refusal(error, self._asked[0]) from error
         try:
             termios.tcsetwinsize(ours, (self.rows, self.cols))
-            # A session gets its controlling terminal (Ctrl-C, job control) by opening one as its leader; doing that in
-            # a small shell spares us code between fork and exec, which is not safe with threads. Opened for writing
-            # only, it controls nothing.
+            # A session gets its controlling terminal (Ctrl-C, job control) when its leader opens one. A small shell
+            # does that, because code between fork and exec is not safe with threads. A terminal that is opened only
+            # for writing does not become the controlling terminal.
             joining = '<>"$0" >&0 2>&0' if self._typed else '</dev/null >"$0" 2>&1'
             opening = ["/bin/sh", "-c", f'exec {joining}; exec "$@"', os.ttyname(theirs), *integration.command]
             self._child = Child.start(opening, cwd=Path(self.cwd), env=integration.env, stdin=theirs, output=theirs)
-        except BaseException:  # whatever it was, nobody else knows this end
+        except BaseException:  # on any error: no one else closes this end
             os.close(ours)
             integration.forget()
             raise
@@ -137,7 +138,7 @@ class Terminal:
         self._outlet = Outlet(ours, self._receive)
 
     async def run(self) -> int:
-        """Waits for the end of the program, then does what `dispose` does."""
+        """Wait for the program to exit, then call `dispose`."""
         child = self._running()[0]
         try:
             await child.wait()
@@ -146,7 +147,7 @@ class Terminal:
         return await child.wait()
 
     async def dispose(self) -> None:
-        """Ends the program and all it started, and reports `Exited` after the last data. Once; later calls wait."""
+        """Terminate the program and its descendants, and report `Exited` after the last data. Later calls wait."""
         child, outlet, speech = self._running()
         async with self._ending:
             if self.exit_code is not None:
@@ -163,7 +164,7 @@ class Terminal:
             self._report(Exited(self.exit_code, child.killed_by))
 
     def input(self, text: str) -> None:
-        """Types. What the program does not read yet waits here, up to a bound."""
+        """Send input. Input that the program has not read yet is buffered, up to `INPUT_MAX`."""
         outlet = self._running()[1]
         if not self._typed:
             raise Conflict("The program in this terminal reads no input.")
@@ -182,11 +183,11 @@ class Terminal:
             termios.tcsetwinsize(self._outlet.fd, (rows, cols))
 
     def clear(self) -> None:
-        """Forgets what was shown; the program is not asked."""
+        """Clear the scrollback; the program is not notified."""
         self.scrollback.clear()
 
     def pause(self) -> None:
-        """Stops reading when nobody keeps up; the program is held up, and goes on after `resume`."""
+        """Stop reading while readers are too slow. The program blocks on output until `resume`."""
         self._running()[1].pause()
 
     def resume(self) -> None:
@@ -205,7 +206,7 @@ class Terminal:
         self._running()[2].hear(self._decoder.decode(data))
 
     def _report(self, event: Event) -> None:
-        """Keeps our own picture up to date, then tells the host."""
+        """Update the scrollback and `cwd`, then report the event to the host."""
         match event:
             case Data(text):
                 self.scrollback.add(text)
@@ -224,7 +225,7 @@ class Terminal:
                 return
 
     def _write(self) -> None:
-        """Gives the terminal what it takes now, and waits for room for the rest."""
+        """Write what the terminal accepts now, and register a writer for the rest."""
         loop = asyncio.get_running_loop()
         outlet = self._running()[1]
         try:
@@ -234,12 +235,12 @@ class Terminal:
         except BlockingIOError:
             loop.add_writer(outlet.fd, self._write)
         except OSError:
-            self._waiting.clear()  # EIO: the program is gone, and so is what was typed for it
+            self._waiting.clear()  # EIO: the program has exited; discard its input
             loop.remove_writer(outlet.fd)
 
 
 class OutputParser:
-    """Understands what the shell says between the data. Pure: text in, events out."""
+    """Parses the shell integration sequences in the output. Pure: text in, events out."""
 
     def __init__(
         self, report: Callable[[Event], None], integration: Integration, clock: Callable[[], float] = time.time
@@ -271,7 +272,7 @@ class OutputParser:
         self._flush(data)
 
     def end(self, exit_code: int) -> None:
-        """The shell is gone: a command that still ran (`exit`) ends with it."""
+        """Finish the command that was running when the shell exited (`exit`)."""
         self._finish(exit_code)
 
     def _flush(self, data: list[str]) -> None:
@@ -309,7 +310,7 @@ class OutputParser:
 
     def _begin(self) -> None:
         self._finish(None)
-        # Without a line from the shell (it was kept out of the history) what was shown while typing has to do.
+        # If the shell reports no line (it was not added to the history), use the text shown while it was typed.
         line = self.line if self.line is not None else Plain().feed("".join(self.typed or [])).strip()
         self.line, self.typed = None, None
         self.count += 1

@@ -1,7 +1,7 @@
-"""The bridge from blocking file work to the event loop.
+"""Runs blocking file operations for the event loop.
 
-Everything public in this package that may wait is a coroutine: the blocking body runs in a thread, so that a slow disk
-holds up nobody's stream. The body itself stays plain code that is easy to read and to test.
+All public functions in this package that may block are coroutines: the blocking body runs in a thread, so that a slow
+disk does not delay any stream. The body itself remains plain code that is easy to read and to test.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Telling what changes below a folder, as it changes. Stays in the jail, also with what it watches.
+"""Watches a folder and reports changes below it. Only folders inside the jail are watched.
 
-The attack: a link to `/` in a project. A recursive watcher follows it, watches the whole machine and tells about it.
-So which folders are watched is decided here, without following links, and new ones are added when they appear.
-Excluded folders are not watched at all, which is what makes watching a large project cheap.
+The attack: a link to `/` in a project. A recursive watcher follows it, watches the whole machine and reports changes.
+So this module selects the watched folders itself, without following links, and adds new ones when they appear.
+Excluded folders are not watched at all, which makes watching a large project cheap.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from portico.workspace.atomic_write import TEMPORARY
 from portico.workspace.glob import Glob
 from portico.workspace.jail import Jail
 
-STEP_MS = 50  # changes within it come together; a save is often three of them
-WAIT_MS = 400  # the longest that a steady stream of changes is held back
-LOOK_MS = 500  # how often a watcher's thread looks whether it should end
-BATCH_MAX = 1000  # changes in one answer; a checkout of another branch has more, and they follow in further ones
-FOLDERS_MAX = 20_000  # Linux gives a user some 65,000 watches for all programs together
+STEP_MS = 50  # changes within it are batched; a save often causes three
+WAIT_MS = 400  # maximum delay for a continuous stream of changes
+LOOK_MS = 500  # how often a watcher's thread checks whether it should stop
+BATCH_MAX = 1000  # changes in one batch; the checkout of another branch has more, and they follow in further batches
+FOLDERS_MAX = 20_000  # Linux allows a user about 65,000 watches for all programs together
 
 Kind = Literal["added", "updated", "deleted"]
 _KINDS: dict[int, Kind] = {1: "added", 2: "updated", 3: "deleted"}
@@ -44,9 +44,9 @@ async def watch(
     excludes: Sequence[str] = (),
     ready: asyncio.Event | None = None,
 ) -> AsyncIterator[list[PathChange]]:
-    """Batches of changes until the caller stops. Globs are relative to `path`; excludes win.
+    """Yield batches of changes until the caller stops. Globs are relative to `path`; excludes take precedence.
 
-    `ready` is set once nothing is missed any more. A file is watched through its folder, so it may be replaced.
+    `ready` is set when all later changes are reported. A file is watched through its folder, so it may be replaced.
     """
     scope = await asyncio.to_thread(_Scope, jail, path, recursive, includes, excludes)
     watcher = await _Watcher.start(await asyncio.to_thread(scope.folders, scope.top))
@@ -57,7 +57,7 @@ async def watch(
             batch = await watcher.news()
             fresh = await asyncio.to_thread(scope.fresh, batch)
             if fresh:
-                # The new watcher is there before the old one goes, so nothing falls between them.
+                # Start the new watcher before the old one stops, so that no change is missed.
                 old, watcher = watcher, await _Watcher.start(await asyncio.to_thread(scope.folders, scope.top))
                 batch += await asyncio.to_thread(scope.inside, fresh) + old.end()
             changes = await asyncio.to_thread(scope.keep, batch)
@@ -68,7 +68,7 @@ async def watch(
 
 
 class _Watcher:
-    """A thread of its own that waits for the kernel: the shared threads are few, and a watch lasts."""
+    """A separate thread that waits for the kernel: the shared threads are few, and a watch runs for a long time."""
 
     def __init__(self, folders: list[str]) -> None:
         self.folders = folders
@@ -84,7 +84,7 @@ class _Watcher:
         threading.Thread(target=watcher._run, name="portico-watch", daemon=True).start()
         try:
             await watcher.started
-        except BaseException:  # also a cancel: nobody else would ever end the thread
+        except BaseException:  # also a cancel: otherwise the thread would never stop
             watcher.end()
             raise
         return watcher
@@ -96,13 +96,13 @@ class _Watcher:
         return batch
 
     def end(self) -> list[PathChange]:
-        """Lets the thread go; what it has heard and nobody has read."""
+        """Stop the thread and return the unread changes."""
         self.stop.set()
         return self.batch
 
     def _run(self) -> None:
         try:
-            # The package's `watch` cannot tell when it is ready, and `awatch` takes a thread from the web server.
+            # The package's `watch` does not report when it is ready, and `awatch` uses a thread of the web server.
             from watchfiles._rust_notify import RustNotify
 
             with RustNotify(self.folders, False, False, 0, False, True) as notify:
@@ -135,7 +135,7 @@ class _Watcher:
 
 
 class _Scope:
-    """Which folders are watched, and which changes are told."""
+    """Selects the folders to watch and the changes to report."""
 
     def __init__(
         self, jail: Jail, path: str, recursive: bool, includes: Sequence[str], excludes: Sequence[str]
@@ -148,7 +148,7 @@ class _Scope:
             self.top = spot.path.parent if self.file else spot.path
         self.recursive = recursive and self.file is None
         self.includes = [Glob(one) for one in _checked(includes)]
-        # `node_modules/**` means the folder as well: there is no need to watch it in order to leave out what is in it.
+        # `node_modules/**` includes the folder: a folder whose whole content is excluded need not be watched.
         self.excludes = [Glob(one.removesuffix("/**")) for one in _checked(excludes)]
 
     def folders(self, top: Path) -> list[str]:
@@ -162,14 +162,14 @@ class _Scope:
         return found
 
     def fresh(self, batch: list[PathChange]) -> list[Path]:
-        """Folders that have appeared."""
+        """Return the folders that were created."""
         if not self.recursive:
             return []
         new = (Path(change.path) for change in batch if change.kind == "added")
         return [path for path in new if not path.is_symlink() and path.is_dir() and not self._excluded(path)]
 
     def inside(self, fresh: list[Path]) -> list[PathChange]:
-        """What was put into new folders before they were watched."""
+        """Return the files added to new folders before they were watched."""
         return [
             PathChange(str(folder / name), "added")
             for top in fresh
@@ -183,7 +183,7 @@ class _Scope:
         )
 
     def _walk(self, top: Path) -> Iterator[tuple[Path, list[str]]]:
-        """Folders with the names in them; links to folders are names like any other."""
+        """Yield folders with the names in them; links to folders are treated as files."""
         for folder, folders, files in os.walk(top):
             here = Path(folder)
             yield here, [*files, *folders]
@@ -206,7 +206,7 @@ class _Scope:
         return (not self.includes or any(glob.matches(name) for glob in self.includes)) and self._is_direct(path)
 
     def _is_direct(self, path: Path) -> bool:
-        """A folder may have become a link since it was watched."""
+        """Whether a path is still inside the jail: a watched folder may have been replaced by a link."""
         try:
             return self.jail.resolve(path, follow=False) == path
         except (PorticoError, OSError):

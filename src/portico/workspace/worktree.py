@@ -1,6 +1,6 @@
-"""A git worktree per session, on request: the agent works on a branch of its own, and the user's files stay still.
+"""A git worktree per session, on request: the agent works on a separate branch, and the user's files do not change.
 
-The worktrees of `/srv/app` lie in `/srv/app.worktrees`, beside it and not inside, where every tool would find them.
+The worktrees of `/srv/app` are in `/srv/app.worktrees`, next to it and not inside, where every tool would find them.
 """
 
 import re
