@@ -1,1 +1,1 @@
-"""The log's files beside a running host: backup, examination, repair. May import the log."""
+"""Maintenance of the log's files: backup, examination, repair, copy. May import the log."""

@@ -1,7 +1,7 @@
-"""One file with everything that a host cannot make anew: the log as it stood at one moment, settings and tokens.
+"""One file with everything that a host cannot recreate: a consistent copy of the log, settings and tokens.
 
-Taken from a running host: SQLite copies the log in one read transaction, so no event is cut in half and the writer does
-not wait. What was written is read again and compared before it counts as a backup.
+The host may run: SQLite copies the log in one read transaction, so no event is truncated and the writer does not wait.
+The written file is read again and compared before it counts as a backup.
 """
 
 import contextlib
@@ -154,7 +154,7 @@ def _manifest(archive: tarfile.TarFile, file: Path) -> Manifest:
 
 
 def _extract(archive: tarfile.TarFile, name: str, file: Path) -> "IO[bytes]":
-    """Only by our own names, and only plain files: what else is in an archive is nobody's business."""
+    """Open a file of the archive: only known names, and only regular files. Other entries are ignored."""
     try:
         found = archive.extractfile(name)
     except KeyError:
@@ -165,8 +165,8 @@ def _extract(archive: tarfile.TarFile, name: str, file: Path) -> "IO[bytes]":
 
 
 def restore(file: Path, home: Path, *, replace: bool = False) -> Manifest:
-    """Into a home that no host uses. What is there stays beside it under another name. The log gets a new epoch at the
-    next start: cursors of clients that have seen more than the backup has must not point into it."""
+    """Restore into a home that no host uses. Existing files are kept under another name. The log gets a new epoch at
+    the next start: cursors of clients that have seen more than the backup contains must not be valid in it."""
     manifest = verify(file)
     if (home / LOG).exists() and not replace:
         raise BadRequest(f"{str(home)!r} has a log already; --force puts it aside.", field="home")
@@ -176,7 +176,7 @@ def restore(file: Path, home: Path, *, replace: bool = False) -> Manifest:
         if path.exists():
             path.rename(path.with_name(path.name + aside))
     for name in ("search.db", "search.db-wal", "search.db-shm"):
-        (home / name).unlink(missing_ok=True)  # made anew from the log
+        (home / name).unlink(missing_ok=True)  # recreated from the log
     with _opened(file) as archive:
         for name in manifest.sums:
             descriptor = os.open(home / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

@@ -1,8 +1,8 @@
-"""A log moves between SQLite and PostgreSQL with every number kept: `portico log copy FROM TO`.
+"""Copies a log between SQLite and PostgreSQL and keeps all numbers: `portico log copy FROM TO`.
 
-In pages, each one transaction of the target, so a copy that was cut off goes on where it was. At the end both are read
-again and compared. The copy has the epoch of its source: cursors that clients keep go on, and the source must not be
-written to any more.
+It copies in pages, each one transaction of the target, so an interrupted copy resumes where it stopped. Finally both
+logs are read again and compared. The copy has the epoch of its source: cursors of clients remain valid, and the source
+must not be written to any more.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ COPYING = "copying"
 """In `meta` of a target that is not done: the epoch of its source."""
 
 Progress = Callable[[str, int, int], None]
-"""What is being done, how much of it is done, and how much there is."""
+"""Called with the current step, the number of items done, and the total."""
 
 
 class CopiedRow(NamedTuple):

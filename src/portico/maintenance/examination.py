@@ -1,4 +1,4 @@
-"""A look at a log that nobody has opened yet: is it whole, and would a host get it? Changes nothing."""
+"""Checks a log before it is opened: whether it is intact, and whether a host could open it. Changes nothing."""
 
 import sqlite3
 import time
@@ -9,9 +9,9 @@ from portico.log.sqlite.error_text import ERRORS, translate
 from portico.log.sqlite.schema import VERSION
 
 LOOK_SECONDS = 5.0
-"""For the look at every page: gigabytes take longer, and damage in the rest shows when it is read."""
+"""Time limit for the check of all pages: gigabytes take longer, and damage in the rest is detected when it is read."""
 _STEPS = 10_000
-"""Of SQLite's machine, between two looks at the clock: some milliseconds."""
+"""SQLite virtual machine steps between two checks of the time: some milliseconds."""
 
 
 def examine(path: Path, *, in_use: bool) -> str:
@@ -42,7 +42,7 @@ def examine(path: Path, *, in_use: bool) -> str:
 
 
 def _is_whole(db: sqlite3.Connection) -> bool:
-    """False when there was no time to look at all of it. Damage is an error, as SQLite reports it elsewhere."""
+    """Check all pages; False if the time was not sufficient. Damage raises the same error as SQLite elsewhere."""
     end = time.monotonic() + LOOK_SECONDS
     db.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
     try:

@@ -25,7 +25,7 @@ from portico.log.sqlite.schema import VERSION, blobs_in, channel_of, prepare
 from portico.log.sqlite.watermark import Mark
 
 _SHOWN = 20
-"""Lines about single pieces of damage: more than anybody reads."""
+"""Maximum lines about single damages: more are not useful."""
 _EVENTS = "SELECT seq, channel, pos, time, delta, data, sum FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
 _BLOBS = "SELECT rowid, digest, data FROM blobs WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
 _INSERT = "INSERT OR IGNORE INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -175,7 +175,7 @@ def _check_event(row: Row, salt: int | None, names: dict[int, str], blobs: set[s
 
 
 def repair(path: Path) -> RepairReport:
-    """A new log in its place. The caller holds the lock of the home, and nobody has the log open."""
+    """Replace the log by a new one. The caller holds the lock of the home, and the log is not open elsewhere."""
     draft = path.with_name(f".{path.name}.repair")
     draft.unlink(missing_ok=True)
     report = RepairReport()
@@ -258,7 +258,7 @@ def _all(db: sqlite3.Connection, sql: str, report: RepairReport, what: str, *arg
 
 
 def _readable(db: sqlite3.Connection, sql: str, report: RepairReport, what: str) -> Iterator[Row]:
-    """Every row that can be read, by its number; a stretch that cannot is told and stepped over."""
+    """Yield every readable row, ordered by number; an unreadable range is reported and skipped."""
     at = 0
     while True:
         try:
@@ -284,7 +284,7 @@ def _can_read(db: sqlite3.Connection, sql: str, number: int) -> bool:
 
 
 def _next(at: int, good: Callable[[int], bool]) -> int | None:
-    """The first number after `at` from which one can go on: leaps that double, then halves."""
+    """Find the first number after `at` that is readable again: exponential search, then binary search."""
     bad, leap = at, 1
     while not good(bad + leap):
         bad, leap = bad + leap, leap * 2
@@ -307,7 +307,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             raise LogDamaged(
                 f"The log {str(path)!r} has schema version {version}; start a host on it, which makes it {VERSION}."
             )
-        db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")  # or every table would count as lost by itself
+        db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")  # otherwise each table would be reported as lost
         yield db
     except ERRORS as error:
         raise LogDamaged(
