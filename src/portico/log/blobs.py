@@ -1,4 +1,4 @@
-"""Contents by their hash, beside the events that refer to them."""
+"""Blobs, stored by their hash and referenced by events."""
 
 import asyncio
 import hashlib
@@ -13,7 +13,7 @@ class Blobs:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._kept: set[str] = set()
-        """Those that were stored since the last deletion began."""
+        """The blobs stored since the last deletion started."""
 
     async def put(self, data: bytes) -> str:
         if len(data) > limits.BLOB_BYTES:
@@ -31,8 +31,8 @@ class Blobs:
         return data
 
     async def delete_with(self, channel: Channel) -> None:
-        """The channel, and what only its events refer to. What was stored again while we looked has a new owner, whose
-        event may come only now."""
+        """Delete the channel and the blobs that only its events reference. A blob that is stored again during the
+        deletion is kept for its new owner, whose event may follow."""
         self._kept.clear()
         blobs = await self._store.own_blobs(channel)
         await self._store.delete(channel, blobs - self._kept)

@@ -1,5 +1,5 @@
-"""Functions that are called when something has happened. One that raises is logged, and the others are called all the
-same: a bug in one of them must not keep a commit, a caller or a reader waiting."""
+"""Callbacks for events of the log. If one raises, the error is logged and the others are still called: a bug in one of
+them must not block a commit, a caller or a reader."""
 
 import logging
 from collections.abc import Callable
@@ -15,7 +15,7 @@ class Listeners(Generic[P]):
         self._functions: list[Callable[P, None]] = []
 
     def add(self, function: Callable[P, None]) -> Callable[[], None]:
-        """Returns what removes it again."""
+        """Add a callback and return a function that removes it."""
         self._functions.append(function)
         return lambda: self._functions.remove(function)
 

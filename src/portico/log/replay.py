@@ -1,4 +1,4 @@
-"""Pages of what followers have missed: one read from the disk for all who ask for the same page."""
+"""Pages of missed events for followers: one disk read for all followers that request the same page."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,5 +34,5 @@ class SharedReplay:
             del self._pages[key]
 
     def clear(self) -> None:
-        """What was read is not what is on the disk any more."""
+        """Clear the cached pages after the data on the disk has changed."""
         self._pages.clear()

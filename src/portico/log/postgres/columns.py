@@ -16,8 +16,8 @@ EventRow = tuple[Channel, Event, bytes]
 def event_columns(
     events: list[EventRow], ids: dict[Channel, int], head: Callable[[Channel], int | None], salt: int
 ) -> tuple[list[Any], list[int]]:
-    """The columns of the rows, and the channels whose positions the database gives (they have no head here): those are
-    counted from -1 downwards."""
+    """Return the columns of the rows, and the channels whose positions the database assigns (they have no head here):
+    those are counted from -1 downwards."""
     heads: dict[Channel, int] = {}
     shared: dict[Channel, int] = {}
     positions = []
@@ -34,21 +34,21 @@ def event_columns(
 
 
 def heads_of(found: list[int], channels: list[int], positions: list[int], shared: list[int]) -> list[int]:
-    """What the database has given to the shared channels of a batch whose answer was lost, by where its rows are."""
+    """Compute the heads of the shared channels of a batch whose answer was lost, from the positions of its rows."""
     rows = zip(found, channels, positions, strict=True)
     heads = {channel: pos + relative for pos, channel, relative in rows if relative < 0}
     return [heads[channel] for channel in shared]
 
 
 def note_columns(values: list[KeyValue], ids: dict[Channel, int]) -> list[list[Any]]:
-    """The columns of the notes; of two for one key the later one counts."""
+    """Return the columns of the notes; the later of two notes with the same key is used."""
     last = {(ids[value.channel], value.key): value.data for value in values}
     sums = [kv_sum(channel, key, data) if data is not None else None for (channel, key), data in last.items()]
     return [[channel for channel, _ in last], [key for _, key in last], sums, list(last.values())]
 
 
 def blob_users(events: list[EventRow], ids: dict[Channel, int]) -> list[list[Any]]:
-    """Which channels refer to which blobs."""
+    """Return the columns of channels and the blobs that they reference."""
     found = {(ids[channel], digest) for channel, _, data in events if b'"blob":"' in data for digest in blobs_in(data)}
     return [[channel for channel, _ in sorted(found)], [digest for _, digest in sorted(found)]]
 

@@ -7,7 +7,7 @@ import asyncpg
 from portico.log.postgres.schema import SCHEMA
 
 CALL_SECONDS = 30.0
-"""One call: a silent network looks like a slow commit, so every call has its end."""
+"""Timeout of one call: an unresponsive network looks like a slow commit, so every call has a timeout."""
 CONNECT_SECONDS = 5.0
 READERS = 4
 """Connections for reading: replays run concurrently, and one database serves a hundred hosts."""
@@ -15,7 +15,7 @@ READERS = 4
 _BOUNDS = {
     "search_path": SCHEMA,
     "jit": "off",  # every statement here is short
-    "lock_timeout": "5s",  # of a commit: who waits longer fails as log_unavailable and tries again
+    "lock_timeout": "5s",  # of a commit: a longer wait fails as log_unavailable and is retried
     "statement_timeout": f"{int(CALL_SECONDS)}s",
     "idle_in_transaction_session_timeout": "2s",  # frees the lock of a stalled host
     # Keepalive alone did nothing in 12 s where the last answer was unacknowledged.
@@ -45,8 +45,8 @@ async def pool(url: str, name: str) -> Any:
 
 
 async def _keep(connection: Any) -> None:
-    """Nothing of a reader's connection is set back: it is left as it was found (open transactions are rolled back all
-    the same), and the question would cost every read a second way to the server."""
+    """Do not reset a reader's connection: readers do not change its settings (open transactions are still rolled back),
+    and the reset would cost every read a second round trip to the server."""
 
 
 def _named(name: str) -> dict[str, str]:

@@ -14,18 +14,18 @@ _LOST = ("08", "57P")
 
 
 class Fenced(LogUnavailable):
-    """Another host has taken over what this one had: nothing that it still wants to write counts."""
+    """Another host has taken over the channels of this one: its writes are refused."""
 
 
 def check_url(url: str) -> str:
-    """The address without its secrets, for messages. BadRequest when it is no address of a database."""
+    """Return the address without secrets, for messages. BadRequest if it is not the address of a database."""
     try:
         parts = urlsplit(url)
         port = parts.port
         whole = "@" not in (parts.username or "") + (parts.password or "")
     except ValueError:
         whole = False
-    if not whole:  # what exactly is wrong may be a piece of the password
+    if not whole:  # the invalid part may be a piece of the password
         raise BadRequest(
             "log.url is no address that can be read. It looks like postgresql://USER:PASSWORD@HOST:5432/DATABASE; in a "
             "password / is written %2F, @ %40 and : %3A.",
@@ -42,7 +42,7 @@ def check_url(url: str) -> str:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Everything but an answer of the server with its SQLSTATE: whether the statement was done is not known."""
+    """Whether the connection is lost, so that the outcome is unknown: any error but a server error with a SQLSTATE."""
     state = getattr(error, "sqlstate", None)
     return not isinstance(error, asyncpg.PostgresError) or state is None or str(state).startswith(_LOST)
 

@@ -1,4 +1,4 @@
-"""A host's row in the database: its id, its epoch and its lease. Time is the database's.
+"""A host's row in the database: its id, its epoch and its lease. Times are those of the database clock.
 
 The epoch is the fencing token: every commit contains it, and a takeover increments it. An expired lease only permits a
 takeover; a host that wakes up before one continues. `conn` fences off an old connection of the same host.
@@ -27,8 +27,8 @@ class ChannelLease(Struct):
 
 
 def folder_of(path: Path) -> str:
-    """Which folder this is, on which machine: its lock lets one host run on it, so a row with the same is an earlier
-    run of ours."""
+    """Identify the folder and its machine. Its lock permits only one host, so a row with the same value is from an
+    earlier run of this host."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
@@ -69,10 +69,10 @@ async def renew(connection: Any, lease: ChannelLease, seconds: float, info: str)
 
 
 async def reconnect(connection: Any, lease: ChannelLease) -> int:
-    """Shuts the connection before this one out, waiting for what it still does; then the last batch that is committed.
-    Two statements: a look alone may come before the old connection commits."""
+    """Fence off the previous connection, wait for its statement, and return the last committed batch.
+    Two statements: a query alone could run before the old connection commits."""
     sql = "UPDATE hosts SET conn = conn + 1 WHERE id = $1 AND epoch = $2 RETURNING conn"
-    await connection.execute("BEGIN READ WRITE")  # also where the database was made read-only: an outcome is wanted
+    await connection.execute("BEGIN READ WRITE")  # also if the database is read-only by default: the outcome is needed
     conn = await connection.fetchval(sql, lease.host, lease.epoch)
     await connection.execute("COMMIT")
     if conn is None:
@@ -82,6 +82,6 @@ async def reconnect(connection: Any, lease: ChannelLease) -> int:
 
 
 async def release(connection: Any, lease: ChannelLease) -> None:
-    """An orderly end: others need not wait for the lease."""
+    """Release the lease at an orderly exit, so that others need not wait for it to expire."""
     sql = "UPDATE hosts SET expires = clock_timestamp(), seen = clock_timestamp(), state = 'stopped'"
     await connection.execute(f"{sql} WHERE id = $1 AND epoch = $2", lease.host, lease.epoch)

@@ -1,4 +1,4 @@
-"""What a log on PostgreSQL is opened with, and again after a takeover."""
+"""Parameters to open a log on PostgreSQL, also used after a takeover."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +17,6 @@ class PostgresOpening(NamedTuple):
     place: str = ""
     lease_seconds: float = LEASE_SECONDS
     clock: Callable[[], float] | None = None
-    """None: the database's."""
+    """None: the clock of the database."""
     owned: tuple[str, ...] = ("",)
-    """How the channels begin that only one host writes. Of others, and of `host`, the database gives the positions."""
+    """Prefixes of channels that only one host writes. The database assigns the positions of others and of `host`."""

@@ -1,4 +1,4 @@
-"""The tables in PostgreSQL, their version, and how one host at a time makes or migrates them.
+"""The tables in PostgreSQL, their version, and their creation and migration by one host at a time.
 
 Everything is in a separate schema (`portico`), so the database may contain other things too. The SQL follows
 docs/decisions/0016: one advisory lock orders all commits, the whole commit is one function call, no row is updated by
@@ -121,16 +121,16 @@ BEGIN
       FOR UPDATE SKIP LOCKED) RETURNING o.channel;
 END $$;
 """
-"""From here on what that host still writes is refused."""
+"""After this, writes of that host are refused."""
 
 STEPS: dict[int, str] = {1: TABLES_1 + CLAIM_AWAY}
 
 
 async def prepare(connection: Any) -> None:
-    """Creates or migrates the tables. One host at a time; each version is one transaction, so a kill in the middle
-    leaves the version before it whole."""
+    """Create or migrate the tables, one host at a time. Each version is one transaction, so a crash during a migration
+    leaves the previous version intact."""
     if await version_of(connection) == VERSION:
-        return  # the usual case needs no rights but those of using the tables
+        return  # the usual case needs only the rights to use the tables
     await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION)
     try:
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
@@ -145,7 +145,7 @@ async def prepare(connection: Any) -> None:
 
 
 async def version_of(connection: Any) -> int:
-    """0: there are no tables."""
+    """Return the version of the tables; 0 if there are none."""
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.meta") is None:
         return 0
     found = await connection.fetchval(f"SELECT value FROM {SCHEMA}.meta WHERE key = 'version'")

@@ -25,11 +25,11 @@ logger = logging.getLogger("portico.log")
 T = TypeVar("T")
 
 READ_AGAIN_SECONDS = 5.0
-"""For a read that met a lost connection: a server restarts in two."""
+"""Retry time for a read on a lost connection: a server restarts in two seconds."""
 _DROP_ROWS = 2_000
 """Deltas dropped in one statement: 6 ms."""
 _BLOB_GRACE = "10 minutes"
-"""A blob that another host has just stored may be about to be referred to."""
+"""An event that references a blob just stored by another host may follow."""
 _COLUMNS = "seq, channel, pos, time, data, sum"
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _UNREADABLE = encode(Unreadable(reason="checksum"))
@@ -46,7 +46,7 @@ _piece = msgspec.json.Decoder(_Piece)
 
 
 def stored_sum(salt: int, channel: int, data: bytes) -> int:
-    """Without seq, position and time: here the database gives them, in the same statement."""
+    """Compute the checksum without seq, position and time: the database assigns them in the same statement."""
     return event_sum(salt, 0, channel, 0, 0, data)
 
 
@@ -56,7 +56,7 @@ class PostgresStore:
         self._address = address
         self._salt = salt
         self.host = 0
-        """Who stores blobs: set with the lease."""
+        """The id of the host that stores blobs; set with the lease."""
         self._ids: dict[Channel, int] = {}
         self._names: dict[int, Channel] = {}
 
@@ -76,7 +76,7 @@ class PostgresStore:
         self._ids[name], self._names[ident] = ident, name
 
     async def ids(self, channels: Iterable[Channel]) -> dict[Channel, int]:
-        """Their numbers, made where they are new: outside of the commit, and the same for every host."""
+        """Return the ids of channels and create missing ones, outside of the commit; all hosts use the same ids."""
         new = sorted({channel for channel in channels if channel not in self._ids})
         if new:
             await self._done("INSERT INTO channels (name) SELECT * FROM unnest($1::text[]) ON CONFLICT DO NOTHING", new)
@@ -85,14 +85,14 @@ class PostgresStore:
         return self._ids
 
     async def _learn(self, rows: list[Any]) -> None:
-        """The names of channels that other hosts have made."""
+        """Load the names of channels that other hosts have created."""
         unknown = {row[1] for row in rows} - self._names.keys()
         if unknown:
             for ident, name in await self._fetch("SELECT id, name FROM channels WHERE id = ANY($1)", list(unknown)):
                 self._know(ident, name)
 
     def channel_in(self, detail: str) -> Channel:
-        """The channel that the database complains of: Key (channel, pos)=(5, 7) already exists."""
+        """Return the channel in a database error: Key (channel, pos)=(5, 7) already exists."""
         found = re.search(r"=\((\d+),", detail)
         return self._names.get(int(found[1]), "") if found else ""
 
@@ -143,7 +143,7 @@ class PostgresStore:
         return Record(seq, self._names.get(channel, "damaged"), pos, time, data)
 
     async def places(self, first: int, last: int) -> list[tuple[int, int, int]]:
-        """Number, position and time of a commit of ours whose answer was lost."""
+        """Return seq, position and time of the events of our commit whose answer was lost."""
         rows = await self._fetch(
             "SELECT seq, pos, time FROM events WHERE seq >= $1 AND seq <= $2 ORDER BY seq", first, last
         )
@@ -250,7 +250,7 @@ class PostgresStore:
 
     @staticmethod
     async def _forget(connection: Any, where: str, *args: Any) -> int:
-        """Deletes events; a channel whose last one goes does not give its position back."""
+        """Delete events; the position of a channel's deleted last event is not reused."""
         gone = f"WITH gone AS (DELETE FROM events WHERE {where} RETURNING channel, pos)"
         last = "SELECT channel, max(pos) AS pos, count(*) AS n FROM gone GROUP BY channel"
         kept = "UPDATE channels c SET pos = m.pos FROM m WHERE c.id = m.channel AND c.pos < m.pos RETURNING 1"
@@ -293,7 +293,7 @@ class PostgresStore:
         return await self.with_connection(lambda connection: connection.fetchval(sql, *args))
 
     async def _done(self, sql: str, *args: Any) -> int:
-        """For what may be done twice; the number of rows."""
+        """Execute an idempotent statement and return the number of rows."""
         status: str = await self.with_connection(lambda connection: connection.execute(sql, *args))
         return int(status.rpartition(" ")[2])
 
@@ -319,14 +319,14 @@ class PostgresStore:
                 raise
             except Exception as error:  # asyncpg's, the socket's and TLS's have no common base
                 if getattr(error, "sqlstate", "") == READ_ONLY:
-                    await self._pool.expire_connections()  # they would stay so when the database is writable again
+                    await self._pool.expire_connections()  # otherwise they stay read-only after it is writable
                 if not (again and is_lost(error)) or loop.time() > until or self._pool.is_closing():
                     raise translate(error, self._address) from error
             await asyncio.sleep(0.1)
 
 
 def _trails(rows: list[Any]) -> dict[tuple[int, str], list[int]]:
-    """What is remembered of the pieces that go: seq and length, by their part's note."""
+    """Return seq and length of the deleted pieces, by the note of their part."""
     trails: dict[tuple[int, str], list[int]] = {}
     for seq, channel, data in rows:
         piece = _piece.decode(data)

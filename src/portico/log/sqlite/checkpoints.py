@@ -1,4 +1,4 @@
-"""When the write-ahead log goes into the database: beside the commits, or in their place when these are faster."""
+"""Schedules checkpoints of the write-ahead log: concurrent with commits, or before them if commits are faster."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from portico.log.sqlite.worker import Workers
 class Checkpoints:
     def __init__(self, checkpoint: Callable[[], int], writer: Workers) -> None:
         self._checkpoint = checkpoint
-        """Returns the bytes that the write-ahead log has afterwards."""
+        """Returns the size of the write-ahead log afterwards, in bytes."""
         self._writer = writer
         self._thread = Workers(1, "portico-checkpoint")
         self._running = False

@@ -1,4 +1,4 @@
-"""Checksums of what the log stores: a flipped bit on the disk is noticed, not shown."""
+"""Checksums of stored data: a flipped bit on the disk is detected and not delivered."""
 
 from zlib import crc32
 

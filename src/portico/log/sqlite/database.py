@@ -101,7 +101,7 @@ class Database(Reader):
         return database
 
     def _replay(self) -> None:
-        """What a host before this one had no time to commit. Channels that were deleted since are passed over."""
+        """Commit the journal entries that the previous host did not commit. Channels deleted since are skipped."""
         entries = self.journal.read()
         if self.identity.why:
             self.journal.clear()  # it may be ahead of what is left of the log, or of another one
@@ -161,7 +161,7 @@ class Database(Reader):
             self._db.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", users)
 
     def check(self) -> None:
-        """Is the file that we write to still the one that the next start will find?"""
+        """Check that the file that we write to is still the one that the next start will find."""
         found = LogFiles.of(self._name)
         if found == self._files:
             return
@@ -196,7 +196,7 @@ class Database(Reader):
         return True
 
     def expire_kv(self, prefix: str, before: int) -> int:
-        """Drops notes whose key begins so and that were last written before that time (milliseconds)."""
+        """Delete notes whose key has this prefix and that were last written before this time (milliseconds)."""
         sql = "DELETE FROM notes WHERE substr(key, 1, ?) = ? AND time < ?"
         try:
             return self._db.execute(sql, (len(prefix), prefix, before)).rowcount
@@ -204,7 +204,7 @@ class Database(Reader):
             raise translate(error, self.path) from error
 
     def probe(self) -> None:
-        """Can we write again? Fails the way a commit would."""
+        """Test whether the log can write again. Fails with the error of a commit."""
         known = len(self._ids)
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -268,8 +268,8 @@ class Database(Reader):
         return cursor.rowcount
 
     def checkpoint(self) -> int:
-        """Moves what is committed from the write-ahead log into the database; the bytes of that log then. It waits for
-        the disk (10 to 90 ms were measured), so it runs beside the commits, which it does not hold up."""
+        """Move commits from the write-ahead log into the database, and return the size of that log. It waits for the
+        disk (10 to 90 ms were measured), so it runs concurrently with the commits and does not block them."""
         try:
             _, pages, _ = self._reading().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             size = self._reading().execute("PRAGMA page_size").fetchone()[0]
@@ -284,7 +284,7 @@ class Database(Reader):
         return DiskUse(used, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
 
     def delete(self, channel: Channel, blobs: Iterable[str]) -> None:
-        """Nothing of it stays in the file: what a person deletes may be a secret that was shown by mistake."""
+        """Delete a channel and overwrite its data in the file: it may contain a secret that was shown by mistake."""
         try:
             ident = self._id(channel)
             self._db.execute("PRAGMA secure_delete = ON")
@@ -302,8 +302,8 @@ class Database(Reader):
             self._db.execute(_SECURE_DELETE)
 
     def truncate(self) -> None:
-        """Empties the write-ahead log: what was deleted is still in there. While a reader needs it, it stays due."""
-        with contextlib.suppress(sqlite3.Error):  # a full disk: it is tried again
+        """Empty the write-ahead log, which still contains deleted data. While a reader needs it, it remains due."""
+        with contextlib.suppress(sqlite3.Error):  # a full disk: it is retried
             self._db.execute(f"PRAGMA busy_timeout = {_TRUNCATE_MS}")
             busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self.truncate_due = bool(busy)

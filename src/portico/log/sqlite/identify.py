@@ -1,4 +1,4 @@
-"""Finds out whether the file is the log that it was: by its mark, which lies outside of the write-ahead log.
+"""Checks whether the file is still the same log: by its mark, which is not in the write-ahead log.
 
 The attack is no attack: a disk, a backup or a person with `cp`.
 """
@@ -59,7 +59,7 @@ def identify(db: sqlite3.Connection, path: Path, marked: Marked | None, tail_los
 
 
 def open_file(path: Path) -> Path:
-    """It exists while a host has the log open, and after a kill."""
+    """The path of a file that exists while a host has the log open, and after a crash."""
     return path.with_name(path.name + "-open")
 
 

@@ -27,7 +27,7 @@ class Journal:
         self._size = os.fstat(self._descriptor).st_size
 
     def read(self) -> dict[tuple[Channel, str], bytes | None]:
-        """The last value of each; behind a torn or damaged entry nothing is read."""
+        """Return the last value of each key; entries after a torn or damaged one are not read."""
         data = os.pread(self._descriptor, self._size, 0)
         found: dict[tuple[Channel, str], bytes | None] = {}
         at = 0
