@@ -1,11 +1,11 @@
-"""Who is it? Tokens, and the cookies that stand for them.
+"""Authentication of requests: tokens, and the cookies that represent them.
 
-The attack: somebody guesses, replays or steals a token. So tokens have 256 bits and are compared in constant time;
-of a named token only a hash is kept; a cookie is bound to its token by a MAC and dies with it.
+The attack: an attacker guesses, replays or steals a token. So tokens have 256 bits and are compared in constant time;
+only a hash of a named token is stored; a cookie is bound to its token by a MAC and expires with it.
 
-A browser sends a cookie to every server on the same machine, whatever its port: a development server that an agent
-started gets it with the first click. So a cookie alone opens nothing but the pages' own files. Each login also has a
-page key, which the pages keep in their storage (that belongs to one port) and send with everything they ask for.
+A browser sends a cookie to every server on the same machine, on any port: a development server that an agent
+started gets it with the first click. So a cookie alone gives access only to the pages' own files. Each login also has
+a page key, which the pages keep in their storage (separate for each port) and send with every request.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ logger = logging.getLogger("portico.identity")
 OWNER = "owner"
 _ALL = frozenset(SCOPES)
 COOKIE_SECONDS = 30 * 24 * 3600
-"""A login lasts a month; the token it stands for lives as long as its owner wants."""
+"""A login lasts 30 days. The token that it represents can be valid for longer."""
 
 
 CODE_SECONDS = 60.0
@@ -56,7 +56,7 @@ class NamedToken(Struct, omit_defaults=True):
     tools: list[str] = []
     """The MCP tools that it was created for by name."""
     login: bool = False
-    """A login of that person: nobody knows the token, only its cookie."""
+    """A login of that person: the token itself is discarded, only its cookie exists."""
 
     @property
     def shown(self) -> str:
@@ -75,7 +75,7 @@ class Logout(Struct):
 
 
 class Tokens:
-    """The owner's token and the named ones, read again whenever the file changes: `portico token` edits it."""
+    """The owner's token and the named tokens, reloaded when the file changes: `portico token` edits it."""
 
     def __init__(self, home: Home, required: bool = True) -> None:
         self._home = home
@@ -119,7 +119,7 @@ class Tokens:
         found = None
         if hmac.compare_digest(digest, self._owner):
             found = self.owner()
-        for named in self.named():  # no early exit: the time does not tell which one matched
+        for named in self.named():  # no early exit: the time must not reveal which one matched
             if hmac.compare_digest(digest, named.hash):
                 found = self._caller(named)
         return found
@@ -147,7 +147,7 @@ class Tokens:
         return self._logouts is None or _hash(cookie) in self._logouts
 
     def log_out(self, cookie: str) -> None:
-        """Ends this login at every host. A login at an OpenID provider is a token of its own, and ends as one."""
+        """End this login at every host. A login from an OpenID provider is a separate token, which is revoked."""
         ident = cookie.partition(".")[0]
         named = next((each for each in self.named() if each.id == ident and each.login), None)
         if named is not None:
@@ -161,7 +161,7 @@ class Tokens:
 
     @staticmethod
     def cookie_until(cookie: str) -> float:
-        """When a valid one ends, in seconds since the epoch."""
+        """Return when a valid cookie expires, in seconds since the epoch."""
         return float(cookie.split(".")[1])
 
     def by_id(self, ident: str) -> Caller | None:
@@ -175,7 +175,7 @@ class Tokens:
         return self._caller(named) if named else None
 
     def _caller(self, named: NamedToken) -> Caller | None:
-        """A person's token may do what they may: no more, and nothing when they are gone."""
+        """Return the caller of a token. A person's token has at most their scopes, and none after they are removed."""
         if named.expired:
             return None
         if not named.person:
@@ -192,7 +192,7 @@ class Tokens:
             self.used[caller.id] = int(time.time() * 1000)
 
     def save_uses(self) -> None:
-        """To the minute, and not with every request: it is for people who wonder whether a token is still needed."""
+        """Save when tokens were last used, at most once a minute. People use it to find tokens that are not needed."""
         valid = {each.id for each in self.named()}
         self.used = uses = {ident: used for ident, used in self.used.items() if ident in valid}
         if any(used - self._saved.get(ident, 0) >= _USE_MS for ident, used in uses.items()):
@@ -200,8 +200,8 @@ class Tokens:
             self._saved = dict(uses)
 
     def code(self, caller: Caller) -> str:
-        """For one login within a minute. A link that another program opens stands in the list of processes, where
-        everybody on the machine reads it: it must not have the token."""
+        """Create a code for one login within a minute. A link that another program opens is visible in the process
+        list to every user of the machine, so it must not contain the token."""
         code = secrets.token_urlsafe(32)
         self._codes = {each: until for each, until in self._codes.items() if until[1] > time.monotonic()}
         self._codes[_hash(code)] = (caller.id, time.monotonic() + CODE_SECONDS)
@@ -216,23 +216,23 @@ class Tokens:
         return f"{caller.id}.{signed}.{self._mac(caller.id, signed)}"
 
     def page_key(self, cookie: str) -> str:
-        """What a page must know besides its cookie."""
+        """Return the key that a page must send in addition to its cookie."""
         return self.derive("page", cookie)
 
     def derive(self, purpose: str, text: str) -> str:
-        """What only hosts with our key can make of it."""
+        """Return a MAC of the text, which only hosts with the same key can compute."""
         return hmac.new(self._key, f"{purpose}.{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
     def is_page_key(self, key: str, cookie: str) -> bool:
         return _same(key, self.page_key(cookie))
 
     def _mac(self, ident: str, signed: str) -> str:
-        # The token's own hash goes in: a new token of the same name does not inherit old cookies.
+        # The MAC includes the token's hash: a new token of the same name does not inherit old cookies.
         token = next((each.hash for each in self.named() if each.id == ident), self._owner)
         return hmac.new(self._key, f"{ident}.{signed}.{token}".encode(), hashlib.sha256).hexdigest()
 
     def owner(self) -> Caller:
-        """A new token of the owner's is a new identity: cookies and sockets of the old one end."""
+        """Return the owner as a caller. A new owner token is a new identity: cookies and sockets of the old one end."""
         return Caller(f"{OWNER}-{self._owner[:8]}", OWNER, _ALL)
 
     @property
@@ -258,7 +258,7 @@ class Tokens:
         return self._named
 
     def _read(self) -> list[NamedToken]:
-        """A damaged file lets nobody in but the owner, who can repair it."""
+        """Read the named tokens. If the file is damaged, only the owner can log in and repair it."""
         try:
             return read_tokens(self._home)
         except BadRequest as error:
@@ -276,7 +276,7 @@ def read_tokens(home: Home) -> list[NamedToken]:
 
 
 def effective_tokens(home: Home) -> list[NamedToken]:
-    """With what they really allow: a person's token may do no more than they may."""
+    """Return the tokens with their effective scopes: a person's token has at most the scopes of the person."""
     people, found = {each.name: each.scopes for each in read_people(home)}, read_tokens(home)
     for each in found:
         if each.person:
@@ -324,7 +324,7 @@ def check_tools(tools: Sequence[str], scopes: Collection[str]) -> None:
 
 
 def new_login(home: Home, person: Person, hours: float) -> str:
-    """A login of a person: a token that nobody has, which a cookie stands for. Returns its id."""
+    """Create a login of a person and return its id: a token that is discarded, and that a cookie represents."""
     now, ident = int(time.time() * 1000), secrets.token_hex(8)
     made = NamedToken(ident, f"login-{ident}", _hash(secrets.token_urlsafe(32)), list(SCOPES), now, person.name)
     made.expires, made.login = now + int(hours * 3_600_000), True
@@ -337,7 +337,7 @@ def new_login(home: Home, person: Person, hours: float) -> str:
 
 
 def by_proxy(person: Person) -> Caller:
-    """Whom a trusted proxy has logged in: its word stands for one request."""
+    """Return the caller that a trusted proxy has authenticated. This is valid for one request."""
     return Caller(f"{_BY_PROXY}{person.name}", person.name, frozenset(person.scopes), person=person.name)
 
 
@@ -354,8 +354,8 @@ def revoke_token(home: Home, name: str, person: str = "") -> None:
 
 
 def remove_person(home: Home, name: str) -> None:
-    """Their tokens and logins end with them, and do not come back with another person of that name. Their sessions
-    stay, for admins and whom they are shared with."""
+    """Remove a person with their tokens and logins, which another person of that name does not inherit. Their sessions
+    stay available to admins and to the people they are shared with."""
     drop_person(home, name)
     with _editing(home) as tokens:
         tokens[:] = [each for each in tokens if each.person != name]

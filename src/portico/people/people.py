@@ -1,8 +1,8 @@
 """The people of a host: a file beside the tokens, edited by `portico people`, by admins, and by every login.
 
-The attack: somebody takes over another person's name. So a name belongs to the account (issuer and subject) that first
-came with it; what a person may do is looked up with every request, so taking a scope or a person away counts at once,
-for tokens that they made long before as well.
+The attack: an account takes over another person's name. So a name belongs to the account (issuer and subject) that
+first used it. Scopes are looked up on every request, so removing a scope or a person takes effect immediately, also for
+tokens that the person created earlier.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class Person(Struct, omit_defaults=True):
 
 
 class Account(Struct, frozen=True):
-    """Who somebody is, according to a provider or a proxy."""
+    """The identity of a person, according to a provider or a proxy."""
 
     name: str
     issuer: str
@@ -51,7 +51,7 @@ class Account(Struct, frozen=True):
 
 
 class People:
-    """By name, read again whenever the file changes. A damaged file leaves nobody but the owner, who can repair it."""
+    """People by name, reloaded when the file changes. If it is damaged, only the owner can log in and repair it."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -95,7 +95,7 @@ def read_people(home: Home) -> list[Person]:
 
 
 def add_person(home: Home, name: str, scopes: Iterable[str], admins: Collection[str] = ()) -> Person:
-    """By hand: they can have tokens at once, and log in if their provider names them so."""
+    """Add a person manually. They can have tokens immediately, and log in if their provider uses the same name."""
     person = Person(_checked(name), check_scopes(scopes), int(time.time() * 1000), local=True)
     person = _appointed(person, admins)
     with _editing(home) as people:
@@ -138,7 +138,7 @@ def admit(people: People, home: Home, settings: Settings, account: Account) -> P
     scopes, admins = _scopes(settings, account, name), settings.people.admins
     person = _admitted(people.get(name), name, scopes, account, admins)
     if person != people.get(name):
-        with _editing(home) as stored:  # looked at again: two may come at once
+        with _editing(home) as stored:  # checked again: two logins may be concurrent
             stored[name] = person = _admitted(stored.get(name), name, scopes, account, admins)
     return person
 
@@ -154,7 +154,7 @@ def _admitted(known: Person | None, name: str, scopes: list[str], account: Accou
 
 
 def _appointed(person: Person, admins: Collection[str]) -> Person:
-    """What somebody has by hand or by a group is not the settings' to take away."""
+    """Apply `admins` of the settings. They never remove a scope that was granted manually or by a group."""
     named = person.name in admins
     if named == person.appointed or (named and "admin" in person.scopes):
         return person

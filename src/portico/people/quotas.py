@@ -1,7 +1,7 @@
-"""How much one person may have at once. A guard before every command, and all of it off unless the settings say more.
+"""Limits how much one person may have concurrently. A guard that runs before every command; off by default.
 
-What counts is whose session, job or terminal it is, not who types: a turn that a colleague starts in a shared session
-is the owner's. The host's own (tokens without a person) is not counted.
+Sessions, jobs and terminals count for their owner, not for the caller: a turn that a colleague starts in a shared
+session counts for the owner of the session. What the host owns (tokens without a person) is not counted.
 """
 
 import msgspec
@@ -20,7 +20,7 @@ from portico.settings import QuotaSettings
 from portico.terminals.terminals import Terminals
 
 _NAMED = 5
-"""Things that a refusal names: enough to choose what to close."""
+"""Items that a refusal lists: enough to choose what to close."""
 _NEW_SESSION = (c.StartSession, c.ForkSession, c.ImportSession)
 _NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue, c.StartTask, c.ResumeJob, c.RetryJob)
 
@@ -46,14 +46,14 @@ class Quotas(Feature):
         self._host = host
         self.bounds = _UNBOUNDED
         self._bytes: dict[str, int] = {}
-        """Of each person's sessions in the log, when it was last measured."""
+        """Size of each person's sessions in the log, as last measured."""
         host.commands.guard(self.check)
 
     def configure(self, settings: QuotaSettings) -> None:
         self.bounds = msgspec.convert(settings, QuotaBounds, from_attributes=True)
 
     async def sweep(self) -> None:
-        """Measures the disk: a sum over all sessions is no work for every command."""
+        """Measure the disk usage. The sum over all sessions is too expensive to compute for every command."""
         found: dict[str, int] = {}
         for session in tuple(self._host.catalogue) if self.bounds.disk_mb else ():
             owner = self._host.ownership.owner_of(session)
@@ -88,18 +88,18 @@ class Quotas(Feature):
             self._refuse(person, "terminals", self._terminals(person), "close some")
 
     def _unarchives(self, command: c.Command) -> bool:
-        """An archived session does not count: to take it back is to have one more."""
+        """Return whether a command restores an archived session. Archived sessions do not count, so this adds one."""
         if not isinstance(command, c.ArchiveSession | c.ChangeSession) or command.archived is not False:
             return False
         session = self._host.find(command.session)
         return session is not None and session.summary.archived
 
     def _concerned(self, command: c.Command, caller: c.Caller) -> str:
-        """Whose quota it is: of the session that a command is about, or else of the caller."""
+        """Return whose quota applies: the owner of the session that a command is about, else the caller."""
         named = command.subject if command.about == "session" else ""
         session = self._host.find(command.parent or "" if isinstance(command, c.StartSession) else named)
         if not caller.id:
-            return ""  # the host itself goes on with what it has begun
+            return ""  # the host itself continues what it has started
         return self._host.ownership.owner_of(session) if session is not None else caller.person
 
     def _refuse(self, person: str, name: str, having: list[str], way_out: str) -> None:
@@ -119,7 +119,7 @@ class Quotas(Feature):
     # -- what there is -----------------------------------------------------------------------------------------
 
     def _sessions(self, person: str) -> list[Summary]:
-        """Oldest first; without archived ones and sub-agents, which come by themselves."""
+        """Return a person's sessions, oldest first, without archived ones and sub-agents, which agents start."""
         found = [
             session.summary
             for session in self._host.catalogue

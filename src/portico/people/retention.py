@@ -1,5 +1,6 @@
-"""Old sessions are archived or deleted by rule. What is going to happen is a pure function of what there is, so it can
-be shown before it is done. A family is as old as its youngest member; what runs, waits or has a queue stays."""
+"""Archives or deletes old sessions by rule. The plan is a pure function of the existing sessions, so it can be shown
+before it is applied. A session with its children is as old as the youngest of them. Sessions that run, wait or have a
+queue are kept."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -36,7 +37,7 @@ class RetentionBounds(Struct, frozen=True):
 def plan(
     summaries: Iterable[Summary], rules: Sequence[RetentionBounds], now: int, *, running: bool = False
 ) -> list[Planned]:
-    """Oldest first. `running`: also sessions that are at work."""
+    """Return what the rules would do, oldest first. `running`: include running sessions."""
     listed = list(summaries)
     families = children(listed)
     found: list[Planned] = []
@@ -90,7 +91,7 @@ class Retention(Feature):
         return c.RetentionDone(dry_run, planned if dry_run else await self.carry_out(planned, caller, running=running))
 
     async def sweep(self) -> None:
-        """Every hour, and not right after the start: somebody may want to look at the rules first."""
+        """Apply the rules every hour, but not right after the start: an admin may want to check the rules first."""
         if self._host.now() - self._looked >= _EVERY_MS:
             self._looked = self._host.now()
             await self.carry_out(self.planned(), Caller.inside("retention"))
@@ -99,13 +100,13 @@ class Retention(Feature):
         return plan(self._host.list(drafts=True), self.rules, self._host.now())
 
     def of_person(self, person: str) -> list[Planned]:
-        """Everything of one person, whatever its age: for who asks to be forgotten."""
+        """Plan to delete all sessions of one person, of any age: for people who ask for deletion of their data."""
         everything = [RetentionBounds(owner=person, delete_days=1e-9)]
         return plan(self._host.list(drafts=True), everything, self._host.now() + DAY_MS, running=True)
 
     async def carry_out(self, wanted: Sequence[Planned], caller: Caller, *, running: bool = False) -> list[Planned]:
-        """Returns what was done: a turn may have begun, or the session was deleted. `running`: what is at work is
-        stopped and deleted, too."""
+        """Apply a plan and return what was done. Sessions that were deleted, or in which a turn has started since, are
+        skipped. `running`: running sessions are stopped and deleted, too."""
         done: list[Planned] = []
         for each in wanted:
             session = self._host.find(each.session)

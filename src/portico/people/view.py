@@ -197,8 +197,8 @@ class View:
         return False
 
     async def blob(self, digest: str) -> bytes:
-        """Only what events of one's own channels refer to: a hash is no secret, it was shown to whom it was shared
-        with, and whoever guesses a content can tell by its hash that somebody has it."""
+        """Return a blob only if events of the caller's own channels refer to it. A hash is no secret: people with whom
+        a session was shared have seen it, and a caller who guesses the content could check by hash that it exists."""
         if not self.whole:
             users = await self._host.log.blob_users(digest)
             await self._ownership.learn(users)
@@ -207,7 +207,7 @@ class View:
         return await self._host.log.blob(digest)
 
     def audit_feed(self) -> None:
-        """An admin follows everything."""
+        """Record in the audit log that an admin follows all events."""
         if self.caller.person and self.whole:
             self._ownership.visit(self.caller, "events", NOBODYS)
 
