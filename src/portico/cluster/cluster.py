@@ -1,7 +1,7 @@
-"""One of several hosts on one log: what is its own, who does a command, and what becomes of a host that is gone.
+"""One of several hosts on one log: what it owns, which host runs a command, and the takeover from dead hosts.
 
 Every session, terminal, task and job has one owner: the host that wrote its first event, until another takes it over.
-State is read everywhere (each host folds what it hears from the log); commands go to the owner.
+State can be read on every host (each folds the events that it receives from the log); commands go to the owner.
 """
 
 import asyncio
@@ -37,15 +37,15 @@ logger = logging.getLogger("portico.cluster")
 T = TypeVar("T")
 
 Placed = c.StartSession | c.StartJob | c.OpenTerminal
-"""Commands that begin something in a folder."""
+"""Commands that start something in a folder."""
 STRIDE = 1_000
-"""Each host gives every thousandth number, its own, so no id is given twice: a thousand names of hosts on one log."""
+"""Each host assigns every thousandth number, so ids are unique for up to a thousand host names on one log."""
 WATCH_SECONDS = 1.0
-"""Between two looks at the other hosts: far below a lease."""
+"""Poll interval for the other hosts: far shorter than a lease."""
 SHARE_SECONDS = 5.0
-"""Afterwards any host takes what is left of a dead one: several looks, so that each has taken its share."""
+"""After this time any host takes what is left of a dead one: several polls, so that each has taken its share."""
 HEAR_SECONDS = 5.0
-"""A request waits no longer for what other hosts have committed: it then gets 503."""
+"""Timeout of a request that waits for the commits of other hosts: it then gets 503."""
 
 
 class Cluster(Component, Members):
@@ -59,37 +59,37 @@ class Cluster(Component, Members):
         self._claims = Claims(self)
         self.name, self.place, self.labels = log.opening.host, log.opening.place, settings.labels
         self.url = ""
-        """Where clients reach this host; known when it listens."""
+        """The URL of this host for clients; set when it listens."""
         self.taken: list[Callable[[], Awaitable[Any]]] = []
         """Called when something of another host was taken over, or a host has labels that none had before."""
         self._mine: set[Channel] = set()
         self._unfinished: set[Channel] = set()
-        """Ours, and not yet given their end here: the database went away in the middle of it."""
+        """Owned by this host, but work in flight is not closed yet: the database became unavailable during that."""
         self._doubtful = False
-        """Some may be ours without our knowing: the answer to a takeover was lost."""
+        """This host may own channels that it does not know of: the answer to a takeover was lost."""
         self._before: set[Channel] | None = None
-        """What was ours until another host took over; None when it is known what of it is left to us."""
+        """What this host owned until another took over; None when it is known which of these it still owns."""
         self._owners: dict[Channel, tuple[int, str]] = {}
         self.draining = False
         self.peers: list[Peer] = []
-        """As they were at the last look."""
+        """The hosts as of the last poll."""
         self._offered: set[tuple[int, str]] = set()
-        """The hosts that were there then, each with each of its labels; less, if something found none meanwhile."""
+        """Pairs of host and label that were available at the last poll; fewer if a placement has failed since."""
         self._untold = False
-        """Something is ours since `taken` was called, or it failed."""
+        """Channels were adopted since `taken` was called, or that call failed."""
         self.forwarded = self._takeovers = 0
         self._holds = False
         self._on_held: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._looked = asyncio.get_running_loop().time()
-        """When this host last knew how the others are."""
+        """Time of the last successful poll of the other hosts."""
         self._grace = 0.0
-        """Until then it takes over nothing: after an outage of the database that was longer than a lease, every lease
-        has ended, and the other hosts get the time of one to renew theirs."""
+        """Until then this host takes over nothing: after an outage of the database that was longer than a lease, every
+        lease has expired, and the other hosts get the duration of one lease to renew theirs."""
         self._dying: dict[int, float] = {}
-        """Since when this host knows that another one is gone."""
+        """When this host detected that another one is dead."""
         self._asking = set[asyncio.Task[Any]]()
-        """What other hosts are asked for."""
+        """Pending requests to other hosts."""
         self.link: HostLink
         host.members = self
 
@@ -100,7 +100,7 @@ class Cluster(Component, Members):
     # -- start and stop ----------------------------------------------------------------------------------------
 
     async def recover(self) -> None:
-        """First of all rooms: the others give an end only to what is this host's."""
+        """Recover before all other components: they close only what this host owns."""
         said, key = self._settings, await self.roster.key()
         self.link = HostLink(said.address, said.port, key, self._answer, link_tls(said))
         self.log.began, self.log.owns = self._began, self.owns
@@ -112,7 +112,7 @@ class Cluster(Component, Members):
         self._tasks.append(asyncio.get_running_loop().create_task(self._watch(), name="cluster watch"))
 
     def answering(self, inside: Inside) -> None:
-        """How what another host asks for is answered."""
+        """Set the handler for requests of other hosts."""
         self.link.inside = inside
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
@@ -129,7 +129,7 @@ class Cluster(Component, Members):
         await self.link.close()
 
     def _began(self, channel: Channel) -> None:
-        """What several hosts write is owned all the same: commands about it are done by one."""
+        """Own a new channel. Channels that several hosts write also have one owner, which runs their commands."""
         self._mine.add(channel)
         if channel.startswith(OWNED) and not channel.startswith(self.log.opening.owned):
             self._host.own(self.roster.owner(channel), f"own {channel}")
@@ -141,7 +141,7 @@ class Cluster(Component, Members):
         return msgspec.json.encode(info).decode()
 
     def _fenced(self) -> None:
-        """Before anything can be written again: what is ours has to be asked for."""
+        """Forget what this host owns before it can write again; the database is queried for it."""
         self._before = {*(self._before or ()), *self._mine}
         self._holds = False
         self._mine.clear()
@@ -150,7 +150,7 @@ class Cluster(Component, Members):
         self._host.own(self._begin_anew(), "begin anew")
 
     async def _begin_anew(self) -> None:
-        """Others have taken over: what they left to us is ours, of the rest nothing runs here any more."""
+        """Continue after other hosts have taken over: adopt what this host still owns, and stop the rest here."""
         await self.log.available()
         if self._before is None:
             return
@@ -180,7 +180,7 @@ class Cluster(Component, Members):
         return number + 1 + (own - number - 1) % STRIDE
 
     async def owner(self, channel: Channel, *, fresh: bool = False) -> tuple[int, str]:
-        """The host that owns it, and its place."""
+        """Return the host that owns a channel, and its place."""
         known = channel in self._mine and not self.log.lost_lease
         if known or (channel == SCHEDULER and self.held()):
             return self.log.lease.host, self.place
@@ -197,14 +197,14 @@ class Cluster(Component, Members):
         return found
 
     async def _adopt(self, channels: Collection[Channel], epoch: int, *, handed: bool = False) -> None:
-        """In that epoch they are ours, according to the database. All that was written is known first, and what was in
-        flight gets its end, exactly as after a restart. `handed`: by a host that drains, so their queues continue."""
+        """Adopt channels that this host owns in that epoch, according to the database. Read all committed events first,
+        then close work in flight, as after a restart. `handed`: by a host that drains, so their queues continue."""
         new = {channel for channel in channels if channel not in self._mine}
         if not new:
             return
         try:
             await self.log.catch_up()
-            if epoch != self.log.lease.epoch:  # what others have taken since is theirs
+            if epoch != self.log.lease.epoch:  # others own what they have taken since
                 return
             self._mine |= new
             self._untold = True
@@ -218,7 +218,7 @@ class Cluster(Component, Members):
             await self._host.catalogue.close_open(each for each in sessions if each.id not in idle)
             for session in idle.values():
                 self._host.own(session.go_on(), f"queue of {session.id}")
-        except BaseException:  # also where whoever asked has given up waiting
+        except BaseException:  # also if the caller has stopped waiting
             self._unfinished |= new
             raise
 
@@ -227,7 +227,7 @@ class Cluster(Component, Members):
         return self._host.catalogue.get(ident) if kind == "session" else None
 
     def _subject(self, command: c.Command) -> Channel | None:
-        """The channel that a command is about; None where it has none, or none that there is."""
+        """Return the channel that a command is about; None if it has none, or one that does not exist."""
         if isinstance(command, c.AutomationCommand):
             return SCHEDULER
         about, ident = _named(command)
@@ -246,7 +246,7 @@ class Cluster(Component, Members):
         return self._holds and self.log.down is None and not self.log.lost_lease
 
     async def _look_at_lease(self) -> None:
-        """Whoever becomes the host that starts what is due knows first what the one before has written."""
+        """Update whether this host holds the scheduler lease. A new holder first reads what the previous one wrote."""
         epoch = self.log.lease.epoch
         holds = await self.roster.holds(SCHEDULER)
         if holds and not self._holds:
@@ -280,7 +280,7 @@ class Cluster(Component, Members):
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         channel = self._subject(command)
         if channel is None and _named(command)[1]:
-            await self.log.catch_up()  # another host may have begun it a moment ago
+            await self.log.catch_up()  # another host may just have started it
             channel = self._subject(command)
         if channel is None:
             return await self._placed(command, caller) if isinstance(command, Placed) else None
@@ -289,7 +289,7 @@ class Cluster(Component, Members):
         return Forwarding(self, command, caller, channel).send
 
     async def _placed(self, command: Placed, caller: c.Caller) -> Forward | None:
-        """None: it begins here. The others are asked about only where there is a reason."""
+        """Return None if the command runs here. The other hosts are queried only if there is a reason."""
         here = [str(each) for each in self._host.workspaces]
         place = "" if isinstance(command, c.OpenTerminal) else command.place
         needs = Needs(place, (command.label,) if isinstance(command, c.StartSession) else ())
@@ -300,7 +300,7 @@ class Cluster(Component, Members):
         return Forwarding(self, command, caller, "", chosen).send if chosen is not None else None
 
     async def _choose(self, needs: Needs, folder: str | None, *, stay: bool = False) -> Peer | None:
-        """None: this host. With `stay` it is, whenever it has what is needed."""
+        """Choose a host; None: this one. `stay`: prefer this host if it meets the needs."""
         peers = await self.roster.peers()
         me = next(peer for peer in peers if peer.id == self.log.lease.host)
         me.info.running, me.info.folders = self._host.running, [str(each) for each in self._host.workspaces]
@@ -309,7 +309,7 @@ class Cluster(Component, Members):
         try:
             chosen = choose(needs, folder, me, peers)
         except PorticoError:
-            self._offered &= offers(peers)  # what it has not seen is new to whoever waits now
+            self._offered &= offers(peers)  # a host that appears after this is new to what waits now
             raise
         return chosen if chosen is not me else None
 
@@ -325,13 +325,13 @@ class Cluster(Component, Members):
             return None
         if channel:
             handed = await self.roster.hand_over(channel, chosen)
-            self._mine.discard(channel)  # if it was not ours, it is the one's who took it
+            self._mine.discard(channel)  # if this host did not own it, another has taken it
             if handed:
                 self._owners[channel] = (chosen.id, chosen.place)
         return Forwarding(self, command, caller, channel, None if channel else chosen).send
 
     async def roomiest(self) -> Peer | None:
-        """The host of this place, other than this one, with the most room."""
+        """Return the other host of this place with the most free capacity."""
         peers = [
             peer
             for peer in await self.roster.peers()
@@ -356,7 +356,7 @@ class Cluster(Component, Members):
         return self._host.stopping
 
     async def _answer(self, asked: Asked, command: c.Command) -> Told:
-        """Another host asks. It asks again, and maybe another host, when this one stops."""
+        """Answer a request of another host. If this host stops, the other retries, maybe at a third host."""
         channel = asked.channel
         if self._stops():
             return Told(code=NOT_OWNER)
@@ -389,10 +389,10 @@ class Cluster(Component, Members):
         return await self.while_alive(chosen, self.link.fetch(chosen.info.link, address, caller))
 
     async def while_alive(self, peer: Peer, asking: Coroutine[Any, Any, T]) -> T:
-        """What another host answers. One that stands still holds nobody up for longer than its lease: what it was asked
-        for and has not written by then is refused by the fence."""
+        """Wait for the answer of another host, but no longer than its lease if it hangs: the fence refuses what it has
+        not written by then."""
         task = asyncio.get_running_loop().create_task(asking, name=f"ask {peer.name}")
-        self._asking.add(task)  # not the host's: while it stops, its doors still answer
+        self._asking.add(task)  # not owned by the host: while it stops, its doors still answer
         task.add_done_callback(self._asking.discard)
         try:
             while not (await asyncio.wait({task}, timeout=WATCH_SECONDS))[0]:
@@ -432,7 +432,7 @@ class Cluster(Component, Members):
         return peer.member(self.log.lease.host)
 
     async def give_up(self, host: str) -> int:
-        """What a host that never comes back had is ended here; returns how many sessions that were."""
+        """Take over and end what a permanently lost host had; return the number of its sessions."""
         peer = await self._named(host)
         if peer.alive:
             raise Conflict(f"The host {peer.name!r} is there; drain it, or stop it first.")
@@ -445,11 +445,11 @@ class Cluster(Component, Members):
                 await self.look()
             except LogUnavailable as error:
                 logger.debug("watching the other hosts: %s", error.message)
-            except Exception:  # without the look no dead host's sessions are taken over
+            except Exception:  # without this poll, sessions of dead hosts are not taken over
                 logger.exception("watching the other hosts failed; the next look comes in a second")
 
     async def look(self) -> None:
-        """Takes over what dead hosts of this place had, and hands over what is idle while this one drains."""
+        """Take over what dead hosts of this place had, and hand over idle sessions while this host drains."""
         if self.log.down is not None:
             return
         began, lease = asyncio.get_running_loop().time(), self.log.opening.lease_seconds
@@ -483,8 +483,8 @@ class Cluster(Component, Members):
         self._looked = asyncio.get_running_loop().time()
 
     async def _share(self, dead: int) -> Share:
-        """Hosts of this place that are up take equal shares of what a dead host had; what is left after a while is for
-        any of them."""
+        """Return this host's share of what a dead host had. Hosts of this place that are up take equal shares; after
+        `SHARE_SECONDS` any of them takes the rest."""
         now = asyncio.get_running_loop().time()
         since = self._dying.setdefault(dead, now)
         peers = [each for each in await self.roster.peers() if each.alive and each.place == self.place]
@@ -505,17 +505,17 @@ class Cluster(Component, Members):
         return taken
 
     async def _tell_taken(self) -> None:
-        """Again at the next look when it fails in the middle, or there is nobody yet to be told."""
+        """Notify the listeners of adopted channels. Retried at the next poll if it fails or has no listener yet."""
         self._untold = not self.taken
         try:
             for listener in self.taken:
                 await listener()
-        except BaseException:  # also a cancel: whoever was not told yet still has to be
+        except BaseException:  # also a cancellation: the remaining listeners still have to be notified
             self._untold = True
             raise
 
     def _works(self, session: Session) -> bool:
-        """Whether a task of this host sends further prompts to it."""
+        """Return whether a task of this host sends further prompts to the session."""
         kind, _, task = session.summary.by.partition(":")
         return kind == "task" and not session.summary.closed and self.owns(f"task/{task}")
 

@@ -1,4 +1,4 @@
-"""A command that another host does: asked until there is an answer, done at most once."""
+"""Forwards a command to another host: retried until there is an answer, executed at most once."""
 
 import asyncio
 import secrets
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from portico.cluster.cluster import Cluster
 
 TRY_SECONDS = 30.0
-"""A command is asked for as long as a takeover may take: the lease, and the look at it."""
+"""A command is retried for as long as a takeover may take: the lease and the poll interval."""
 PAUSE = 0.1
 
 
@@ -45,9 +45,9 @@ class Forwarding:
         self._channel = channel
         self._to = to
         self._sure = command.about != "terminal"
-        """What people type is not asked a second time: it may have arrived."""
+        """Terminal input is not retried: it may have arrived."""
         self._known = cluster.peers if self._sure else []
-        """As they were a second ago: where that is wrong nobody answers, and the database is asked."""
+        """The hosts as of the last poll. If that is outdated, no host answers, and the database is queried."""
         if self._sure and not caller.request:
             caller = replace(caller, request=f"forward-{secrets.token_hex(12)}")
         self._caller = caller
@@ -67,11 +67,11 @@ class Forwarding:
             if loop.time() > until:
                 raise Unreachable("The host that runs this does not answer; try again.", retry_after=1)
             await asyncio.sleep(PAUSE)
-            if self._to is not None:  # another host may begin it as well
+            if self._to is not None:  # another host may start it as well
                 return await self._cluster._host.commands.do_at_owner(self._command, self._caller)
             if self._channel:
                 owner, _ = await self._cluster.owner(self._channel, fresh=True)
-                if owner == self._cluster.log.lease.host:  # it came to us meanwhile
+                if owner == self._cluster.log.lease.host:  # this host has taken it over since
                     return await self._cluster._host.commands.do_at_owner(self._command, self._caller)
 
     async def _ask(self) -> Told:
@@ -81,7 +81,7 @@ class Forwarding:
         return await self._cluster.ask(peer, self._command, self._caller, self._channel)
 
     async def _peer(self) -> Peer | None:
-        """The owner; None while others of its place have yet to take over."""
+        """Return the owner; None while a takeover by another host of its place is pending."""
         owner, place = await self._cluster.owner(self._channel)
         known, self._known = self._known, []
         if found := _reachable(owner, known):
@@ -95,7 +95,7 @@ class Forwarding:
 
 
 async def read_answer(cluster: "Cluster", command: c.Command, told: Told) -> Any:
-    """The answer of the other host, or its error."""
+    """Return the answer of the other host, or raise its error."""
     cluster.forwarded += 1
     if told.code:
         raise raised(told)

@@ -15,7 +15,7 @@ SCHEDULER = f"{LEASES}scheduler"
 HANDED = ("session/", "job/")
 """What one host hands to another while both are there."""
 CHUNK = 100
-"""Sessions taken over at once: hosts of one place share them out."""
+"""Batch size of a takeover: hosts of one place share the sessions."""
 
 
 class Share(NamedTuple):
@@ -29,10 +29,10 @@ EVERYTHING = Share()
 
 
 class Info(Struct, omit_defaults=True):
-    """What a host says of itself at each renewal of its lease."""
+    """What a host publishes about itself at each renewal of its lease."""
 
     link: str = ""
-    """Where other hosts reach it."""
+    """Its URL for other hosts."""
     url: str = ""
     version: str = ""
     labels: list[str] = []
@@ -103,7 +103,7 @@ class HostTables:
         return {channel for (channel,) in rows}
 
     async def owner(self, channel: str) -> tuple[int, str]:
-        """Its host and place. What nobody owns (a log that was copied here) is ours now."""
+        """Return the host and place of a channel. This host becomes the owner if there is none (of a copied log)."""
         sql = "SELECT host, place FROM owners WHERE channel = $1"
         mine = "INSERT INTO owners VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
         while not (found := await self._fetch(sql, channel)):
@@ -125,8 +125,8 @@ class HostTables:
         return [ident for (ident,) in rows]
 
     async def take_some(self, dead: int, share: "Share" = EVERYTHING) -> list[str]:
-        """Some of its channels, for this host alone; empty when none is left or it is back. Only behind the fence: its
-        lease may end just after `take_epoch` has found it valid."""
+        """Take over some channels of a dead host; empty if none is left or the host has returned. Only after fencing:
+        its lease may expire just after `take_epoch` has found it valid."""
         await self._value("SELECT take_epoch($1)", dead)
         if await self._value("SELECT state FROM hosts WHERE id = $1", dead) not in ("away", "stopped"):
             return []
@@ -147,8 +147,8 @@ class HostTables:
         return [channel for (channel,) in await self._log.run(take) if not channel.startswith(LEASES)]
 
     async def is_fenced(self, host: int, epoch: int) -> bool:
-        """Whether nothing more can be written in that epoch of the host. A host whose lease has ended is fenced by
-        this call."""
+        """Return whether nothing more can be written in that epoch of the host. This call fences a host whose lease
+        has expired."""
         await self._value("SELECT take_epoch($1)", host)
         return bool(await self._value("SELECT epoch FROM hosts WHERE id = $1", host) != epoch)
 
@@ -157,8 +157,8 @@ class HostTables:
         return await self._value(sql, host, state) is not None
 
     async def holds(self, name: str) -> bool:
-        """Whether this host has the lease of that name: one host at a time, and another when it is gone. Only behind
-        the fence, as in `take_some`: what the one before still writes is refused."""
+        """Return whether this host holds the named lease. One host holds it, and another when that is dead. Only after
+        fencing, as in `take_some`: further writes of the previous holder are refused."""
         mine = (name, self._log.lease.host)
         await self._value("SELECT take_epoch(host) FROM owners WHERE channel = $1 AND host != $2", *mine)
         fenced = "h.state IN ('away', 'stopped') AND h.expires < clock_timestamp()"

@@ -1,7 +1,7 @@
-"""From host to host: a command goes to the owner of what it is about, as the same bytes, and its answer comes back.
+"""HTTP between hosts: a command is sent to the owner of its subject as the same bytes, and the answer is returned.
 
-The attack: somebody reaches the port and plays a host. So every request carries a key that only the database knows,
-compared in constant time; the port belongs on a private network, or behind certificates (`tls.py`).
+The attack: a client reaches the port and impersonates a host. So every request carries a key that only the database
+contains, compared in constant time; the port belongs on a private network, or behind certificates (`tls.py`).
 """
 
 import asyncio
@@ -31,9 +31,9 @@ from portico.tasks import settle
 logger = logging.getLogger("portico.cluster")
 
 SECONDS = 60.0
-"""One command at another host: a cancel may take five, a start of an agent more."""
+"""Timeout of one command at another host: a cancel may take five seconds, the start of an agent more."""
 CONNECT_SECONDS = 3.0
-"""A machine that is gone answers nothing at all; others take over meanwhile."""
+"""A machine that is down does not answer at all, and other hosts take over in that time."""
 NOT_OWNER = "not_owner"
 
 
@@ -66,7 +66,7 @@ class Told(Struct, omit_defaults=True):
 Answer = Callable[[Asked, c.Command], Awaitable[Told]]
 Inside = Callable[[str, c.Caller], Awaitable[Fetched]]
 REFUSED = 418
-"""An error of ours, as `Told`; no route of ours answers so."""
+"""Status of an error that is encoded as `Told`; no route uses this status."""
 _KEPT = ("content-type", "content-disposition")
 
 
@@ -131,7 +131,7 @@ class HostLink:
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=2,  # nobody answers the end of an idle TLS connection: it took half a minute
+            timeout_graceful_shutdown=2,  # idle TLS connections do not answer the close: it took 30 s
         )
         config.load()
         config.ssl = tls.server if tls else None

@@ -1,4 +1,4 @@
-"""The log in PostgreSQL and this host's place among the others, as the settings say."""
+"""Opens the log in PostgreSQL and registers this host in the cluster, according to the settings."""
 
 import socket
 from pathlib import Path
@@ -11,8 +11,8 @@ from portico.log.postgres.opening import OWNED, PostgresOpening
 from portico.settings import Settings
 
 START_SECONDS = 60.0
-"""A start takes a second or two, and many times that on a machine that has much to do; others must not take over in the
-middle of it, for then it ends."""
+"""Lease during the start. It takes a second or two, and many times that on a busy machine. A takeover by another host
+in that time would end the start."""
 
 __all__ = ["Cluster", "SharedFiles", "open_log"]
 
@@ -21,7 +21,7 @@ async def open_log(settings: Settings, folder: Path) -> PostgresLog:
     name = settings.cluster.host or socket.gethostname()
     place = settings.cluster.place or socket.gethostname()
     lease = settings.cluster.lease_seconds
-    # On Temporal every host of a place works at the same job, so the database gives the positions of its events.
+    # With Temporal every host of a place works on the same job, so the database assigns the positions of its events.
     shared = ("job/",) if settings.jobs.engine == "temporal" else ()
     owned = tuple(each for each in OWNED if each not in shared)
     log = await PostgresLog.open(PostgresOpening(settings.log.url, folder, name, place, lease, owned=owned))

@@ -1,5 +1,5 @@
-"""Where a new session, job or terminal begins: at a host of the place and with the labels it asks for, else where its
-folder is, else here; and of several the one with the most room. Pure."""
+"""Chooses the host of a new session, job or terminal: one with the requested place and labels, else one that has its
+folder, else this one; among several, the one with the most free capacity. Pure."""
 
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -10,13 +10,13 @@ from portico.errors import NotFound, PlaceAway
 
 
 class Needs(NamedTuple):
-    """What the host of something new has to have."""
+    """Requirements for the host of a new session, job or terminal."""
 
     place: str = ""
     labels: tuple[str, ...] = ()
     """Empty ones do not count."""
     spread: bool = False
-    """Several hosts of one place do it, and each label may be another's."""
+    """Several hosts of one place share the work, and each label may belong to a different one."""
 
 
 def choose(needs: Needs, folder: str | None, me: Peer, peers: Sequence[Peer]) -> Peer:
@@ -28,14 +28,14 @@ def choose(needs: Needs, folder: str | None, me: Peer, peers: Sequence[Peer]) ->
     if me in (roomy or there):
         return me
     if not there and me in found:
-        return me  # it drains, and nobody else of its place is there
+        return me  # it drains, and no other host of its place is available
     if not there:
         raise _unserved(needs, seeing, peers)
     return max(roomy or there, key=_room)
 
 
 def serves(needs: Needs, peer: Peer, peers: Sequence[Peer]) -> bool:
-    """Whether it is of the place and has the labels; where several hosts share a job, whether its place has them."""
+    """Return whether a host has the place and the labels; if several hosts share a job, whether its place has them."""
     if needs.place not in ("", peer.place, *peer.info.labels):
         return False
     others = [each for each in peers if each.place == peer.place and each.alive] if needs.spread else []
@@ -44,13 +44,13 @@ def serves(needs: Needs, peer: Peer, peers: Sequence[Peer]) -> bool:
 
 
 def offers(peers: Sequence[Peer]) -> set[tuple[int, str]]:
-    """Of the hosts that something new may go to."""
+    """Return the labels of the hosts that accept new work."""
     there = (peer for peer in peers if peer.alive and peer.state == "up" and peer.info.link)
     return {(peer.id, label) for peer in there for label in peer.info.labels}
 
 
 def listed(peers: Sequence[Peer]) -> str:
-    """For those who look for one that can do something."""
+    """List the hosts with their labels, for error messages."""
     hosts = [peer.member(0) for peer in peers]
     return "; ".join(
         f"{each.name!r} at {each.place!r} ({', '.join((each.state, *map(repr, each.labels)))})" for each in hosts
@@ -73,8 +73,8 @@ def _unserved(needs: Needs, seeing: Sequence[Peer], peers: Sequence[Peer]) -> No
 
 
 def _seeing(needs: Needs, folder: str | None, me: Peer, peers: Sequence[Peer]) -> list[Peer]:
-    """Hosts of one place see the same files. A folder that nobody has as a workspace is looked for here; whoever names
-    a place, or a label and no folder, does not ask about folders."""
+    """Return the hosts that can access the folder. Hosts of one place see the same files. A folder that is no workspace
+    of any host is expected here. The folder is ignored for a named place, or for a label without a folder."""
     if needs.place or (folder is None and any(needs.labels)):
         return list(peers)
     places = {peer.place for peer in peers if folder is not None and has_folder(peer.info.folders, folder)}

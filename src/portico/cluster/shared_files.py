@@ -1,7 +1,7 @@
-"""Tokens, people, keys and the settings for everyone are files of a home; here all hosts have the same ones.
+"""Synchronizes tokens, people, keys and shared settings, which are files of a home, between all hosts.
 
-The attack: a token that was revoked at one host comes back with one that was made at another in the same moment. So
-what changed in a file is merged into what the database has, and written there only if nobody wrote meanwhile.
+The attack: a token that was revoked at one host is restored by one that was created at another at the same time. So
+changes of a file are merged into the version in the database, and written only if no other host has written since.
 """
 
 import asyncio
@@ -135,7 +135,7 @@ class SharedFiles:
         return True
 
     def _pull(self, name: str, data: bytes) -> bool:
-        """Whether the file is another one now. Nobody here edits it meanwhile: what they have read would be old."""
+        """Replace the file and return whether it changed. The lock keeps out local editors: they would use old data."""
         path = self._folder / name
         if data == self._bases.get(name) and path.exists():
             return False
@@ -150,8 +150,8 @@ class SharedFiles:
 
 @contextlib.contextmanager
 def _editing(folder: Path) -> Iterator[bool]:
-    """The lock of those who edit the files; False while somebody has it. Never held over an `await`: commands of this
-    very process wait for it."""
+    """Take the lock for editing the files; yield False if it is held. Never hold it across an `await`: commands of
+    this process wait for it."""
     with open(folder / "tokens.lock", "a", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -162,14 +162,14 @@ def _editing(folder: Path) -> Iterator[bool]:
 
 
 def _read(path: Path) -> bytes | None:
-    """None: it has to be there. The others may be missing, and then nobody is in them."""
+    """Read a file; None if a required one is missing. Other files may be missing and count as empty."""
     with contextlib.suppress(FileNotFoundError):
         return path.read_bytes()
     return {".json": b"[]", ".toml": b""}.get(path.suffix)
 
 
 def merged(base: bytes, ours: bytes, theirs: bytes) -> bytes:
-    """What changed here since `base`, in what the others have. Lists go by their entries; of all else ours counts."""
+    """Merge the local changes since `base` into `theirs`. Lists are merged by entry; of anything else `ours` wins."""
     if theirs in (base, ours):
         return ours
     try:

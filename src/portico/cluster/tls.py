@@ -1,7 +1,7 @@
-"""mTLS between hosts: each shows a certificate of the cluster's own authority, and trusts no other.
+"""mTLS between hosts: each presents a certificate of the cluster's own authority, and trusts no other.
 
-The attack: somebody on the network between hosts reads prompts, or plays a host. So both ends prove who they are; the
-key of the database is asked for all the same.
+The attack: an attacker on the network between hosts reads prompts or impersonates a host. So both ends authenticate;
+the key of the database is still required.
 """
 
 import ssl
@@ -20,7 +20,7 @@ class LinkTls(NamedTuple):
 
 
 def link_tls(settings: ClusterSettings) -> LinkTls | None:
-    """None: no certificates are set."""
+    """Return the TLS contexts of the settings; None if no certificates are set."""
     given = [Path(getattr(settings, field)).expanduser() if getattr(settings, field) else None for field in _FIELDS]
     if not any(given):
         return None
