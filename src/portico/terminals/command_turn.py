@@ -1,7 +1,7 @@
-"""A turn that runs a command line in the session's folder, in place of the agent: a person wants to see what it says.
+"""A turn that runs a command line in the session's folder instead of the agent, to show its output to a person.
 
-It is part of the conversation for people, and never told to the agent. Nobody types there: the program finds the end of
-its input at once.
+It is part of the conversation for people, and is never sent to the agent. The command has no input: the program reads
+end-of-file immediately.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ _TITLE_CHARS = 200
 
 
 class CommandOutput:
-    """A command in a terminal, and what is known of it also after somebody has closed that: its output as text, without
-    escapes and the terminal's own line ends, which are for watchers."""
+    """A command in a terminal and its output, which stay available after the terminal is closed. The output is text
+    without escape sequences and terminal line endings, which are only for clients that show the terminal."""
 
     def __init__(self, line: str, limit: int) -> None:
         self.line = line
@@ -56,14 +56,14 @@ class CommandOutput:
 
     @property
     def shown(self) -> Json:
-        """As part of the content of a call."""
+        """The terminal as part of the content of a call."""
         where = self.terminal.id if self.terminal is not None else ""
         told: Json = {"type": "terminal", "terminal": where, "title": self.title}
         return told if self.status is None else {**told, "code": self.status["exitCode"]}
 
 
 async def run(turn: Turn, line: str) -> None:
-    """From the call's start to its recorded end; a cancelled turn ends the program."""
+    """Run a command line from the start of the call to its recorded end. Canceling the turn ends the program."""
     session, command = turn.session, CommandOutput(line, limits.CALL_BYTES)
     call = turn.tool("terminal", kind="execute", title=command.title)
     call.ready(msgspec.json.encode({"command": line}).decode(), command.title)
@@ -86,7 +86,7 @@ async def run(turn: Turn, line: str) -> None:
         error = None if code == 0 else ErrorInfo("command_failed", f"It ended with {_ending(command)}.")
         await call.end(ok=code == 0, output=command.output, error=error, content=[command.shown])
     finally:
-        with contextlib.suppress(NotFound, Conflict):  # somebody has closed it, or is about to
+        with contextlib.suppress(NotFound, Conflict):  # a client has closed it, or is about to
             await terminal.close(by="host")
 
 

@@ -1,4 +1,4 @@
-"""Commands about terminals: decided purely, appended, and then done."""
+"""Handlers of terminal commands: decided by pure functions, appended to the log, then executed."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ from portico.terminals.terminals import LiveTerminal, Terminals
 
 
 def open_terminals(host: Host) -> Terminals:
-    """The room's share in the host, with its commands."""
+    """Create the terminals of a host and register their commands."""
     terminals = Terminals(host)
     host.run_command = command_turn.run
 
@@ -44,7 +44,7 @@ def open_terminals(host: Host) -> Terminals:
         return terminal if decision.answer is None else decision.answer
 
     def access(ident: str) -> Access | None:
-        """What an agent runs is its session's; a shell is theirs who opened it, whatever session it stands beside."""
+        """A terminal with an agent's command belongs to its session; a shell to the person who opened it."""
         terminal = terminals.find(ident)
         if terminal is None:
             return None
@@ -65,7 +65,7 @@ def open_terminals(host: Host) -> Terminals:
 
 
 def _folder(host: Host, command: c.OpenTerminal, caller: c.Caller) -> str:
-    """Where the shell begins: in the folder of the session it is opened from, a workspace, or any session's folder."""
+    """Return the folder of a new shell: that of the session it is opened from, a workspace, or any session's folder."""
     first: list[str] = []
     if command.session is not None:
         found = host.find(command.session)

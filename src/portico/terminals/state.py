@@ -1,4 +1,4 @@
-"""What is known of a terminal: it follows from its records, so nobody sees what a crash forgets."""
+"""State of a terminal, derived from its records only, so clients never see state that a crash would lose."""
 
 from portico import events as e
 from portico.events import Record
@@ -16,20 +16,20 @@ class TerminalState:
         self.claim = started.claim
         self.session = started.session
         self.command = started.command
-        """What an agent runs in it; empty for a shell, into which people type."""
+        """The command that an agent runs in it; empty for an interactive shell."""
         self.owner = started.owner
         self.started = 0
         """When, in milliseconds."""
         self.pos = 0
-        """Of the last record that is part of what is known here: whoever shows it goes on from there."""
+        """Position of the last applied record: clients that show this state continue from there."""
         self.shown = Scrollback()
         self.detects = False
         self.exit_code: int | None = None
         self.exited = False
         self.kept = 0
-        """The position up to which a whole event holds what was shown: the pieces before it may go."""
+        """The position up to which one event contains the screen: the pieces before it may be deleted."""
         self.since: int | None = None
-        """When the first piece behind that came."""
+        """Time of the first piece after that position."""
 
     def apply(self, record: Record) -> None:
         self.pos = record.pos

@@ -1,7 +1,7 @@
-"""Terminals as things of the host: they outlive the client that opened them, and their story is in the log.
+"""Terminals of the host: they outlive the client that opened them, and their history is in the log.
 
 Each has a channel `terminal/ID`. The program is a child of this process, so a restart ends it: at start, terminals
-that a crash left open get their end. What a terminal shows is kept in memory, bounded, for those who come later.
+that a crash left open are recorded as exited. A bounded scrollback is kept in memory for clients that connect later.
 """
 
 import asyncio
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from portico.host.host import Host
 
 OPEN = "terminal"
-"""The note beside a channel that says: this one was running."""
+"""The note of a channel whose terminal was running."""
 CLOSED = "terminal.closed"
-"""The note beside the channel of one that is gone and belonged to no session."""
+"""The note of the channel of a closed terminal without a session."""
 OF_SESSION = "terminals"
-"""The note beside a session's channel: the terminals that were opened from it, also those that are gone."""
+"""The note of a session's channel: the terminals that were opened from it, including closed ones."""
 _AHEAD_BYTES = 1024 * 1024
-"""Output that may be ahead of the disk before the program is held up: a fifth of a second at full speed."""
+"""Output that may be unwritten before the program is paused: a fifth of a second at full speed."""
 
 _PIECES_BYTES = 256 * limits.KIB
-"""Output of a closed terminal that waits in pieces for the retention; of more only what it showed at its end stays: a
-loop that opens and closes terminals filled the disk."""
+"""Maximum output of a closed terminal that is kept in pieces until the retention deletes it. If there is more, only the
+last screen is kept: a loop that opens and closes terminals filled the disk."""
 
 _LISTED = (e.TerminalStarted, e.TerminalTitled, e.TerminalClaimed, e.TerminalExited)
-"""What changes the line of a terminal in a list."""
+"""Events that change the entry of a terminal in a list."""
 
 Watcher = Callable[[], None]
 Pace = Callable[[str], Awaitable[None]]
-"""Returns when at least one of those who look at the terminal keeps up with it, or nobody looks."""
+"""Returns when at least one watcher of the terminal keeps up with it, or when there is no watcher."""
 Listener = Callable[[pty.Event], None]
 
 
 class LiveTerminal(TerminalState):
-    """One terminal with its program. What people ask of it takes effect when it is committed (`apply`)."""
+    """One terminal with its program. Requests take effect when they are committed (`apply`)."""
 
     def __init__(
         self, terminals: "Terminals", started: e.TerminalStarted, env: Mapping[str, str], listener: Listener | None
@@ -115,7 +115,7 @@ class LiveTerminal(TerminalState):
         try:
             self._terminals.host.log.post(self.channel, event)
         except (LogUnavailable, NotOwner):
-            # The disk is full: the terminal goes on, and those who come later still see it in its scrollback.
+            # The disk is full: the terminal continues, and clients that connect later see the output in its scrollback.
             self._terminals.host.logger.warning("terminal %s: the log cannot write", self.id)
 
     def _hold_up(self, size: int) -> None:
@@ -126,9 +126,9 @@ class LiveTerminal(TerminalState):
             self._terminals.host.own(self._catch_up(), f"hold {self.channel}")
 
     async def _catch_up(self) -> None:
-        """Waits for the disk, and for somebody who looks."""
+        """Wait for the disk, and for a watcher that keeps up."""
         try:
-            with contextlib.suppress(LogUnavailable):  # the terminal goes on without its story
+            with contextlib.suppress(LogUnavailable):  # the terminal continues without its history
                 await self._terminals.host.log.flush()
             for pace in self._terminals.paces:
                 await pace(self.id)
@@ -138,7 +138,8 @@ class LiveTerminal(TerminalState):
             self.pty.resume()
 
     async def _trim(self) -> None:
-        """A program that prints for ever must not fill the disk: what is shown now is one event, and the pieces go."""
+        """Replace the pieces by one event with the current screen, so a program that prints forever cannot fill the
+        disk."""
         if not self.exited:
             await self.keep()
             await self.drop_pieces()
@@ -152,7 +153,7 @@ class LiveTerminal(TerminalState):
         self.pty.input(text)
 
     async def kill(self) -> None:
-        """Ends the program and all it started; what it has shown stays."""
+        """End the program and all processes it started; its output is kept."""
         await self.pty.dispose()
 
     async def close(self, *, by: str) -> None:
@@ -172,22 +173,22 @@ class Terminals(Component):
     def __init__(self, host: "Host") -> None:
         self.host = host
         self._open: dict[str, LiveTerminal] = {}
-        """Those whose programs are children of this process."""
+        """Terminals whose programs are children of this process."""
         self._elsewhere: dict[str, TerminalState] = {}
-        """Those of other hosts, as their records tell."""
+        """Terminals of other hosts, according to their records."""
         self._running: dict[str, asyncio.Task[int]] = {}
         self._closed: list[Channel] = []
-        """Those without a session whose last screen is kept, the oldest first."""
+        """Closed terminals without a session whose last screen is kept, the oldest first."""
         self._noting = asyncio.Lock()
         self._watchers = Listeners[[]]("terminal")
         self.paces: list[Pace] = []
-        """A program that prints faster than any of its watchers reads is held up, as by a real terminal."""
+        """A program that prints faster than any of its watchers reads is paused, as by a real terminal."""
         self._next = 1
         host.commands.subject("terminal", self.get)
         host.commits.on_channel("terminals", self.apply, "terminal")
 
     async def recover(self) -> None:
-        """Gives terminals that a crash left open their end."""
+        """Record the exit of terminals that a crash left open."""
         names = self.host.log.channels("terminal/")
         last = max([0, *(number_of(name) for name in names)]) + self.host.log.identity.lost
         self._next = self.host.members.number_after(last)
@@ -204,7 +205,7 @@ class Terminals(Component):
                 await self._close_story(channel)
 
     async def let_go(self, channels: Collection[Channel]) -> None:
-        """Their programs end; who has taken them over writes down their end."""
+        """End their programs; the host that has taken them over records the exit."""
         for terminal in [each for each in self._open.values() if each.channel in channels]:
             del self._open[terminal.id]
             if (running := self._running.pop(terminal.id, None)) is not None:
@@ -212,7 +213,7 @@ class Terminals(Component):
             self.changed()
 
     async def _close_story(self, channel: Channel) -> None:
-        """The end of a terminal whose program does not run (any more). With a full disk the next start writes it."""
+        """Record the exit of a terminal whose program does not run. If the disk is full, the next start records it."""
         log = self.host.log
         log.put_kv(channel, OPEN, None)
         if head := log.head(channel):
@@ -224,7 +225,7 @@ class Terminals(Component):
                 await self._remember(channel, started.session if isinstance(started, e.TerminalStarted) else None)
 
     async def _remember(self, channel: Channel, session: str | None) -> None:
-        """What a terminal has shown goes with its session. Of those that have none, the last few are kept."""
+        """The output of a terminal is deleted with its session. Of terminals without one, the last few are kept."""
         if session is not None and self.host.find(session) is not None:
             return
         self.host.log.put_kv(channel, CLOSED, b"closed")
@@ -243,11 +244,11 @@ class Terminals(Component):
         return shown.text()
 
     def had(self, ident: str) -> bool:
-        """Whether there is, or was, a terminal of this id."""
+        """Return whether a terminal of this id exists or existed."""
         return self.host.log.head(f"terminal/{ident}") > 0
 
     async def past(self, ident: str) -> TerminalState | None:
-        """One that is gone, as it was at its end: its story stays in the log."""
+        """Return a closed terminal in its last state: its history stays in the log."""
         channel, known, after = f"terminal/{ident}", None, 0
         while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
             for record in records:
@@ -259,8 +260,8 @@ class Terminals(Component):
         return known
 
     async def compactable(self, before: int) -> dict[Channel, int]:
-        """Keeps what the open terminals show whose output from before that time is about to go. Returns, by channel,
-        the first position that has to stay."""
+        """Store the screens of open terminals whose output from before that time is about to be deleted. Return, by
+        channel, the first position that must be kept."""
         for terminal in tuple(self._open.values()):
             if terminal.since is not None and terminal.since < before and terminal.shown.size:
                 await terminal.keep()
@@ -282,7 +283,7 @@ class Terminals(Component):
         listener: Listener | None = None,
         owner: str = "",
     ) -> LiveTerminal:
-        """A shell, or with `command` what an agent wants to run: `listener` hears of it at once."""
+        """Start a shell, or with `command` a program for an agent. `listener` receives its events immediately."""
         ident = f"terminal-{self._next}"
         shell = os.path.basename(os.environ.get("SHELL") or "sh")
         started = e.TerminalStarted(
@@ -308,7 +309,7 @@ class Terminals(Component):
             await self.host.log.append_all((terminal.channel, started), (HOST, audited))
             await self._note(session, ident)
             await terminal.pty.start()
-        except BaseException:  # also a cancel: what began gets its end
+        except BaseException:  # also a cancellation: record the exit
             del self._open[ident]
             await self._close_story(terminal.channel)
             raise
@@ -333,14 +334,14 @@ class Terminals(Component):
         return found
 
     def program(self, ident: str) -> LiveTerminal:
-        """One that runs here."""
+        """Return a terminal that runs on this host."""
         found = self.get(ident)
         if not isinstance(found, LiveTerminal):
             raise Conflict(f"The host that runs the terminal {ident!r} is not there (any more); open another one.")
         return found
 
     def find(self, ident: str) -> TerminalState | None:
-        """By id, or by the name that a client gave it."""
+        """Return a terminal by id, or by the name that a client gave it."""
         found = self._open.get(ident) or self._elsewhere.get(ident)
         return found or next((each for each in self.list() if each.uri == ident), None)
 
@@ -359,7 +360,7 @@ class Terminals(Component):
         return [*self._open.values(), *self._elsewhere.values()]
 
     async def dispose(self, ident: str, *, by: str) -> None:
-        """Ends the program and all it started, and forgets the terminal."""
+        """End the program and all processes it started, and remove the terminal."""
         terminal = self.program(ident)
         running = self._running.pop(terminal.id, None)
         if running is None:
@@ -375,13 +376,13 @@ class Terminals(Component):
         self.changed()
 
     async def forget(self, session: Session, by: str) -> None:
-        """A session goes, and with it the terminals opened from it and all that they have shown. One that is being
-        closed ends by itself."""
+        """Delete the terminals opened from a deleted session, with their output. A terminal that is already closing is
+        left to finish."""
         for terminal in [each for each in self._open.values() if each.session == session.id]:
             if terminal.id in self._running:
                 await self.dispose(terminal.id, by=by)
         for elsewhere in [each for each in self._elsewhere.values() if each.session == session.id]:
-            with contextlib.suppress(PorticoError):  # its host is away: whoever takes over ends it
+            with contextlib.suppress(PorticoError):  # its host is down: the host that takes over ends it
                 await self.host.do(c.CloseTerminal(terminal=elsewhere.id), c.Caller.inside(by))
         for ident in await self._of_session(session):
             if self.find(ident) is None:
@@ -393,14 +394,14 @@ class Terminals(Component):
         await asyncio.wait({running})
 
     async def close(self) -> None:
-        """The host stops: every program ends. With a full disk the next start writes down their ends."""
+        """End every program, because the host stops. If the disk is full, the next start records their exit."""
         if self.host.log.down is not None:
             return
         for ident in [ident for ident in self._open if ident in self._running]:
             await self.dispose(ident, by="host")
 
     def watch(self, watcher: Watcher) -> None:
-        """Calls `watcher` when the list of terminals, or what it shows, changes."""
+        """Call `watcher` when the list of terminals or an entry in it changes."""
         self._watchers.add(watcher)
 
     def changed(self) -> None:
@@ -419,7 +420,7 @@ def _show(shown: Scrollback, event: e.Event) -> None:
 
 
 def _replay(known: TerminalState, record: Record) -> None:
-    """Of one that is gone: what was shown may be left in one event, and its program has ended."""
+    """State of a closed terminal: its output may be reduced to one event, and its program has ended."""
     known.apply(record)
     if isinstance(record.event, e.TerminalShown) and not known.shown.size:
         _show(known.shown, record.event)
