@@ -1,4 +1,4 @@
-"""Calls and streams. A dropped stream comes back by itself, from the last event it has given out."""
+"""Calls and streams. A dropped stream reconnects automatically, after the last event that it has yielded."""
 
 import asyncio
 import re
@@ -27,9 +27,9 @@ from portico.host.state import ChangeList, SessionState, Summary
 from portico.usage.shapes import UsageAnswer
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
-"""Waits between attempts to come back; the last one repeats."""
+"""Delays between attempts to reconnect; the last one repeats."""
 _PASSING = (429, 503)
-"""The host is there and busy, starting or stopping: a stream tries again."""
+"""The host is reachable but busy, starting or stopping: a stream retries."""
 
 _DOWN = b": down "
 
@@ -44,7 +44,7 @@ class RemoteError(PorticoError):
 
 
 class _Outage:
-    """How long a host has not been there."""
+    """How long a host has been unreachable."""
 
     def __init__(self, reconnect_timeout: float) -> None:
         self._timeout = reconnect_timeout
@@ -55,7 +55,7 @@ class _Outage:
         self.tries = 0
 
     def goes_on(self) -> bool:
-        """Another try failed; False when that is enough."""
+        """Count a failed attempt; return False if it was the last one."""
         now = asyncio.get_running_loop().time()
         if self.tries == 0:
             self._began = now
@@ -83,10 +83,10 @@ class Client(Methods):
         self.url = url
         self.reconnect_timeout = reconnect_timeout
         self.on_trouble: Callable[[str], None] = lambda words: None
-        """Called with the reason when a stream stands still: its host is gone or cannot write. It goes on by itself."""
+        """Called with the reason when a stream stalls: its host is down or cannot write. It resumes automatically."""
         self._home: Home | None = None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        # To read all certificates takes 25 ms. Over plain HTTP nobody shows one, and no redirect is followed.
+        # Loading all certificates takes 25 ms. Plain HTTP needs none, and no redirect is followed.
         verify = trusting(certificate) if certificate else not url.startswith("http:")
         self._http = httpx.AsyncClient(
             base_url=url,
@@ -127,7 +127,7 @@ class Client(Methods):
     # -- calls -------------------------------------------------------------------------------------------------
 
     async def call(self, method: str, path: str, body: Any = None, /, **query: Any) -> bytes:
-        """One call of the REST door; the host's errors come back as `RemoteError`."""
+        """Make one call of the REST API. Errors of the host are raised as `RemoteError`."""
         return await self._call(method, path, body, query)
 
     async def _call(
@@ -167,23 +167,23 @@ class Client(Methods):
         return msgspec.json.decode(found, type=UsageAnswer)
 
     async def default_agent(self) -> str | None:
-        """The agent of sessions that name none, as far as the host can tell without starting one."""
+        """Return the default agent of new sessions, as far as the host knows it without starting one."""
         found = msgspec.json.decode(await self.call("GET", "/v1/agents"))["default"]
         return str(found) if found is not None else None
 
     async def find_agents(self) -> list[str]:
-        """Lets the host look for agents again; the ids that are new."""
+        """Make the host search for agents again; return the new ids."""
         found: list[str] = msgspec.json.decode(await self.call("POST", "/v1/agents/find", {}))["added"]
         return found
 
     async def check_agent(self, ident: str) -> Check:
-        """Starts an agent on the host and speaks its first handshake; takes up to a minute."""
+        """Start an agent on the host and perform its first handshake. This takes up to a minute."""
         path = f"/v1/agents/{segment(ident)}/check"
         answer = await self._call("POST", path, None, {}, limits.AGENT_CHECK_SECONDS + 10)
         return msgspec.json.decode(answer, type=Check)
 
     async def import_session(self, archive: Json, *, agent: str | None = None, cwd: str | None = None) -> str:
-        """A session of another host, as its archive has it; the id that it has here."""
+        """Import a session of another host from its archive; return its id on this host."""
         body = {"archive": archive, "agent": agent, "cwd": cwd}
         answer = await self._call("POST", "/v1/sessions/import", body, {}, 120)
         return str(msgspec.json.decode(answer)["id"])
@@ -204,7 +204,7 @@ class Client(Methods):
         config: Json | None = None,
         worktree: bool | Json = False,
     ) -> "RemoteSession":
-        """`worktree`: a git worktree of its own, or `{"name": ..., "base": ...}` for one of that name or start."""
+        """Start a session. `worktree`: in a new git worktree; `{"name": ..., "base": ...}` sets its name or base."""
         isolation = worktree if isinstance(worktree, bool) else msgspec.convert(worktree, c.Isolation)
         summary = await self.start_session(
             agent=agent, model=model, cwd=cwd, title=title, config=config or {}, worktree=isolation
@@ -221,7 +221,7 @@ class Client(Methods):
         await self.answer_question(question, response=response, text=text)
 
     async def do(self, command: c.Command, *, request: str = "") -> Any:
-        """Any command, over its own route where it has one. The answer has the shape that the command names."""
+        """Run any command, over its own route if it has one. The answer has the type that the command declares."""
         kind, said = type(command), msgspec.to_builtins(command)
         name = said.pop("command")
         headers = {"Idempotency-Key": request} if request else {}
@@ -255,7 +255,7 @@ class Client(Methods):
             except httpx.TransportError as error:
                 if not outage.goes_on():
                     raise Unreachable(f"The host at {self.url} does not come back: {_words(error)}.") from error
-                if outage.tries == 2:  # once may be a passing hiccup
+                if outage.tries == 2:  # a single failure may be transient
                     self.on_trouble("the host is gone; waiting for it to come back")
                 self._look_again()
             except RemoteError as error:
@@ -266,7 +266,7 @@ class Client(Methods):
     async def _stream(self, path: str, after: str, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord | None, None]:
         """First None: the host is there."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": after}
-        timeout = httpx.Timeout(60, connect=5)  # the host beats every 15 seconds
+        timeout = httpx.Timeout(60, connect=5)  # the host sends a heartbeat every 15 seconds
         async with self._http.stream("GET", path, headers=headers, params=query, timeout=timeout) as answer:
             if answer.status_code >= 400:
                 raise _remote(answer.status_code, await answer.aread())
@@ -279,7 +279,7 @@ class Client(Methods):
                     record = decoder.decode(line[6:])
                     record.epoch = epoch
                     yield record
-                elif line.startswith(_DOWN) and line != down:  # said with every beat
+                elif line.startswith(_DOWN) and line != down:  # repeated with every heartbeat
                     down = line
                     self.on_trouble(msgspec.json.decode(line.removeprefix(_DOWN), type=str))
 
@@ -292,7 +292,7 @@ class Client(Methods):
 
 
 def segment(name: str) -> str:
-    """A name as one part of a path: no slash and no `..` in it leads anywhere else."""
+    """Encode a name as one segment of a path: a slash or `..` in it cannot address another path."""
     return quote(name, safe="").replace(".", "%2E")
 
 
@@ -309,7 +309,7 @@ class RemoteSession:
         return msgspec.json.decode(await self.client.call("GET", self.path), type=SessionState)
 
     async def suggestions(self, word: str) -> list[Json]:
-        """Files (`@`) and commands (`/`) that fit a word: `text`, and `about` where there is more to say."""
+        """Return files (`@`) and commands (`/`) that match a word: `text`, and `about` if there is a description."""
         found: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/suggestions", q=word))
         items: list[Json] = found["items"]
         return items
@@ -325,13 +325,13 @@ class RemoteSession:
     async def post(
         self, text: str, *, busy: c.Busy = "queue", model: str | None = None, attachments: list[Json] | None = None
     ) -> Json:
-        """Sends without waiting: `{turn}` or `{queued, pending, position}`."""
+        """Send a message without waiting; return `{turn}` or `{queued, pending, position}`."""
         sent = await self.client.send_message(self.id, text, busy=busy, model=model, attachments=attachments or [])
         found: Json = msgspec.to_builtins(sent)
         return found
 
     async def send(self, text: str, *, model: str | None = None) -> AsyncGenerator[RemoteRecord, None]:
-        """Sends a message and gives all events of its turn, through the turn's end. Queued: it waits for its turn."""
+        """Send a message and yield all events of its turn, until the turn ends. If queued, wait for its turn."""
         after = await self.head()
         sent = await self.post(text, model=model)
         async with aclosing(self._turn(after, sent.get("turn"), sent.get("pending"))) as records:
@@ -339,7 +339,7 @@ class RemoteSession:
                 yield record
 
     async def resumed(self) -> AsyncGenerator[RemoteRecord, None]:
-        """Takes the last turn up again, if it failed or was interrupted, and gives all that it adds."""
+        """Resume the last turn, if it failed or was interrupted, and yield all further events."""
         after = await self.head()
         async with aclosing(self._turn(after, await self.resume())) as records:
             async for record in records:
@@ -368,19 +368,19 @@ class RemoteSession:
         await self.client.rename_session(self.id, title)
 
     async def delete(self) -> str:
-        """Returns what stays of its worktree, and why; usually nothing."""
+        """Delete the session. Return what is kept of its worktree, and why; usually nothing."""
         return (await self.client.delete_session(self.id)).kept
 
     async def changes(self, turn: str | None = None) -> ChangeList:
-        """What its turns changed in its folder, or what one of them did."""
+        """Return what its turns, or one of them, changed in its folder."""
         return msgspec.json.decode(await self.client.call("GET", f"{self.path}/changes", turn=turn), type=ChangeList)
 
     async def diff(self, path: str | None = None, turn: str | None = None) -> str:
-        """The same as a unified diff, of one file or of all."""
+        """Return the changes as a unified diff, of one file or of all."""
         return (await self.client.call("GET", f"{self.path}/changes/diff", path=path, turn=turn)).decode()
 
     async def archive(self) -> Json:
-        """With its blobs, for `Client.import_session` of another host."""
+        """Return an archive with its blobs, for `Client.import_session` of another host."""
         found: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/archive"))
         return found
 
@@ -389,7 +389,7 @@ class RemoteSession:
 
 
 def shaped(kind: type[c.Command], content: bytes) -> Any:
-    """What the host answered, as the command says it; of several shapes the one whose fields are there."""
+    """Decode the host's answer to the type that the command declares; of several, the one with matching fields."""
     if kind.gives is None:
         return msgspec.json.decode(content, type=Summary if kind.shows == "session" else dict[str, Any])
     found = msgspec.json.decode(content) if content else {"kept": ""}
@@ -399,8 +399,8 @@ def shaped(kind: type[c.Command], content: bytes) -> Any:
 
 
 async def _lines(answer: httpx.Response) -> AsyncGenerator[bytes, None]:
-    """Lines as server-sent events have them. httpx's own also end at U+2028 and U+0085, which JSON leaves as they are:
-    an agent's text would cut a record in two."""
+    """Split a stream into lines as server-sent events define them. httpx also splits at U+2028 and U+0085, which JSON
+    does not escape: an agent's text would split a record."""
     rest = b""
     async for data in answer.aiter_bytes():
         *lines, rest = (rest + data).split(b"\n")
@@ -421,7 +421,7 @@ def _remote(status: int, content: bytes) -> PorticoError:
 def _token(home: Home, endpoint: HostEndpoint) -> str | None:
     if endpoint.token_path is None:
         return None
-    # The endpoint file is not to be trusted with our secrets; `..` and links lead to the same folder by other names.
+    # The endpoint file is not trusted with our secrets. `..` and links can give the same folder other names.
     if Path(endpoint.token_path).resolve() != home.token_path.resolve():
         raise errors.Forbidden(f"The endpoint file names a strange token file: {endpoint.token_path!r}.")
     return home.token()

@@ -18,7 +18,7 @@ from portico.host.state import Summary
 
 @calls
 class Methods:
-    """Each says what it takes and gives; `calls` makes it do its command."""
+    """One method per command, with its parameters and result; `calls` adds the implementation."""
 
     async def start_session(
         self,

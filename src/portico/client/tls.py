@@ -6,7 +6,7 @@ from portico.errors import Unreachable
 
 
 def trusting(path: str) -> ssl.SSLContext:
-    """For a client on the same machine: exactly this certificate, whatever name it has."""
+    """Return a TLS context for a client on the same machine: it trusts only this certificate, with any host name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -1,5 +1,5 @@
 """Portico as an ACP agent: an editor that speaks the Agent Client Protocol drives the sessions of a running host.
 
-It is a client of the REST door, so its sessions live beside those of all other doors: what is said or answered anywhere
-is seen here, and a turn goes on when the editor is closed.
+It is a client of the REST door, so its sessions are shared with all other doors: messages and answers from any door
+are visible here, and a turn continues when the editor is closed.
 """

@@ -1,4 +1,4 @@
-"""The agent's side of ACP: what an editor asks for, translated into calls of the REST door."""
+"""The agent side of ACP: translates requests of an editor into calls of the REST door."""
 
 import functools
 from collections.abc import Awaitable, Callable
@@ -47,16 +47,16 @@ Servers = list[HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio] | N
 """MCP servers of the editor. Sessions have those of the host and of its agents: they outlive the editor."""
 
 LISTED = 50
-"""Sessions of one page of the list."""
+"""Sessions per page of the list."""
 _CODES = {"not_found": -32002, "bad_request": -32602, "too_large": -32602, "sign_in_required": -32000}
-"""ACP's numbers for what the host refuses; anything else is a failure of ours."""
+"""ACP's codes for errors of the host; any other error is an internal error."""
 
 
 Asked = TypeVar("Asked", bound=Callable[..., Awaitable[Any]])
 
 
 def refusing(method: Asked) -> Asked:
-    """What the host refuses, in ACP's words."""
+    """Convert errors of the host to ACP errors."""
 
     @functools.wraps(method)
     async def asked(*args: Any, **kwargs: Any) -> Any:
@@ -113,7 +113,7 @@ class HostAgent:
         )
 
     async def authenticate(self, method_id: str, **_: Any) -> None:
-        """The host's token is in its private folder; whoever can read that is the owner."""
+        """Do nothing: the host's token is in its private folder, which only the owner can read."""
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class HostAgent:
         return ForkSessionResponse(session_id=fork.id, **_shown(await self._open(fork.id, replay=False)))
 
     async def close_session(self, session_id: str, **_: Any) -> None:
-        """The editor is done with it. In the host it stays, with whatever runs in it."""
+        """Detach the editor from a session. In the host the session and its running turns stay."""
         known = self._attached.pop(session_id, None)
         if known is not None:
             await known.leave()
@@ -196,11 +196,11 @@ class HostAgent:
         return found or AgentInfo(agent, agent)
 
     async def _get(self, session: str) -> OpenSession:
-        """A session that was lost with its host is taken up again."""
+        """Return an open session. One that was lost because its host stopped is opened again."""
         known = self._attached.get(session)
         return known if known is not None and known.alive else await self._open(session, replay=False)
 
-    # -- what is said and set ----------------------------------------------------------------------------------
+    # -- prompts and options -----------------------------------------------------------------------------------
 
     @refusing
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
@@ -240,7 +240,7 @@ class HostAgent:
         raise RequestError.method_not_found(method)
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
-        """Nobody's notifications concern us."""
+        """Ignore extension notifications."""
 
 
 def _listed(summary: Summary) -> SessionInfo:
@@ -249,5 +249,5 @@ def _listed(summary: Summary) -> SessionInfo:
 
 
 def _shown(session: OpenSession) -> dict[str, Any]:
-    """What an editor can choose in it."""
+    """Return the modes and options that an editor can choose in a session."""
     return {"modes": session.options.modes(), "config_options": session.options.options()}

@@ -1,4 +1,4 @@
-"""One session of the host that an editor has open: it hears everything that happens in it, and is asked what waits."""
+"""A session that is open in an editor: the editor receives all its events, and is asked for pending approvals."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ class OpenSession:
         self._session: RemoteSession = client.session(session)
         self._known = KnownParts()
         self._own: set[str] = set()
-        """Turns and queued messages of this editor, which has shown them already."""
+        """Turns and queued messages of this editor, which already shows them."""
         self._waiting: dict[str, asyncio.Future[PromptResponse]] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._posting = asyncio.Lock()
@@ -52,7 +52,7 @@ class OpenSession:
     # -- life --------------------------------------------------------------------------------------------------
 
     async def replay(self, state: SessionState) -> None:
-        """The whole history, before anything that happens from now on."""
+        """Send the whole history, before any new events."""
         for turn in state.turns:
             for update in replayed(turn):
                 await self._tell(update)
@@ -71,7 +71,7 @@ class OpenSession:
         return self._follower is not None and not self._follower.done()
 
     async def leave(self) -> None:
-        """The editor goes; the session stays, and so does what runs in it."""
+        """Detach the editor. The session and its running turns stay."""
         tasks = [*self._asking.values(), *([self._follower] if self._follower else [])]
         await end_tasks(*tasks)
 
@@ -116,7 +116,7 @@ class OpenSession:
                     await self._tell(update)
 
     async def _begun(self, event: e.TurnStarted) -> None:
-        async with self._posting:  # the answer to our own message, which says that this is its turn
+        async with self._posting:  # wait for the answer to our own message: it contains the id of this turn
             pass
         waiting = self._waiting.pop(event.pending or "", None)
         if waiting is not None:  # our message has left the queue
@@ -178,15 +178,15 @@ class OpenSession:
         return await waiting
 
     async def cancel(self) -> None:
-        """Stops what this editor began: a running turn, or a message that still waits in the queue."""
-        async with self._posting:  # a message that is on its way is stopped as well
+        """Cancel what this editor started: a running turn, or a message that is still queued."""
+        async with self._posting:  # a message that is being sent is canceled as well
             began = list(self._waiting)
         queued = [each.id for each in (await self._session.state()).queue if each.id in began]
-        for pending in queued:  # first: one of them would begin when the running turn ends
-            with contextlib.suppress(RemoteError):  # it began in this moment
+        for pending in queued:  # first: one of them would start when the running turn ends
+            with contextlib.suppress(RemoteError):  # it has just started
                 await self._client.remove_queued(self._session.id, pending)
         for turn in [each for each in self._waiting if each not in queued]:
-            with contextlib.suppress(RemoteError):  # it ended in this moment
+            with contextlib.suppress(RemoteError):  # it has just ended
                 await self._client.cancel_turn(self._session.id, turn=turn)
 
     # -- what people are asked ---------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class OpenSession:
         self._asking[ident] = asyncio.get_running_loop().create_task(asking, name=f"ask {ident}")
 
     def _answered(self, ident: str) -> None:
-        """Here or elsewhere: nobody has to be asked any more."""
+        """Withdraw a question from the editor: it was answered here or elsewhere."""
         task = self._asking.pop(ident, None)
         if task is not None and task is not asyncio.current_task():
             task.cancel()
@@ -206,7 +206,7 @@ class OpenSession:
             await self._answer(c.AnswerApproval(approval=event.approval, option=chosen))
 
     async def _question(self, ident: str, text: str, fields: list[Json]) -> None:
-        """ACP asks by choices only: a question with one of them is put so, any other is answered at another door."""
+        """Ask the editor a question. ACP supports only a single choice; others are answered at another door."""
         await self._tell(acp.update_agent_message_text(f"\n{text}\n"))
         options = fields[0].get("options") if len(fields) == 1 and fields[0].get("kind") == "single-select" else None
         if not options:
@@ -234,11 +234,11 @@ class OpenSession:
         try:
             await self._client.do(command)
         except PorticoError as error:
-            logger.info("%s: %s", command.subject, error.message)  # somebody was faster
+            logger.info("%s: %s", command.subject, error.message)  # already answered by another client
 
 
 def _asked_again(state: SessionState, part: CallPart) -> e.ApprovalAsked:
-    """An approval that waited before this editor came, as the event that asked for it."""
+    """Return the event of an approval that was already pending when this editor connected."""
     waiting, turn = part.approval, state.active
     assert waiting is not None
     assert turn is not None
