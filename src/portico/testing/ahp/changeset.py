@@ -25,7 +25,7 @@ def files_review_changed(state: Json, action: Json, _: Dialect) -> Json:
 
 
 def content_changed(state: Json, action: Json, dialect: Dialect) -> Json:
-    """The whole content at once; operations stay unless given. The `error` here was taken out in 0.9."""
+    """Replace the whole content; operations are kept unless given. The `error` here was removed in 0.9."""
     changes: Json = {"files": items(action, "files")}
     if action.get("operations") is not None:
         changes["operations"] = action["operations"]

@@ -14,7 +14,7 @@ from portico.testing.ahp.status import is_archived_changed, is_read_changed, tou
 
 def turn_started(state: Json, action: Json, dialect: Dialect) -> Json:
     turn_id, started_at = action.get("turnId"), action.get("startedAt")
-    # A replayed start must not wipe what the turn has said since.
+    # A replayed start must not erase the response parts that the turn has received since.
     if dialect.since("1.0.0") and _knows(state, turn_id):
         return state
     turn: Json = {"id": turn_id, "startedAt": started_at, "message": action.get("message"), "responseParts": []}
@@ -66,7 +66,7 @@ def error(state: Json, action: Json, dialect: Dialect) -> Json:
 
 
 def turn_resume(state: Json, action: Json, dialect: Dialect) -> Json:
-    """Take up the last turn again, if it failed in a way that its agent can resume."""
+    """Resume the last turn, if it failed in a way that its agent can resume."""
     turns = items(state, "turns")
     if state.get("activeTurn") or not turns or turns[-1].get("id") != action.get("turnId"):
         return state
@@ -147,12 +147,12 @@ def background_work_removed(state: Json, action: Json, _: Dialect) -> Json:
 
 
 def _with_requests(handler: Handler) -> Handler:
-    """Up to 0.5 open questions stand beside the turn, too."""
+    """Up to 0.5, open questions are also listed next to the turn."""
 
     def apply(state: Json, action: Json, dialect: Dialect) -> Json:
         if dialect.since("0.6.0"):
             return handler(state, action, dialect)
-        before = put(state, inputRequests=None)  # they are what the parts say: the status must not count them twice
+        before = put(state, inputRequests=None)  # derived from the parts: the status must not count them twice
         after = handler(before, action, dialect)
         if after is before:
             return state

@@ -26,7 +26,7 @@ def with_parts(state: Json, parts: list[Any]) -> Json:
 
 
 def is_open(part: Json) -> bool:
-    """Whether this part is a question that nobody has answered yet."""
+    """Return whether this part is an unanswered question."""
     return part.get("kind") == "inputRequest" and part.get("response") is None
 
 

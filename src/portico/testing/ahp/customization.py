@@ -59,7 +59,7 @@ def server_stop_requested(state: Json, action: Json, _: Dialect) -> Json:
 
 
 def server_background_requested(state: Json, action: Json, _: Dialect) -> Json:
-    """Let a starting server go on without holding up the session."""
+    """Let a server continue its start without blocking the session."""
     return _server(state, action, _unblocked)
 
 

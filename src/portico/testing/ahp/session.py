@@ -73,7 +73,7 @@ def input_needed_removed(state: Json, action: Json, dialect: Dialect) -> Json:
 
 
 def _with_needed(state: Json, needed: list[Json], dialect: Dialect) -> Json:
-    """The status follows the list. When nothing waits for a person any more the turn goes on, so only that bit goes."""
+    """Derive the status from the list. When no input is needed any more, the turn continues: clear only that bit."""
     before = state.get("status") or 0
     if any(status.blocks(request, dialect) for request in needed):
         after = status.with_activity(before, status.INPUT_NEEDED)

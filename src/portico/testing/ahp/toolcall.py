@@ -74,7 +74,7 @@ def ready(call: Json, action: Json, dialect: Dialect) -> Json:
     changes |= {"toolInput": action.get("toolInput")} if dialect.seed else _refined(call, action)
     if action.get("confirmed") is not None:
         return _moved(call, "running", **changes, confirmed=action["confirmed"], content=None, selectedOption=None)
-    # Only a call that was already waiting has old confirmation fields to keep; `_moved` would keep them by itself.
+    # Only a call that was already waiting has old confirmation fields to keep; `_moved` would always keep them.
     asked = {key: action[key] for key in _CONFIRMATION if action.get(key) is not None}
     return _moved(call, "pending-confirmation", **changes, **asked)
 

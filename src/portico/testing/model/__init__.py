@@ -1,7 +1,7 @@
-"""The scripted model: real agents talk to it in their own wire format and get the answers a script says.
+"""The scripted model: real agents connect to it in their own wire format and get the answers of a script.
 
 A request is parsed into a neutral `ModelRequest`, a `Step` of the script becomes a neutral `Answer`, and one small
-encoder per wire format writes it down. `ModelServer` is the loopback server around that.
+encoder per wire format encodes it. `ModelServer` is the loopback server around that.
 """
 
 from portico.testing.model.request import ModelRequest, RequestMessage

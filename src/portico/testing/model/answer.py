@@ -126,7 +126,7 @@ def _pick(request: ModelRequest, rules: Script) -> Step:
 
 
 def _at(steps: Sequence[Step], request: ModelRequest) -> Step:
-    """Past the end it says so: repeating a last step that calls a tool would never end."""
+    """Return the current step. After the last one it is `DONE`: repeating a step that calls a tool would never end."""
     return steps[request.position] if request.position < len(steps) else DONE
 
 
@@ -176,7 +176,7 @@ def _pieces(text: str | list[str], request: ModelRequest) -> list[str]:
 
 
 def _has(pattern: str, request: ModelRequest) -> str:
-    """Whether the model was told something that matches: `yes` or `no`."""
+    """Return `yes` if a message of the request matches the pattern, else `no`."""
     try:
         return "yes" if any(re.search(pattern, message.text) for message in request.messages) else "no"
     except re.error as error:

@@ -81,7 +81,7 @@ def parse(body: bytes, target: str) -> ModelRequest:
 
 
 def _messages(message: _Message) -> Iterator[RequestMessage]:
-    """Tool results travel inside user messages, sometimes together with what the user says next."""
+    """Split a message. Tool results are part of user messages, sometimes together with the next text of the user."""
     role = _ROLES.get(message.role, "system")
     if isinstance(message.content, str):
         yield RequestMessage(role=role, text=message.content)

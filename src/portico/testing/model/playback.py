@@ -1,4 +1,4 @@
-"""Playing an answer to a client as the step says: late, in pieces, cut, silent or broken."""
+"""Plays an answer to a client as the step specifies: delayed, in pieces, cut, silent or broken."""
 
 from typing import Literal
 
@@ -18,7 +18,7 @@ Outcome = Literal["answered", "failed", "cut", "gone"]
 
 
 class Playback:
-    """An ASGI response. `outcome` says how it ended: `gone` is a client (or server) that left before the end."""
+    """An ASGI response. `outcome` is how it ended: `gone` means the client (or server) disconnected before the end."""
 
     def __init__(self, answer: ModelAnswer, step: Step, wire: Format, closing: anyio.Event) -> None:
         self.answer = answer
@@ -29,7 +29,7 @@ class Playback:
         self._started = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Plays until the end, the client leaves or the server closes; whatever comes first stops the others."""
+        """Play until the end, until the client disconnects or until the server closes; the first one stops the rest."""
         self._send = send
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._until_gone, receive, tasks.cancel_scope, name="model client gone")
@@ -74,7 +74,7 @@ class Playback:
         await self._write(batch, more=False)
 
     async def _breaks(self, deltas: int, batch: bytearray) -> bool:
-        """Whether the stream ends here, before its time."""
+        """Return whether the stream ends here, before it is complete."""
         step, failure = self.step, self.step.failure
         if step.cut == deltas:
             self.outcome = "cut"
@@ -119,7 +119,7 @@ class Playback:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def _write(self, batch: bytearray, more: bool = True) -> None:
-        """Sends what is pending. A response that never gets `more=False` is cut: the server closes its connection."""
+        """Send what is pending. A response without a final `more=False` is cut: the server closes its connection."""
         if batch or not more:
             await self._send({"type": "http.response.body", "body": bytes(batch), "more_body": more})
             batch.clear()
@@ -135,5 +135,5 @@ class Playback:
 
 
 def _silent_after(step: Step) -> int | None:
-    """`hang` as a number of deltas; `true` is the other kind, which never begins."""
+    """Return `hang` as a number of deltas; `true` is the other kind, which never starts."""
     return None if isinstance(step.hang, bool) else step.hang

@@ -1,4 +1,4 @@
-"""What an agent asks, whatever wire format it speaks: the conversation, the tools, and where in the turn we are."""
+"""A request of an agent, independent of the wire format: the conversation, the tools, and the position in the turn."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ from portico.testing.model import script
 
 Role = Literal["system", "user", "assistant", "tool"]
 
-# Agents put reminders and facts about the machine into messages of the user, each wrapped in a tag of its own.
+# Agents add reminders and facts about the machine to user messages, each in a separate tag.
 _TAG = re.compile(r"<([\w-]+)[^<>]*>")
 _CALL_ID = re.compile(r"call_[0-9a-f]{8}_\d+_(-?\d+)_\d+")
 _SEARCH = "_search"
@@ -95,7 +95,7 @@ class ModelRequest(Struct, frozen=True, dict=True):
 
     @property
     def searched(self) -> bool:
-        """Whether this step has looked for its tool; also where an agent drops the ids that would tell."""
+        """Whether this step has searched for its tool; also detected if an agent drops the ids of calls."""
         calls = [call for message in self.messages[self._anchor + 1 :] for call in message.calls]
         return bool(calls) and (calls[-1].endswith(_SEARCH) or not _CALL_ID.search(calls[-1]))
 

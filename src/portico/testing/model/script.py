@@ -53,7 +53,7 @@ class Error(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
 
 
 class ScriptedUsage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Tokens. `cached` is a part of `input`, `reasoning` a part of `output`. `cost` is in dollars, as gateways tell it
+    """Tokens. `cached` is a part of `input`, `reasoning` a part of `output`. `cost` is in dollars, as gateways send it
     (chat completions only)."""
 
     input: Count = 0
@@ -77,7 +77,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     say: str | list[str] = ""  # a string is streamed word by word, a list as exactly these deltas
     reason: str | list[str] = ""
     calls: list[ScriptedCall] = []
-    repeat: Repeat = 1  # says `say` so many times
+    repeat: Repeat = 1  # how often `say` is repeated
     delay: Milliseconds = 0  # before the first byte
     gap: Milliseconds = 0  # after each delta
     error: Status | Error | None = None

@@ -50,7 +50,7 @@ class Received:
 class ModelServer:
     """`async with ModelServer(script) as server:` answers on `server.url` until the block ends.
 
-    `app` is the same thing as a plain ASGI application for whoever runs a server already.
+    `app` is the same as a plain ASGI application, for use in an existing server.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ModelServer:
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
     async def received(self, number: int) -> Received:
-        """The request with this number (from 1); waits until it is there."""
+        """Wait for the request with this number (from 1) and return it."""
         async with self._arrived:
             while self.total < number:
                 await self._arrived.wait()
@@ -161,12 +161,12 @@ class ModelServer:
         return _json({"object": "list", "data": [_model(name) for name in names], "has_more": False, "models": google})
 
     async def _model(self, http: Request) -> Response:
-        """Any name: whatever model an agent is set to, this server is it."""
+        """Describe a model of any name: this server answers for every model."""
         return _json(_model(http.path_params["name"]))
 
 
 class _Recorded:
-    """Plays, then notes how it ended: tests wait for that instead of sleeping."""
+    """Play the answer, then record how it ended: tests wait for that instead of sleeping."""
 
     def __init__(self, playback: Playback, received: Received) -> None:
         self._playback = playback
@@ -181,7 +181,7 @@ class _Recorded:
 
 
 class _Embedded(uvicorn.Server):
-    """Uvicorn inside someone else's loop: it leaves signals and logging alone, and stops when `closing` is set."""
+    """Run Uvicorn in an existing event loop: without signal handlers and logging setup; stops when `closing` is set."""
 
     def __init__(self, app: ASGIApp, closing: anyio.Event) -> None:
         config = uvicorn.Config(

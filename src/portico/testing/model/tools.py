@@ -1,4 +1,4 @@
-"""Choosing a tool that the agent really declares: every agent names the same few things differently."""
+"""Chooses a tool that the agent declares: every agent uses different names for the same few tools."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from portico.testing.model.request import RequestTool
 from portico.testing.model.script import ScriptedCall, ToolKind
 
-# Names seen in real agents, the most telling first.
+# Names used by real agents, the most specific first.
 NAMES: dict[ToolKind, tuple[str, ...]] = {
     "execute": (
         "bash",
@@ -45,7 +45,7 @@ class ToolChoice(NamedTuple):
 
 
 def choose(call: ScriptedCall, tools: Sequence[RequestTool]) -> ToolChoice | None:
-    """The tool to call; None if nothing fits. A plain name that nobody declares is called all the same: a model may."""
+    """Return the tool to call; None if none matches. A plain name is called even if undeclared: a model may do that."""
     for wanted in (call, *call.alternatives):
         args = wanted.args or call.args
         for tool in _fitting(wanted, tools):
@@ -78,7 +78,7 @@ def _names(call: ScriptedCall) -> list[str]:
 
 
 def _translate(args: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Neutral arguments under the tool's own names, and something valid for whatever else it requires."""
+    """Map neutral arguments to the tool's own names, and add valid values for all other required properties."""
     properties = _mapping(schema.get("properties"))
     result: dict[str, Any] = {}
     for neutral, value in args.items():
