@@ -112,7 +112,7 @@ def _blob(digest: str, text: str) -> bytes:
 
 
 def rename(value: Any, old: str, new: str) -> Any:
-    """Ids that begin with `old`, wherever they are; longer texts are nobody's id."""
+    """Rename ids that begin with `old`, anywhere in the value; longer texts are not ids."""
     if isinstance(value, dict):
         return {key: rename(each, old, new) for key, each in value.items()}
     if isinstance(value, list):

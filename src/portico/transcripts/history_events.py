@@ -1,4 +1,4 @@
-"""Copied turns told again as the events they once were, for whoever reads a session by its events."""
+"""Converts copied turns back to their original events, for clients that read a session by its events."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from portico.host.state import CallPart, Part, QuestionPart, StepState, TextPart
 
 
 def retold(copied: e.HistoryCopied) -> Iterator[e.Event]:
-    """What was asked on the way (approvals, questions) is over, and left out; so are pieces of what is complete."""
+    """Yield the events of the turns, without approvals and questions, which are over, and without deltas."""
     for turn in msgspec.convert(copied.turns, list[TurnState]):
         yield e.TurnStarted(turn.id, turn.message, turn.by)
         steps = list(turn.steps)
