@@ -1,7 +1,7 @@
-"""Where a conversation belongs, and in which order a session shows its own: pure decisions.
+"""Decides which session a conversation belongs to, and the order of a session's conversations. Pure.
 
-What it is called, what was said in it and what it was made from stay as they are. What it may do hangs on the session
-that it belongs to, so it moves only where that is the same: one agent, one owner, the folders that it works in.
+Its title, its messages and its origin do not change. Its permissions depend on the session that it belongs to, so it
+can move only to a session with the same ones: the same agent, the same owner, and the folders that it works in.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -46,7 +46,7 @@ def ordered(chats: Iterable[C], order: Sequence[str], ident: Callable[[C], str])
 
 
 def move(moving: Moving, source: Family, target: Family | None, after: str | None, by: str) -> list[Addressed]:
-    """The events, each with its channel. Without a target it becomes a session of its own."""
+    """Return the events, each with its channel. Without a target the conversation becomes a separate session."""
     chat = moving.chat
     if chat.parent is None or is_subagent(chat):
         kind = "a sub-agent" if is_subagent(chat) else "a session's own conversation"
@@ -75,7 +75,7 @@ def _reorder(family: Family, chats: list[str], after: str | None, by: str) -> li
 
 
 def _promote(moving: Moving, source: Family, by: str) -> list[Addressed]:
-    """It goes on with the folders, the owner and the shares of the session that it belonged to."""
+    """Make the conversation a session, with the folders, the owner and the shares of its previous session."""
     chat, access = moving.chat, source.access
     assert chat.parent is not None
     along = [each.id for each in moving.below]
