@@ -27,7 +27,7 @@ class WorkspaceFiles(Feature):
         return Files(jail_of(self._host, caller=caller))
 
     async def _check_git(self, caller: c.Caller, *paths: str, follow: bool = False) -> None:
-        """What stands in `.git` names programs (filters, hooks) that git runs: to write there is to run a command."""
+        """Require the scope `terminal` to write in `.git`: files there name programs (filters, hooks) that git runs."""
         for path in () if caller.may("terminal") else paths:
             whole = await asyncio.to_thread(self.files(caller).jail.resolve, path, follow=follow)
             if any(part.lower() == ".git" for part in whole.parts):
