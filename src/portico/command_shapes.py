@@ -1,4 +1,4 @@
-"""What a command takes, as a shape of its own: for bodies of routes, arguments of tools and the command line."""
+"""The parameters of a command as a separate struct: for bodies of routes, arguments of tools and the command line."""
 
 import re
 from collections.abc import Collection, Mapping

@@ -66,8 +66,8 @@ class Home:
         except OSError as error:
             raise self._unusable("it is a file" if isinstance(error, FileExistsError) else error.strerror) from error
         ignore = self.path / ".gitignore"
-        if not ignore.exists():  # where it lies in a repository: no capture, search or commit takes it up
-            with contextlib.suppress(OSError):  # a full disk: what has to be written here says so
+        if not ignore.exists():  # inside a repository: exclude it from captures, searches and commits
+            with contextlib.suppress(OSError):  # a full disk: required writes report it
                 write_private(ignore, b"*\n")
 
     @property
@@ -105,7 +105,7 @@ class Home:
     # -- one host at a time ------------------------------------------------------------------------------------
 
     def lock(self) -> None:
-        """The kernel drops the lock with the process, also after `kill -9`."""
+        """Take the lock. The kernel releases it when the process ends, also after `kill -9`."""
         file = open(self.path / "lock", "a+", encoding="utf-8")  # noqa: SIM115 - held for the host's life
         os.chmod(file.name, 0o600)
         try:
@@ -137,7 +137,7 @@ class Home:
             self.endpoint_path.unlink()
 
     def endpoint(self) -> HostEndpoint | None:
-        """The running host, or None. A file of a dead process is dropped; a strange one is ignored."""
+        """Return the running host, or None. A file of a dead process is removed; an invalid one is ignored."""
         try:
             endpoint = msgspec.json.decode(self.endpoint_path.read_bytes(), type=HostEndpoint)
         except (OSError, UnicodeDecodeError, msgspec.DecodeError):
@@ -171,7 +171,7 @@ def _usual() -> str:
 
 
 def secret_key(path: Path) -> bytes:
-    """The 256 bits in this file; new ones where there is none, or where the disk has lost them."""
+    """Return the 256-bit key in this file; create a new one if there is none, or if the disk has lost it."""
     try:
         key = path.read_bytes()
     except FileNotFoundError:
@@ -201,7 +201,7 @@ def alive(pid: int) -> bool:
 
 
 def stamp(path: Path | str) -> tuple[int, int] | None:
-    """Another one when the file has changed, also when it was replaced within one tick of the clock; None: no file."""
+    """Return a value that changes with the file, also if it is replaced within one clock tick; None: no file."""
     try:
         stat = os.stat(path)
     except FileNotFoundError:
@@ -210,7 +210,7 @@ def stamp(path: Path | str) -> tuple[int, int] | None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Whole or not at all, and readable by nobody else at any moment."""
+    """Write a file atomically; no other user can read it at any time."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:

@@ -1,6 +1,6 @@
-"""Takes secrets out of what leaves this machine: every text of a document, its keys too.
+"""Removes secrets from data that leaves this machine: from every text of a document, including its keys.
 
-It knows the forms of common keys and what it is told; a secret without a form it cannot know.
+It detects the formats of common keys and the given texts; it cannot detect a secret without a known format.
 """
 
 import base64
@@ -29,7 +29,7 @@ RULES: dict[str, str] = {
 
 class Redaction:
     def __init__(self, words: Iterable[str] = ()) -> None:
-        """`words`: further texts to take out, such as names and folders."""
+        """`words`: further texts to remove, such as names and folders."""
         self._words = sorted(filter(None, words), key=len, reverse=True)
         self._rules = [(name, re.compile(rule)) for name, rule in RULES.items()]
         self.count = 0
@@ -44,7 +44,7 @@ class Redaction:
         return text
 
     def document(self, value: Any) -> Any:
-        """Every text in it, wherever it stands."""
+        """Redact every text in a value, at any depth."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -55,8 +55,8 @@ class Redaction:
 
 
 def redacted(archive: Json, redaction: Redaction) -> Json:
-    """An archive of a session: its blobs too, where they are text. They are named by their content, so what refers to
-    them is renamed."""
+    """Redact an archive of a session, including blobs that are text. Blobs are named by their content, so references
+    to them are renamed."""
     names: dict[str, str] = {}
     blobs: dict[str, str] = {}
     for digest, encoded in archive.get("blobs", {}).items():

@@ -1,9 +1,9 @@
 """Halves of surrogate pairs in JSON.
 
 JavaScript cuts texts between the two halves of a character, and `JSON.stringify` writes what is left as an escape:
-`"\\ud83d"`. That is JSON, and no Unicode: UTF-8 has no bytes for it, so msgspec refuses the whole document, and the
-parser of the standard library makes strings of it that cannot be written. What a program says must not be lost for it:
-each half is read as U+FFFD, as browsers do with texts that they send.
+`"\\ud83d"`. That is JSON, but not Unicode: UTF-8 has no bytes for it, so msgspec refuses the whole document, and the
+parser of the standard library returns strings that cannot be encoded. The message of a program must not be lost for
+this reason: each half is read as U+FFFD, as browsers do with texts that they send.
 """
 
 import json
@@ -21,14 +21,14 @@ _IN_BYTES = re.compile(_ESCAPE.encode(), re.DOTALL)
 
 
 def repair(data: AnyStr) -> AnyStr:
-    """The same JSON with whole characters; whatever else it is, it stays that."""
+    """Replace halves of surrogate pairs in JSON; leave all else unchanged."""
     if isinstance(data, bytes):
         return _IN_BYTES.sub(lambda match: rb"\ufffd" if match[1] else match[0], data)
     return _IN_TEXT.sub(lambda match: r"\ufffd" if match[1] else match[0], data)
 
 
 def decode(data: bytes, read: Callable[[bytes], T]) -> T:
-    """What `read` makes of it; where that is no JSON, of the repaired one."""
+    """Decode with `read`; if that fails, decode the repaired JSON."""
     try:
         return read(data)
     except msgspec.ValidationError:
@@ -41,7 +41,7 @@ def decode(data: bytes, read: Callable[[bytes], T]) -> T:
 
 
 def encode(value: Any) -> bytes:
-    """A value that Python's own parser has read."""
+    """Encode a value that Python's own parser has decoded; repair it if necessary."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
