@@ -31,7 +31,7 @@ def acp(
 
     async def serve() -> None:
         async with Client.local(home) as client:
-            await client.about()  # an editor that is told at once that there is no host can say so
+            await client.about()  # fail early, so that the editor can report that no host is running
             served = HostAgent(client, agent, model)
             try:
                 await run_agent(served, use_unstable_protocol=True)

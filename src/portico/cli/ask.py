@@ -1,6 +1,6 @@
-"""What waits for a person, asked in the terminal while the answer streams on.
+"""Asks pending approvals and questions in the terminal while the answer continues to stream.
 
-Somebody else may answer first, or the time may run out: then the question here is taken back and their answer holds.
+Another client may answer first, or the question may time out: then it is withdrawn here, and that result counts.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from portico.tasks import end_tasks
 
 
 class Asker:
-    """`policy` is `allow`, `deny` or `ask`. Without a terminal nobody can be asked here, and a line says so."""
+    """`policy` is `allow`, `deny` or `ask`. Without a terminal it cannot ask, and prints a line about that."""
 
     def __init__(self, client: Client, policy: str) -> None:
         self._client = client
@@ -86,12 +86,13 @@ class Asker:
         await self._client.answer(asked.question, text if line else None, "accept" if line else "decline")
 
     def _answered(self, ident: str) -> None:
-        """From here on the answer is ours: its own event must not take it back."""
+        """Mark the question as answered here: the event of this answer must not withdraw it."""
         self._open.pop(ident, None)
 
 
 async def read_line(prompt: str) -> str:
-    """A line from the terminal, with its end; empty at the end of input. No thread: Ctrl-C need not wait for one."""
+    """Read a line from the terminal, with its newline; empty at the end of input. Uses no thread, so Ctrl-C need not
+    wait for one."""
     print(prompt, end="", file=sys.stderr, flush=True)
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()

@@ -1,4 +1,4 @@
-"""`portico automations`: what starts by itself."""
+"""`portico automations`: work that starts automatically."""
 
 from datetime import datetime
 from pathlib import Path
@@ -70,7 +70,7 @@ async def show(client: Client, name: NameArgument, as_json: JsonFlag = False) ->
 
 
 class PlanOptions(Struct, kw_only=True):
-    """What can be said of a plan."""
+    """Options of a plan."""
 
     cron: Annotated[str | None, typer.Option("--cron", help="Five fields or @daily, in the zone.")] = None
     every: Annotated[str | None, typer.Option("--every", help="An interval: 90s, 15m, 2h, 1d.")] = None

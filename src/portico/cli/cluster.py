@@ -55,7 +55,7 @@ def up(
             temporal = _temporal(place / "temporal", stack)
             about = _About(server.url(), temporal.address if temporal else "", script)
             asyncio.run(_run(place, about, hosts, listening, as_json))
-        _on_signals(signal.SIG_IGN)  # whoever is impatient leaves nothing running
+        _on_signals(signal.SIG_IGN)  # a second Ctrl-C must not leave processes running
     print("Stopped.", file=sys.stderr)
 
 
@@ -124,7 +124,7 @@ async def _run(place: Path, about: _About, count: int, listening: socket.socket,
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not stop.is_set():
-            await working  # says why it failed
+            await working  # raises the reason of the failure
             await stop.wait()
     finally:
         await end_tasks(working, stopping)

@@ -59,12 +59,12 @@ def parse(name: str, values: list[str]) -> c.Command:
 
 
 def _value(field: FieldInfo, text: str) -> Any:
-    """A text as the field wants it: as it stands, as a number or a yes, or as JSON."""
+    """Convert a text to the type of the field: unchanged, as a number or boolean, or as JSON."""
     if text.startswith(("{", "[")):
         try:
             return msgspec.json.decode(text.encode(), type=field.type)
         except msgspec.DecodeError:
-            pass  # a text may begin so, too
+            pass  # a plain text may start like this, too
     try:
         return msgspec.convert(text, field.type, strict=False)
     except msgspec.ValidationError as error:

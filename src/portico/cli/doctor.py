@@ -128,7 +128,7 @@ def _login(home: Home) -> list[Finding]:
 
 
 def _doors(home: Home) -> list[Finding]:
-    """What is there to be opened; the running host tells by itself what it could not open."""
+    """List the available doors. The running host itself reports which ones it could not open."""
     try:
         _, infos = load_doors(load(home.settings_path).settings.doors.disabled)
     except BadRequest as error:
@@ -140,8 +140,8 @@ def _doors(home: Home) -> list[Finding]:
 
 
 def _mcp(home: Home) -> list[Finding]:
-    """The line to paste. It creates a token that can read and drive: with the owner's, a model that is misled would
-    have what the owner has."""
+    """Return the line to paste. It creates a token with the scopes read and drive: with the owner's token, a misled
+    model would have all permissions of the owner."""
     settings, endpoint = load(home.settings_path).settings, home.endpoint()
     if "mcp" in settings.doors.disabled or endpoint is None or endpoint.socket is not None:
         return []
@@ -159,8 +159,8 @@ def _missing_doors(infos: Iterable[DoorInfo]) -> list[Finding]:
 
 
 async def _agents(home: Home, agents: Sequence[Agent]) -> list[Finding]:
-    """Each is started. By the running host, whose environment may be another than ours; without one from here. Those of
-    which it is not known whether they ask are tested from here: a host reads the result with the next request."""
+    """Start each agent: by the running host, whose environment may differ from ours, or else from this process. Agents
+    that may or may not ask for approval are tested from here: a host reads the result with the next request."""
     try:
         async with Client.local(home.path) as client:
             async with asyncio.timeout(HOST_SECONDS):
@@ -168,11 +168,11 @@ async def _agents(home: Home, agents: Sequence[Agent]) -> list[Finding]:
             checks = await asyncio.gather(*(client.check_agent(info.id) for info in infos))
             await _probe_asking(agents, checks)
             infos = await client.agents()
-    except (PorticoError, TimeoutError):  # it does not run, or the line about the host says what is wrong with it
+    except (PorticoError, TimeoutError):  # no host is running, or the line about the host reports its problem
         try:
             checks = await asyncio.gather(*map(check_agent, agents))
             await _probe_asking(agents, checks)
-            infos = [await agent.describe() for agent in agents]  # now they have told their models
+            infos = [await agent.describe() for agent in agents]  # their models are known now
         finally:
             await asyncio.gather(*(agent.close() for agent in agents))
     found = [agent_finding(info, check) for info, check in zip(infos, checks, strict=True)]
@@ -189,7 +189,7 @@ async def _probe_asking(agents: Sequence[Agent], checks: Sequence[Check]) -> Non
 
 
 def agent_finding(info: AgentInfo, check: Check) -> Finding:
-    """What is missing (a sign-in too), or what there is."""
+    """Describe what is missing (including a sign-in), or what is available."""
     signed_in = [f"signed in to {each.name}" for each in info.resources if each.state == "given"]
     there = ", ".join([check.detail, *signed_in]) + (f" ({info.label})" if info.label else "")
     return Finding(f"agent {info.id}", check.ok, there if check.ok else check.detail, check.status)

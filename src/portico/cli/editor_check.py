@@ -1,7 +1,7 @@
-"""`portico doctor --editor`: does an editor get in, and what does it need to be told?
+"""`portico doctor --editor`: checks whether an editor can connect, and which settings it needs.
 
-It knocks the way editors do: with the origin of VS Code's window, with and without the token, as a web page would, and
-with every version that an editor may offer.
+It connects the way editors do: with the origin of VS Code's window, with and without the token, as a web page would,
+and with every version that an editor may offer.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ OFFERS: dict[str, Json] = {
 
 @dataclass(frozen=True)
 class EditorAddress:
-    """Where editors connect, and the token they bring."""
+    """The address for editors, and the token that they send."""
 
     url: str
     token: str
@@ -43,7 +43,7 @@ class EditorAddress:
 
 
 def find_address(home: Home, given: str | None) -> EditorAddress:
-    """The one that was given, with its token in it or without, or that of the host that runs here."""
+    """Return the given address, with or without a token in it, or the address of the host that runs here."""
     if given is not None:
         parts = urlsplit(given if "://" in given else f"ws://{given}")
         scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
@@ -114,7 +114,7 @@ def _reason(refused: InvalidStatus) -> str:
 
 
 def settings(address: EditorAddress) -> dict[str, str]:
-    """What to paste, by where it goes."""
+    """Return what to paste, by destination."""
     port = urlsplit(address.url).port or (443 if address.url.startswith("wss") else 80)
     host = urlsplit(address.url).hostname or "127.0.0.1"
     entry: Json = {"name": "Portico", "address": address.url.rstrip("/"), "connectionToken": address.token}

@@ -1,4 +1,4 @@
-"""A job as it happens: a live tree on a terminal, one line per event without one, JSON on request."""
+"""Shows the progress of a job: a live tree on a terminal, one line per event without one, JSON on request."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ EXIT = {"succeeded": 0, "failed": 1, "canceled": 130}
 
 
 class JobView(msgspec.Struct):
-    """What `/v1/jobs/ID` says."""
+    """The response of `/v1/jobs/ID`."""
 
     summary: JobSummary
     entry: Entry
@@ -42,7 +42,7 @@ async def view_of(client: Client, job: str) -> JobView:
 
 
 async def follow_job(client: Client, job: str, as_json: bool) -> str:
-    """Shows the job until its end and returns how it ended."""
+    """Show the job until it ends, and return its outcome."""
     view = await view_of(client, job)
     if as_json or not terminal():
         return await _lines(client, view, as_json)
@@ -50,7 +50,7 @@ async def follow_job(client: Client, job: str, as_json: bool) -> str:
 
 
 async def _events(client: Client, job: str) -> AsyncIterator[RemoteRecord]:
-    """The job's events through to its end. With one channel a cursor is a position."""
+    """Yield the job's events until it ends. With one channel a cursor is a position."""
     async with aclosing(client.follow("/v1/events", channel=f"job/{job}")) as records:
         async for record in records:
             yield record
@@ -77,7 +77,7 @@ async def _lines(client: Client, view: JobView, as_json: bool) -> str:
 
 
 def _line(event: e.Event, names: dict[int, str]) -> str:
-    """What is printed of an event without a terminal; nothing of most."""
+    """Return what is printed for an event without a terminal; nothing for most events."""
     match event:
         case e.WorkStarted():
             again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
@@ -101,7 +101,7 @@ async def _beside(questions: JobQuestions) -> AsyncIterator[None]:
 
 
 async def _tree(client: Client, view: JobView) -> str:
-    """The tree is drawn anew a few times a second: durations move also when nothing happens."""
+    """Redraw the tree a few times a second: durations change also without events."""
     outcome = "failed"
     last: dict[str, str] = {}
     with Live(_drawn(view, last), refresh_per_second=4) as live:
@@ -143,7 +143,7 @@ async def _tick(client: Client, view: JobView, last: dict[str, str], live: Live)
 
 
 async def _last_line(client: Client, task: str) -> str:
-    """What the task's newest session said last."""
+    """Return the last line of text from the task's newest session."""
     page = msgspec.json.decode(await client.call("GET", "/v1/events", channel=f"task/{task}"))
     started = [r["event"] for r in page["events"] if r["event"]["type"] == "task.session.started"]
     if not started:

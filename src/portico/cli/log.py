@@ -34,7 +34,7 @@ def check(
         raise BadRequest(f"There is no log in {str(place.path)!r}.", field="home")
     found = work.check(place.log_path)
     if repair and found.damage:
-        place.lock()  # a host that runs on it would go on with the old file
+        place.lock()  # a running host would continue with the old file
         try:
             found = work.repair(place.log_path)
         finally:
@@ -84,7 +84,7 @@ def copy(
         files = [file_of(place) for place in (source, target) if "://" not in place]
         if source == target or len({*files}) < len(files):
             raise BadRequest("FROM and TO are the same log.", field="to")
-        there = "://" in source or files[0].exists()  # else `opened` says so, and no folder was made
+        there = "://" in source or files[0].exists()  # else `opened` reports it, and no folder is created
         for home in (Home(file.parent) for file in files if there):
             home.make()
             home.lock()

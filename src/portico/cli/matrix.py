@@ -1,7 +1,7 @@
-"""What an agent can do, tried one by one on a host of its own in an empty folder: streams, tools, approvals, cancel ...
+"""Tests the capabilities of an agent on a separate host in an empty folder: streams, tools, approvals, cancel ...
 
 Each check is a turn with the agent's real model. With `scripted` the model behind it is the scripted model server
-(`portico model-server`), which answers what the prompt says, so that nothing depends on what a model thinks.
+(`portico model-server`), which answers as the prompt specifies, so that the result does not depend on a real model.
 """
 
 import asyncio
@@ -48,12 +48,12 @@ class MatrixRow(Struct, frozen=True):
     version: str
     checks: dict[str, MatrixCell]
     problem: str = ""
-    """Why nothing could be tried."""
+    """Why no check could run."""
 
 
 @dataclass
 class Bench:
-    """Where one agent is tried. `make` gives it anew, as after a restart of the host."""
+    """The environment for the checks of one agent. `make` creates it again, as after a restart of the host."""
 
     make: Callable[[], Agent]
     folder: Path
@@ -79,7 +79,7 @@ Check = Callable[[Bench, Session], Awaitable[dict[str, MatrixCell]]]
 
 
 async def try_all(make: Callable[[], Agent], **options: Any) -> MatrixRow:
-    """All checks of one agent; what fails is a no with its reason, and the others go on."""
+    """Run all checks of one agent. A failed check is a no with its reason, and the other checks continue."""
     agent = make()
     ready = await check_agent(agent)
     await agent.close()
@@ -97,7 +97,7 @@ async def try_all(make: Callable[[], Agent], **options: Any) -> MatrixRow:
 
 
 async def _try_until_no(checks: Iterator[Check], bench: Bench, host: Host, found: dict[str, MatrixCell]) -> None:
-    """In one session: some programs take seconds to start. After a no the next check has another."""
+    """Run checks in one session: some programs take seconds to start. After a no the next check uses a new session."""
     session: Session | None = None
     for check in checks:
         try:
@@ -122,7 +122,7 @@ def _version(info: AgentInfo) -> str:
 
 
 def markdown(rows: Sequence[MatrixRow]) -> str:
-    """As docs/guide/agents.md has it."""
+    """Format the table as in docs/guide/agents.md."""
     marks: dict[Answer, str] = {"yes": "yes", "no": "no", "unknown": "–"}
     lines = ["| agent | version | " + " | ".join(CHECKS) + " |", "|---" * (len(CHECKS) + 2) + "|"]
     for row in rows:
@@ -250,7 +250,7 @@ async def _write(bench: Bench, session: Session, *, allow: bool) -> tuple[TurnSt
 async def _play(
     session: Session, text: str, *, allow: bool | None = None, attachments: list[Json] | None = None
 ) -> TurnState:
-    """One turn through to its end; every approval on the way gets the same answer."""
+    """Run one turn until it ends; every approval in it gets the same answer."""
     turn = await session.send(Message(text, attachments or []), by="matrix")
     while True:
         state = await session.wait_until(lambda state: _approval(state) is not None or _ended(state, turn))
@@ -275,7 +275,7 @@ def _calls(turn: TurnState | None) -> list[CallPart]:
 
 
 def _speaks(turn: TurnState) -> bool:
-    """It has begun to answer; what it says does not wake whoever waits for it, that it begins does."""
+    """Return whether the answer has started. A waiter is notified when a part starts, not of each delta."""
     return any(isinstance(part, TextPart) and part.kind == "text" for part in turn.parts)
 
 

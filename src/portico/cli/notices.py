@@ -1,4 +1,4 @@
-"""`portico notices`: what people were told of, and what did not arrive."""
+"""`portico notices`: notices that were sent to people, and those that did not arrive."""
 
 from typing import Annotated
 

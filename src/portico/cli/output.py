@@ -1,4 +1,4 @@
-"""What people and programs see: tables and colours on a terminal, plain lines without one, JSON on request."""
+"""Output of the command line: tables and colors on a terminal, plain lines without one, JSON on request."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ HomeOption = Annotated[
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs one command; Ctrl-C cancels it and ends without a traceback."""
+    """Run one command; Ctrl-C cancels it and exits without a traceback."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio cancels the work on Ctrl-C only with this one
     try:
         return asyncio.run(work)
@@ -47,12 +47,12 @@ def dollars(text: str) -> float:
 
 
 def trouble(words: str) -> None:
-    """The stream stands still: say why, it may take a while."""
+    """Print why the stream has stalled, because it may take a while."""
     print(f"\n-- {words}", file=sys.stderr, flush=True)
 
 
 def program() -> str:
-    """What to type for this very program: in a checkout `portico` is not on the PATH."""
+    """Return the command that runs this program: in a checkout `portico` is not on the PATH."""
     typed, found = Path(sys.argv[0]), shutil.which("portico")
     is_found = found is not None and typed.exists() and Path(found).samefile(typed)
     return str(typed) if typed.name == "portico" and not is_found else "portico"
@@ -97,7 +97,7 @@ _LISTS = {
     "automation": "portico automations list",
     "run": "portico automations history",
 }
-"""The verb that shows what there is, for whoever named one that is not there."""
+"""The verb that lists existing items, for the message about one that does not exist."""
 _MISSING = re.compile(r"There is no (\w+) '[^']*'\.$")
 
 
@@ -106,7 +106,7 @@ SessionArgument = Annotated[str, typer.Argument(help="The session's id, for exam
 
 
 def complain(error: PorticoError) -> None:
-    """On standard error, as JSON for whoever asked for JSON."""
+    """Print an error to standard error, as JSON if `--json` was given."""
     if "--json" in sys.argv:
         body = {"error": error.message, "code": error.code, "field": error.field}
         print(json.dumps({key: value for key, value in body.items() if value is not None}), file=sys.stderr)
@@ -118,7 +118,7 @@ def complain(error: PorticoError) -> None:
 
 
 def plain(text: str) -> str:
-    """Agent text on a terminal must not be able to command it, or to look like another text: escapes and other controls
-    are taken out, and signs that turn the direction of writing (or show nothing at all) are spelled out."""
+    """Make agent text safe for a terminal, so that it cannot control it or look like another text: escapes and other
+    control characters are removed, and bidirectional or invisible characters are spelled out."""
     kept = "".join(c for c in text if c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f"))
     return visible(kept)

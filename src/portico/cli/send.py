@@ -116,7 +116,7 @@ def answering(yes: bool, no: bool) -> str:
 async def watch(
     client: Client, remote: RemoteSession, turn: AsyncGenerator[RemoteRecord, None], policy: str, as_json: bool
 ) -> int:
-    """One turn to its end; the exit code says whether it completed."""
+    """Follow one turn until it ends; return exit code 0 if it completed."""
     client.on_trouble = trouble
     printer, asker = Printer(as_json, prompts=False), Asker(client, policy)
     outcome = "interrupted"

@@ -67,7 +67,7 @@ def serve(
 
     Example: portico serve --port 8888 --workspace ~/code/project
     """
-    gc.disable()  # what is imported never becomes garbage, and looking for it is a tenth of the start
+    gc.disable()  # imported objects never become garbage, and scanning them takes a tenth of the start
     try:
         _import_uvicorn()
         from portico.doors.serve_options import ServeOptions
@@ -131,8 +131,8 @@ def serve(
 
 
 def _import_uvicorn() -> None:
-    """Its server without its command line: click, the reloaders and multiprocessing are a twentieth of the start. So
-    the package is there before its `__init__` has run; that runs when somebody asks for more."""
+    """Import the server of uvicorn without its command line: click, the reloaders and multiprocessing take a twentieth
+    of the start. The package is registered before its `__init__` runs, which happens when another name is accessed."""
     spec = find_spec("uvicorn")
     if "uvicorn" in sys.modules or spec is None or spec.loader is None:
         return
@@ -174,7 +174,7 @@ def say_hello(server: Any, without_token: bool, say: Say) -> None:
 
 
 def _in_journal() -> bool:
-    """Whether systemd keeps what we print, where more people read it than may have the owner's token."""
+    """Return whether systemd stores our output, where people can read it who must not have the owner's token."""
     with contextlib.suppress(OSError):
         stream = os.fstat(sys.stderr.fileno())
         return os.environ.get("JOURNAL_STREAM") == f"{stream.st_dev}:{stream.st_ino}"
@@ -189,7 +189,7 @@ def agents_line(ids: list[str]) -> str:
 
 
 def _loop_factory() -> Any:
-    """uvloop where there is one: half the CPU per message."""
+    """Return uvloop if it is installed: it needs half the CPU per message."""
     try:
         import uvloop
     except ImportError:
@@ -198,7 +198,8 @@ def _loop_factory() -> Any:
 
 
 def _start_logging(home: Home) -> Say:
-    """Gives what tells whoever started us something; a line like all others where a log collector reads them."""
+    """Configure logging and return the function that prints messages for the user; with JSON logs, they are log lines
+    like all others."""
     from portico.settings_load import load
 
     settings = load(home.settings_path).settings.log
@@ -215,8 +216,8 @@ def _start_logging(home: Home) -> Say:
 
 
 class PlainLines(logging.Formatter):
-    """One line per message, whatever names and texts of strangers are in it: a newline would forge another one, an
-    escape would command the terminal of whoever reads it."""
+    """One line per message, even if it contains untrusted names and texts: a newline could forge another line, and an
+    escape sequence could control the terminal of the reader."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
         record.message = visible(record.message).replace("\n", "\\n")

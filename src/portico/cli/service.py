@@ -20,11 +20,11 @@ NAME = "portico.service"
 SYSTEM = Path("/etc/systemd/system")
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _WATCHDOG_SECONDS = 30
-"""The host says once a second that it lives; a full disk or a busy machine may hold it up for some seconds."""
+"""The host notifies the watchdog once a second; a full disk or a busy machine may delay it by some seconds."""
 
-# What holds for both. Agents run inside of it and do what developers do: they compile, start programs and use the
-# network. So nothing here forbids that, and the host's own files are kept from nobody but other users. The runtime
-# directory, /run/portico, is for the socket that a proxy opens: all else of /run is read-only to it.
+# Settings of both units. Agents run inside the unit and do what developers do: they compile, start programs and use the
+# network. So nothing here forbids that, and the host's own files are protected only from other users. The runtime
+# directory, /run/portico, is for the socket that a proxy opens: the rest of /run is read-only for the unit.
 _COMMON = """\
 Type=notify
 ExecStart={command}
@@ -70,7 +70,7 @@ RemoveIPC=yes
 
 
 def unit(*, home: Path, folder: Path, user: pwd.struct_passwd | None = None) -> str:
-    """The unit as a file: for whoever installs it, or with a `user` hardened for the whole machine."""
+    """Return the text of the unit: for the current user, or with `user` a hardened one for the whole machine."""
     system = user is not None
     command = [sys.executable, "-m", "portico", "serve"]
     lines = _COMMON.format(
@@ -100,7 +100,7 @@ def _escaped(path: Path) -> str:
 
 
 def _quoted(word: str) -> str:
-    """As systemd splits a line into words."""
+    """Quote for systemd, as it splits a line into words."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"' if any(c in word for c in " \t\"'\\;") or not word else escaped
 

@@ -1,4 +1,4 @@
-"""A turn with a tool call, on a host of its own in an empty folder: whether an agent really works, from end to end."""
+"""Tests end to end whether an agent works: a turn with a tool call, on a separate host in an empty folder."""
 
 import asyncio
 import secrets
@@ -59,7 +59,7 @@ async def lone_host(folder: Path, agent: Agent) -> AsyncIterator[Host]:
 
 
 async def try_agent(agent: Agent, model: str | None = None, seconds: float = SECONDS) -> Trial:
-    """Everything the agent asks for is allowed, in a folder that is gone afterwards."""
+    """Allow everything that the agent asks for, in a folder that is deleted afterwards."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="portico-trial-", ignore_cleanup_errors=True) as place:
         work = Path(place) / "work"

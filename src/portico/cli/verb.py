@@ -13,7 +13,7 @@ from portico.client import Client
 
 
 def connected(verb: Callable[Concatenate[Client, ...], Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """The verb as the command line calls it: without the client, and with the option `--home`."""
+    """Adapt a verb for the command line: without the client parameter, and with the option `--home`."""
 
     @functools.wraps(verb)
     def called(*args: Any, home: Path | None = None, **kwargs: Any) -> None:
@@ -31,7 +31,7 @@ def connected(verb: Callable[Concatenate[Client, ...], Coroutine[Any, Any, None]
 
 
 def with_options(verb: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Coroutine[Any, Any, None]]:
-    """A verb that takes several options as one struct, `said`: each field is an option of its own."""
+    """Adapt a verb that takes several options as one struct, `said`: each field becomes a separate option."""
     taken = inspect.signature(verb).parameters
     shape = taken["said"].annotation
     hints = get_type_hints(shape, include_extras=True)
