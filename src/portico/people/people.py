@@ -1,4 +1,4 @@
-"""The people of a host: a file beside the tokens, edited by `portico people`, by admins, and by every login.
+"""The people of a host: a file next to the tokens, changed by `portico people`, by admins, and by every login.
 
 The attack: an account takes over another person's name. So a name belongs to the account (issuer and subject) that
 first used it. Scopes are looked up on every request, so removing a scope or a person takes effect immediately, also for
@@ -22,7 +22,7 @@ from portico.host.people import HOST_OWNER, check_person
 from portico.settings import Settings
 
 PROXY = "proxy"
-"""The issuer of those whom a trusted proxy has logged in."""
+"""The issuer of people who were authenticated by a trusted proxy."""
 
 
 class Person(Struct, omit_defaults=True):
@@ -75,7 +75,7 @@ class People:
         return self.all().get(name)
 
     def appoint(self, admins: Collection[str]) -> None:
-        """Whom the settings name is an admin from now on; whom they named before, and do not now, is none."""
+        """Make the people named by the settings admins; people who are no longer named lose that."""
         if any(_appointed(each, admins) != each for each in self.all().values()):
             with _editing(self._home) as people:
                 people.update({name: _appointed(each, admins) for name, each in people.items()})
@@ -106,7 +106,7 @@ def add_person(home: Home, name: str, scopes: Iterable[str], admins: Collection[
 
 
 def drop_person(home: Home, name: str) -> None:
-    """Without their tokens: see `identity.remove_person`."""
+    """Remove a person, but not their tokens: see `identity.remove_person`."""
     with _editing(home) as people:
         if people.pop(name, None) is None:
             raise NotFound("person", name)
@@ -133,7 +133,7 @@ def _checked(name: str) -> str:
 
 
 def admit(people: People, home: Home, settings: Settings, account: Account) -> Person:
-    """The person whose account this is: known, or new and let in by the settings."""
+    """Return the person of an account: a known one, or a new one whom the settings admit."""
     name = _checked(account.name)
     scopes, admins = _scopes(settings, account, name), settings.people.admins
     person = _admitted(people.get(name), name, scopes, account, admins)
@@ -183,7 +183,7 @@ def _editing(home: Home) -> Iterator[dict[str, Person]]:
 
 @contextlib.contextmanager
 def locked(home: Home) -> Iterator[None]:
-    """One at a time: of two that read the same list, the later would drop what the earlier has added."""
+    """Hold the lock for editing: of two concurrent edits, the later would drop what the earlier has added."""
     home.make()
     with open(home.path / "tokens.lock", "a", encoding="utf-8") as lock:
         os.chmod(lock.name, 0o600)

@@ -1,4 +1,4 @@
-"""The host as one caller sees it: what every reader, list and feed of a door goes through. The rule itself is that of
+"""The host as one caller sees it. Every read, list and feed of a door uses this view. The rule itself is in
 `host/ownership.py`."""
 
 from collections.abc import Iterable, Sequence
@@ -28,13 +28,13 @@ J = TypeVar("J", bound=Identified)
 
 _AUTOMATION = get_args(c.AutomationCommand)
 _GUARDED: dict[str, Readable] = {"terminal": "terminals", HOST: "audit"}
-"""Kinds of channels with events that need a scope of their own, wholly or in part."""
+"""Kinds of channels whose events, or some of them, need an additional scope."""
 _WITHHELD = encode(e.Audited(action="withheld", by=""))
-"""In the place of what a reader may not see, where the places themselves are counted."""
+"""Replaces an event that a reader may not see, if the positions must have no gaps."""
 
 
 def at_work(host: Host) -> list[Session]:
-    """Sessions with a turn, at whichever host it runs."""
+    """Return the sessions with a running turn, on any host."""
     if not host.members.several:
         return [turn.session for turn in host.turns.values()]
     return [session for session in host.catalogue if session.summary.status in ("running", "waiting")]
@@ -51,13 +51,13 @@ class View:
         """Nothing is hidden from this caller."""
 
     def require(self, what: Readable | type[Command]) -> None:
-        """Raises Forbidden for a caller who may not read such things, or not send such a command, at all."""
+        """Raise Forbidden if the caller may not read such things, or not send such a command, at all."""
         self.caller.require(READS[what] if isinstance(what, str) else what.scope)
         if why := _everybodys(what):
             self.caller.require_all(why)
 
     def may(self, what: Readable | type[Command]) -> bool:
-        """For what is offered only to those who can use it."""
+        """Return whether the caller may use it, for features that are offered only to those who can."""
         scope = READS[what] if isinstance(what, str) else what.scope
         return self.caller.may(scope) and (self.whole or not _everybodys(what))
 
@@ -76,11 +76,11 @@ class View:
         return await self._host.get(ident)
 
     def check(self, ident: str, right: Right) -> None:
-        """For what is done to a session by other means than a command."""
+        """Check access to a session for an operation that is not a command."""
         self._ownership.check_session(self.caller, ident, right)
 
     def session_of(self, ident: str) -> str:
-        """Of an approval or a question."""
+        """Return the session of an approval or a question."""
         session = self._host.session_of(ident)
         if not self.has(session):
             raise NotFound("approval or question", ident)
@@ -98,12 +98,12 @@ class View:
         return len(self._host.catalogue) if self.whole else len(self.list())
 
     def running(self) -> int:
-        """How many turns."""
+        """The number of running turns."""
         return sum(self.whole or self.sees(session.channel) for session in at_work(self._host))
 
     def owns(self, ident: str) -> bool:
-        """Whether it is this caller's, where a door chooses a session. With people, one without an owner is not:
-        everyone could read what this caller sends."""
+        """Return whether the caller owns a session, for a door that chooses one. On a host with people, a session
+        without an owner does not count: everyone could read what this caller sends."""
         session = self._host.find(ident)
         return session is not None and self._ownership.owner_of(session) == self._ownership.owner_for(self.caller)
 
@@ -120,7 +120,7 @@ class View:
         return terminal
 
     def had_terminal(self, ident: str) -> bool:
-        """Whether there was one that is gone by now."""
+        """Return whether a closed terminal had this id."""
         terminals = self._host.part(Terminals)
         return terminals.find(ident) is None and terminals.had(ident) and self._opens(f"terminal/{ident}")
 
@@ -155,14 +155,14 @@ class View:
         return True
 
     async def open(self, channel: Channel) -> bool:
-        """Whether this channel is there to be read, for this caller; where an admin reads it, that is written down."""
+        """Return whether the caller may read this channel. If an admin reads it, that is recorded in the audit log."""
         await self._ownership.learn((channel,))
         return self._opens(channel)
 
     async def records(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Those of one's own channels, and what terminals show only with their scope: a shell shows keys and files. On
-        the host's channel the places of others and of the audit record stay, without what was there, so that no
-        reader takes them for lost."""
+        """Return the records of the caller's own channels. Terminal output needs its scope: a shell shows keys and
+        files. On the host's channel, hidden and audit records keep their positions without their content, so that no
+        reader considers them lost."""
         if self.sees_all(records):
             return records
         if not self.may("terminals"):
@@ -173,11 +173,11 @@ class View:
 
     @property
     def unfiltered(self) -> bool:
-        """Whether `records` leaves none out, of whichever channels."""
+        """Whether `records` never leaves out a record, of any channel."""
         return self.whole and self.may("terminals")
 
     def sees_all(self, records: Sequence[Record]) -> bool:
-        """Then a page's one encoding serves, as for all others who do."""
+        """Return whether no record is hidden. Then all such callers share one encoding of a page."""
         hidden = {kind for kind, what in _GUARDED.items() if not self.may(what)}
         return self.whole and not (hidden and any(each.channel.partition("/")[0] in hidden for each in records))
 
