@@ -1,4 +1,4 @@
-"""The tables `hosts` and `owners`: who is there, and what is whose. Time is the database's."""
+"""The tables `hosts` and `owners`: the live hosts, and what each one owns. Times are those of the database."""
 
 import secrets
 from typing import Any, NamedTuple
@@ -11,9 +11,9 @@ from portico.log.postgres.log import PostgresLog
 
 LEASES = "lease/"
 SCHEDULER = f"{LEASES}scheduler"
-"""The lease of the one host that starts what is due: commands about automations are done there."""
+"""The lease of the one host that starts due automations: it also runs the commands about automations."""
 HANDED = ("session/", "job/")
-"""What one host hands to another while both are there."""
+"""Channels that one host can hand over to another while both are alive."""
 CHUNK = 100
 """Batch size of a takeover: hosts of one place share the sessions."""
 
@@ -52,7 +52,7 @@ class Peer(Struct):
     sessions: int
     info: Info
     away: int = 0
-    """Seconds since its last sign of life, by the database's clock."""
+    """Seconds since it was last seen, by the database's clock."""
 
     def member(self, me: int) -> Member:
         state = self.state if self.alive else "stopped" if self.state == "stopped" else "away"
@@ -75,12 +75,12 @@ class HostTables:
         return await self._log.run(lambda connection: connection.fetchval(sql, *args))
 
     async def key(self) -> str:
-        """What hosts know each other by; made by the first."""
+        """Return the key that authenticates hosts to each other; the first host creates it."""
         await self._value("INSERT INTO meta VALUES ('key', $1) ON CONFLICT DO NOTHING", secrets.token_hex(32))
         return str(await self._value("SELECT value FROM meta WHERE key = 'key'"))
 
     async def peers(self, *, counted: bool = False) -> list[Peer]:
-        """Their sessions are counted only for who shows them: it reads a row of each."""
+        """Return all hosts. `counted`: also count their sessions, which reads a row of each; only for display."""
         count = "(SELECT count(*) FROM owners o WHERE o.host = h.id AND o.channel LIKE 'session/%')" if counted else "0"
         rows = await self._fetch(
             "SELECT id, name, place, state, expires > clock_timestamp() AS alive, info,"
@@ -90,7 +90,7 @@ class HostTables:
         return [Peer(**{**row, "info": msgspec.json.decode(row["info"], type=Info)}) for row in rows]
 
     async def handed(self) -> int:
-        """How much this host has of what others may hand to it."""
+        """Return how many channels this host owns of the kinds that can be handed over."""
         kinds = " OR ".join(f"channel LIKE '{kind}%'" for kind in HANDED)
         return int(
             await self._value(f"SELECT count(*) FROM owners WHERE host = $1 AND ({kinds})", self._log.lease.host)
@@ -115,7 +115,7 @@ class HostTables:
         return await self._value(sql, channel, self._log.lease.host, to.id, to.place) is not None
 
     async def dead(self) -> list[int]:
-        """Hosts of this place whose lease has ended and who still have something."""
+        """Return the hosts of this place whose lease has expired and which still own channels."""
         rows = await self._fetch(
             "SELECT id FROM hosts h WHERE place = $1 AND id != $2 AND expires < clock_timestamp()"
             " AND (state NOT IN ('away', 'stopped') OR EXISTS (SELECT 1 FROM owners o WHERE o.host = h.id))",

@@ -46,7 +46,7 @@ class Asked(Struct):
 
 
 class LinkRequest(Struct):
-    """What is read at another host: an address below its own, and for whom."""
+    """A read at another host: a path below its address, and the caller."""
 
     address: str
     caller: c.Caller
@@ -54,7 +54,7 @@ class LinkRequest(Struct):
 
 class Told(Struct, omit_defaults=True):
     seq: int = 0
-    """How far the answering host's log was: who waits for it reads what was done."""
+    """Position in the log of the answering host: a client that waits for it reads the result of the command."""
     kind: str = ""
     data: msgspec.Raw = msgspec.Raw(b"null")
     code: str = ""
@@ -75,7 +75,7 @@ def refusal(error: PorticoError) -> Told:
 
 
 def raised(told: Told) -> PorticoError:
-    """The same error as at the other host."""
+    """Return the error that was raised at the other host."""
     kinds = {each.code: each for each in _tree(PorticoError)}
     kind = kinds.get(told.code, PorticoError)
     error = kind.__new__(kind, told.message)
@@ -100,7 +100,7 @@ def _silent(url: str, why: str) -> Unreachable:
 class _Uvicorn(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Any:
-        """Signals are the server's, which stops us in its order."""
+        """Install no signal handlers: the main server handles signals and stops this one in order."""
         yield
 
 
@@ -197,7 +197,7 @@ class HostLink:
         return Response(msgspec.json.encode(told), media_type="application/json")
 
     async def ask(self, url: str, command: c.Command, caller: c.Caller, channel: str, sender: int = 0) -> Told:
-        """Raises `Unreachable` when there was no answer: whether it was done is not known."""
+        """Send a command. Raises `Unreachable` if there was no answer: it is unknown whether the command ran."""
         asked = Asked(msgspec.Raw(c.encode_command(command)), caller, channel, sender)
         answer = await self._post(f"{url}/do", msgspec.json.encode(asked))
         try:

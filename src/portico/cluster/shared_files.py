@@ -25,12 +25,12 @@ logger = logging.getLogger("portico.cluster")
 
 _KEYS = ("cookie-key", "hooks.key")
 _WRITTEN = (SHARED, "automations.toml")
-"""By people: a host that joins with another one keeps a copy."""
+"""Files written by people: a host that joins with a different version saves its version as a copy."""
 NAMES = ("token", "tokens.json", "people.json", "logouts.json", *_KEYS, *_WRITTEN)
 SECONDS = 0.25
-"""Between two looks at this home's files: what is done at one host holds at all within a second."""
+"""Poll interval for the files of this home: a change at one host applies to all within a second."""
 _QUIET_SECONDS = 1.0
-"""Between two questions to the database without a bell."""
+"""Interval between two queries of the database without a notification."""
 _PREFIX = "shared/"
 
 
@@ -39,17 +39,17 @@ class SharedFiles:
         self._log = log
         self._folder = folder
         self._changed = changed
-        """Called when other hosts' changes have come here."""
+        """Called when changes of other hosts were received."""
         self._stamps: dict[str, tuple[int, int] | None] = {}
         self._bases: dict[str, bytes] = {}
-        """The content of each file when it was last the same here and there."""
+        """The content of each file when it was last equal here and in the database."""
         self._rung = asyncio.Event()
         self._asked = 0.0
         self._looking = asyncio.Lock()
         log.files_rung = self._rung.set
 
     async def begin(self) -> None:
-        """At the start: the database's, where it has them. Keys are made now, or two hosts would make one each."""
+        """Load the files from the database. Create missing keys now, else hosts would create different ones."""
         stored = await self._stored()
         for name in NAMES:
             path = self._folder / name
@@ -82,8 +82,8 @@ class SharedFiles:
                 logger.exception("the files of all hosts failed; the next look comes soon")
 
     async def share(self) -> None:
-        """Returns when what was changed here before is the others', and what they have changed is here; while the
-        database does not answer, what is here has to do."""
+        """Return when earlier local changes are available to the other hosts, and their changes here. While the
+        database does not answer, the local files are used."""
         self._rung.set()
         with contextlib.suppress(LogUnavailable):
             await self.look()
@@ -123,7 +123,7 @@ class SharedFiles:
             self._pull(name, wanted)
 
     async def _replace(self, name: str, theirs: bytes | None, data: bytes) -> bool:
-        """False: the database has something else by now."""
+        """Return False if the database has another version by now."""
         insert = "INSERT INTO meta VALUES ($1, $3) ON CONFLICT DO NOTHING RETURNING $2::text"
         update = "UPDATE meta SET value = $3 WHERE key = $1 AND value = $2 RETURNING value"
         before = None if theirs is None else base64.b64encode(theirs).decode()
