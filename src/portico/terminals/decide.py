@@ -35,7 +35,7 @@ def decide(state: TerminalState, command: c.Command, context: TerminalContext) -
 
 
 def check_new(count: int, names: Collection[str], started: e.TerminalStarted) -> None:
-    """Whether one more may begin beside `count` others with these names."""
+    """Check whether one more terminal may start in addition to `count` others with these names."""
     if started.uri is not None and started.uri in names:
         raise AlreadyExists(f"There is a terminal {started.uri!r} already.")
     if count >= limits.TERMINALS:
@@ -72,7 +72,7 @@ def _clear(state: TerminalState, command: c.ClearTerminal, context: TerminalCont
 
 
 def _type(state: TerminalState, command: c.TypeInput, context: TerminalContext) -> Outcome:
-    """What is typed is not written down: it may be a password."""
+    """Input is not recorded: it may be a password."""
     _check_free(state, context)
     if state.exited:
         raise Conflict(f"The terminal {state.id!r} has ended; open another one.")
@@ -82,14 +82,14 @@ def _type(state: TerminalState, command: c.TypeInput, context: TerminalContext) 
 
 
 def _close(state: TerminalState, command: c.CloseTerminal, context: TerminalContext) -> Outcome:
-    """Also one that an agent uses; what a connected editor holds, no other editor closes."""
+    """Close a terminal, also one that an agent uses. Another editor cannot close one that a connected editor holds."""
     if context.caller.client and not state.command:
         _check_free(state, context)
     return Outcome(answer=c.Done())
 
 
 def holder(state: TerminalState, client: str, connected: Container[str]) -> str | None:
-    """Who keeps this client (none: a token) from using the terminal."""
+    """Return who prevents this client (none: a token) from using the terminal."""
     if state.command:
         return "An agent"
     owner = str(state.claim.get("clientId")) if state.claim.get("kind") == "client" else ""
