@@ -177,7 +177,7 @@ class Client(Methods):
         return found
 
     async def check_agent(self, ident: str) -> Check:
-        """Start an agent on the host and perform its first handshake. This takes up to a minute."""
+        """Start an agent on the host and perform its first handshake. It can take a minute."""
         path = f"/v1/agents/{segment(ident)}/check"
         answer = await self._call("POST", path, None, {}, limits.AGENT_CHECK_SECONDS + 10)
         return msgspec.json.decode(answer, type=Check)

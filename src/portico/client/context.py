@@ -47,7 +47,7 @@ def write(contexts: Contexts) -> None:
 
 
 def chosen() -> HostContext | None:
-    """What this command is about: `--url`, `--context`, the saved choice; None: the host of this machine."""
+    """Return the host to use: `--url`, `--context`, the saved choice; None: the host of this machine."""
     if url := os.environ.get("PORTICO_URL"):
         return HostContext(url.rstrip("/"), named_token())
     contexts = read()

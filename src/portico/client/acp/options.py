@@ -24,7 +24,7 @@ MODEL = "model"
 
 
 class SessionOptions:
-    """What one session can be set to, and what it is set to."""
+    """The available options of one session, and their current values."""
 
     def __init__(self, info: AgentInfo, model: str, config: Json) -> None:
         self.info = info

@@ -82,7 +82,7 @@ def updates(event: e.Event, known: KnownParts) -> list[Update]:
 
 
 def commands_of(offered: list[Json]) -> AvailableCommandsUpdate:
-    """What can be typed behind a slash."""
+    """Return the available slash commands."""
     commands = [AvailableCommand(name=each["text"][1:], description=each.get("about", "")) for each in offered]
     return AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands)
 
