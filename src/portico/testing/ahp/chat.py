@@ -94,7 +94,7 @@ def turns_loaded(state: Json, action: Json, _: Dialect) -> Json:
 
 
 def _open_part(state: Json, request_id: object) -> int | None:
-    """Where the unanswered request with this id is, in the active turn."""
+    """Return the index of the unanswered request with this id in the active turn."""
     parts = items(state.get("activeTurn") or {}, "responseParts")
     return index_of([part.get("request") if is_open(part) else None for part in parts], request_id)
 

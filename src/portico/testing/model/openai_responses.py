@@ -32,7 +32,7 @@ class _Item(Struct):
     call_id: str | None = None
     output: str | list[_Part] | dict[str, Any] | None = None
     tools: list["_Tool"] = []
-    """What a search has found: the model may call it from then on."""
+    """Tools that a search has found: the model may call them afterwards."""
 
 
 class _Tool(Struct):

@@ -105,7 +105,7 @@ class ModelRequest(Struct, frozen=True, dict=True):
 
 
 def without_injected(text: str) -> str:
-    """What is left of a message when everything inside tags is taken out."""
+    """Return a message without everything that is inside tags."""
     kept: list[str] = []
     unclosed: set[str] = set()  # looked for once: a prompt full of open tags must not cost a search each
     position = 0
