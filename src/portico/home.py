@@ -32,7 +32,7 @@ class HostEndpoint(Struct, omit_defaults=True):
     socket: str | None = None
     """The Unix socket, where it listens there and on no address."""
     certificate: str | None = None
-    """Of a host that speaks TLS itself: its clients on this machine trust exactly this one."""
+    """The certificate of a host that serves TLS itself: its clients on this machine trust only this one."""
     host: str = ""
     """Its name among several on one log."""
     place: str = ""

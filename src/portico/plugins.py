@@ -1,4 +1,4 @@
-"""What installed packages offer us: entry points of one group, for agents and for doors."""
+"""Entry points of installed packages, by group: for agents and for doors."""
 
 import sys
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Where the process begins. Ctrl-C is clean from the first moment, also while everything else is being imported."""
+"""The entry point of the process. Ctrl-C exits cleanly from the start, also during the imports."""
 
 import os
 import signal
