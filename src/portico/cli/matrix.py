@@ -53,7 +53,7 @@ class MatrixRow(Struct, frozen=True):
 
 @dataclass
 class Bench:
-    """The environment for the checks of one agent. `make` creates it again, as after a restart of the host."""
+    """The environment for the checks of one agent. `make` creates a new agent, as after a restart of the host."""
 
     make: Callable[[], Agent]
     folder: Path
