@@ -1,4 +1,4 @@
-"""What a door gets when it is built: the host and what belongs to this process."""
+"""The argument of every door: the host and the other objects of this process."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ class DoorInfo(Struct):
     name: str
     package: str
     missing: str = ""
-    """Why it is not served, when it should be."""
+    """Why the door is not served although it is enabled."""
     disabled: bool = False
 
 
@@ -35,25 +35,25 @@ class App(Struct, eq=False):
     home: Home
     loaded: Loaded
     stop: Callable[[], None]
-    """Asks the process for a graceful stop; returns at once."""
+    """Requests a graceful stop of the process; returns immediately."""
     test: bool = False
     """`--test`: shorter countdowns and the test-only routes."""
     search: Search | None = None
-    """With an index; None: searching reads the log."""
+    """The search index; None: a search reads the log."""
     api_level: str = "latest"
     """`--api-level`, for the Portal door."""
     test_folder: Path = Path("test")
     gate: "Gate" = field(default=None)  # type: ignore[assignment]
-    """These three are there before any door is built."""
+    """`gate`, `jobs` and `automations` are set before any door is built."""
     jobs: Jobs = field(default=None)  # type: ignore[assignment]
     automations: Automations = field(default=None)  # type: ignore[assignment]
     find_agents: Callable[[], list[str]] = list
-    """Looks for agents again and adds those that are new; returns their ids."""
+    """Discovers agents again and adds the new ones; returns their ids."""
     doors: list[DoorInfo] = field(default_factory=list)
-    """Every door there is, also those that could not be loaded."""
+    """All doors, including those that could not be loaded."""
 
     def view(self, of: Caller | Request | WebSocket) -> View:
-        """The host as this caller sees it: what doors read goes through it."""
+        """Return the host as this caller may see it. Doors read through this view."""
         return View(self.host, of if isinstance(of, Caller) else caller(of))
 
     @property
@@ -62,5 +62,5 @@ class App(Struct, eq=False):
 
     @property
     def settings(self) -> Settings:
-        """The current values: they change when the file does."""
+        """The current settings. They change when the settings file changes."""
         return self.loaded.settings

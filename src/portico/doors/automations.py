@@ -1,6 +1,6 @@
-"""Automations in the host's own words, `/v1/automations` and `/v1/runs`, and where other systems call: `/hooks/NAME`.
+"""The automations API, `/v1/automations` and `/v1/runs`, and webhooks for other systems: `/hooks/NAME`.
 
-An automation's events are those of its channel, `/v1/events?channel=automation/ID`; a run's those of `run/ID`.
+The events of an automation are in its channel, `/v1/events?channel=automation/ID`; those of a run are in `run/ID`.
 """
 
 from typing import get_args
@@ -29,14 +29,14 @@ from portico.events import AutomationPlan
 class Listing(Struct, omit_defaults=True):
     automations: list[AutomationInfo]
     file_error: str = ""
-    """What is wrong in automations.toml; until it is mended, what it said before holds."""
+    """The error in automations.toml. Its previous contents apply until the error is fixed."""
 
 
 class History(Struct, omit_defaults=True):
     runs: list[RunSummary]
     """Newest first."""
     missed: list[MissedTimes] = []
-    """Of one automation: when it was due and got no run, newest first."""
+    """Times when one automation was due and did not run, newest first."""
 
 
 class CheckedPlan(Struct, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""What comes in: bodies and JSON, bounded, with errors that name the field; and the error form that goes out."""
+"""Request bodies and JSON: size and depth limits, errors that name the field; and the format of error responses."""
 
 import re
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class JsonResponse(Response):
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
         if headers:
             super().init_headers(headers)
-        else:  # nearly always, and then there is nothing to merge
+        else:  # the usual case: nothing to merge
             self.raw_headers = [(b"content-length", b"%d" % len(self.body)), _JSON]
 
 
@@ -64,7 +64,7 @@ async def read_text(request: Request) -> str:
 
 
 async def read_as(request: Request, shape: type[T]) -> T:
-    """The body as one of our structs; an empty body is an empty object."""
+    """Decode the body as a struct. An empty body counts as an empty object."""
     return decode_as(await request.body() or b"{}", shape)
 
 
@@ -87,9 +87,9 @@ _REST = bytes(set(range(256)) - set(b'"[]{}'))
 
 
 def check_depth(data: bytes, limit: int = limits.JSON_DEPTH) -> None:
-    """Nesting is bounded before any parser recurses into it. Each round takes away the innermost brackets, so what is
-    left after `limit` rounds was nested deeper. All of it runs at the speed of C: a body may have millions of them,
-    and the loop stands still meanwhile."""
+    """Limit the nesting before a parser recurses into it. Each round removes the innermost brackets, so brackets that
+    remain after `limit` rounds were nested deeper. Only bytes methods implemented in C are used: a body may contain
+    millions of brackets, and the check blocks the event loop."""
     if data.count(b"[") + data.count(b"{") <= limit:
         return
     brackets = _outside_strings(data)
@@ -102,16 +102,16 @@ def check_depth(data: bytes, limit: int = limits.JSON_DEPTH) -> None:
 
 
 def _outside_strings(data: bytes) -> bytes:
-    """The brackets that are structure, all of them square. Without escapes every quote begins or ends a string, and
-    a pair of quotes side by side changes nothing."""
+    """Return the structural brackets, all converted to square ones. Once escapes are removed, every quote starts or
+    ends a string, and two adjacent quotes can be dropped."""
     bare = data.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in data else data
     bare = bare.translate(_TO_SQUARE, _REST).replace(b'""', b"")
     return b"".join(bare.split(b'"')[::2])
 
 
 def field_path(message: str) -> str:
-    """msgspec says `... - at `$.a.b``; the field is `a.b`. A missing or unknown field is named in the text. Without any
-    of them it is the body itself."""
+    """Return the field that a msgspec error is about. In `... - at `$.a.b`` the field is `a.b`. A missing or unknown
+    field is named in the text. Otherwise the field is the body itself."""
     _, found, path = message.rpartition(" - at `$")
     prefix = path.rstrip("`").lstrip(".") if found else ""
     for words in ("missing required field `", "contains unknown field `"):
@@ -122,10 +122,10 @@ def field_path(message: str) -> str:
 
 
 def _choices(shape: type, field: str, message: str) -> str:
-    """What a field with fixed words takes; msgspec only says that it was none of them."""
+    """Return the allowed values of a `Literal` field, which the msgspec error does not list."""
     if not message.startswith("Invalid enum value"):
         return ""
-    from msgspec import inspect  # late: only mistakes need it
+    from msgspec import inspect  # late import: only needed for errors
 
     kinds: tuple[inspect.Type, ...] = (inspect.type_info(shape),)
     for name in re.findall(r"[^.\[\]]+", field):
@@ -135,7 +135,7 @@ def _choices(shape: type, field: str, message: str) -> str:
 
 
 def _within(kind: "inspect.Type", name: str) -> "tuple[inspect.Type, ...]":
-    """What lies there under the name: a field, or `...` for an item of a list or a value of a mapping."""
+    """Return the types of a named child: a field, or `...` for an item of a list or a value of a mapping."""
     from msgspec import inspect
 
     found: inspect.Type | None = None

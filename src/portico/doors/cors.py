@@ -1,7 +1,7 @@
-"""Pages of other origins, when the user has named them in `security.allow_origins`. By default there are none.
+"""CORS for the origins in `security.allow_origins`. By default there are none.
 
-A browser lets a page of another origin read our answers only if we say so, and asks first (a preflight) before it
-sends a token. Who is not on the exact list gets no header at all: the browser then keeps the answer from the page.
+A browser lets a page of another origin read our responses only if a header allows it, and sends a preflight request
+before it sends a token. Origins that are not listed exactly get no header, so the browser blocks the response.
 """
 
 from starlette.datastructures import Headers
@@ -11,13 +11,13 @@ _METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 _HEADERS = b"Authorization, Content-Type, If-Match, Last-Event-ID"
 _EXPOSED = b"Content-Disposition, ETag, Retry-After"
 _REMEMBERED_SECONDS = b"600"
-"""How long a browser need not ask again: the longest that all of them honour."""
+"""How long a browser caches a preflight: the longest time that all browsers honour."""
 
 RawHeaders = list[tuple[bytes, bytes]]
 
 
 def is_preflight(scope: Scope, headers: Headers, origins: frozenset[str]) -> bool:
-    """A browser's question on behalf of a page that we know. Any other OPTIONS is an ordinary request."""
+    """Return whether this is a preflight for an allowed origin. Any other OPTIONS is an ordinary request."""
     return (
         scope["type"] == "http"
         and scope["method"] == "OPTIONS"
@@ -27,10 +27,10 @@ def is_preflight(scope: Scope, headers: Headers, origins: frozenset[str]) -> boo
 
 
 def answer_headers(origin: str | None, origins: frozenset[str]) -> RawHeaders:
-    """What every answer to a page of an allowed origin carries."""
+    """Return the headers of every response to a page of an allowed origin."""
     if not origins:
         return []
-    vary = (b"vary", b"Origin")  # also without a match: a cache must not give one origin's answer to another
+    vary = (b"vary", b"Origin")  # also without a match: a cache must not serve the response of one origin to another
     if origin is None or origin not in origins:
         return [vary]
     return [

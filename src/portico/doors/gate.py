@@ -1,8 +1,8 @@
-"""Who may come in. Every request passes here before any door sees it.
+"""Access control. Every request passes the gate before it reaches a door.
 
-The order: the size of the head (413), the Host header (421), a browser's preflight, the route (404, 405), the body's
-announced size (413), who it is (401, slowed when wrong again and again), the scope (403), where it comes from (403),
-the caller's rate (429). The doors' tables are the only way to a route.
+The checks, in order: the size of the head (413), the Host header (421), a CORS preflight, the route (404, 405), the
+announced size of the body (413), authentication (401, delayed after repeated wrong tokens), the scope (403), the origin
+(403), the rate limit of the caller (429). Routes can be reached only through the tables of the doors.
 """
 
 import asyncio
@@ -47,17 +47,18 @@ SECURITY_HEADERS = [
 
 
 VISITOR = "portico.visitor"
-"""In the scope of a request with a valid cookie. Alone it is good for the pages' own files: see `identity`."""
+"""Set in the scope of a request with a valid cookie. The cookie alone allows only the files of the pages: see
+`identity`."""
 LOGIN = "portico.login"
-"""In the scope of a request by a login: its cookie. What it holds open ends with the login."""
+"""The cookie of the login, in the scope of its requests. Its open connections are closed when the login ends."""
 _NOBODY = Caller("", "nobody", frozenset())
 _STRICT = "/v1"
-"""Where a parameter that a route does not have is refused. The doors of the seeds pass over it, as they always did."""
+"""Path prefix where unknown query parameters are refused. The doors of the seeds ignore them, as they always did."""
 _CREDENTIALS = ("key", "tkn")
 
 
 class _Answer:
-    """Counts an answer, adds what every one carries, and knows whether it has begun."""
+    """Counts a response, adds the common headers, and records whether it has started."""
 
     __slots__ = ("_extra", "_requests", "_send", "started")
 
@@ -94,22 +95,22 @@ class Gate:
         self.requests: defaultdict[int, int] = defaultdict(int)
         self.connections = 0
         self.by_proxy: Callable[[str], Caller] | None = None
-        """Who somebody is whom a trusted proxy has logged in."""
+        """Returns the caller for a person whom a trusted proxy has logged in."""
         self.catch_up: Callable[[], Awaitable[bool]] | None = None
-        """Several hosts: what another one has acknowledged before this request is known here when it returns True."""
+        """In a cluster: returns True once this host has all events that others acknowledged before this request."""
         self.share: Callable[[], Awaitable[None]] | None = None
-        """Several hosts: a token that another one has made before is known here when it returns, and ours there."""
+        """In a cluster: exchanges new tokens with the other hosts, in both directions."""
         self._audit = audit
         self._router = Router()
         self.heads = RequestHeads(cookie)
         self._wrong = WrongTokens()
         self._buckets: dict[str, Bucket] = {}
         self._open: defaultdict[str, dict[asyncio.Task[None], tuple[Caller, str]]] = defaultdict(dict)
-        """By token: what is held open, by whom, and the cookie of the login."""
+        """Open streams and sockets by token id, with the caller and the cookie of the login."""
         self._ending: dict[asyncio.Task[None], int] = {}
 
     def add(self, table: Table) -> None:
-        """The only way for a door to be reached."""
+        """Register the routes of a door. A door cannot be reached in any other way."""
         for route in table:
             if not isinstance(route, Route | Socket):
                 raise TypeError(f"{route!r} is not a Route or Socket: it would have no scope.")
@@ -117,11 +118,11 @@ class Gate:
             self._router.add(route)
 
     def taken(self, route: Route | Socket) -> str | None:
-        """The path of the route that would get the requests of this one."""
+        """Return the path of an existing route that would receive the requests of this one."""
         return self._router.taken(route)
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What is answered at once, to a caller whom another host has let in."""
+        """Run a route that is neither a stream nor a socket, for a caller whom another host has authenticated."""
         entry, who = self._router.find(scope), scope["portico.caller"]
         if entry.socket or entry.held or entry.route.scope == "open":
             raise NotFound("page", scope["path"])
@@ -236,7 +237,7 @@ class Gate:
         return self.tokens.is_page_key(_query(scope, "key") or "", cookie)
 
     async def wrong_token(self, scope: Scope) -> None:
-        """Slows down whoever guesses, by address; a right token is never held up."""
+        """Delay repeated wrong tokens from one address. A valid token is never delayed."""
         address = scope["client"][0] if scope.get("client") else "unknown"
         wait, news = self._wrong.count(address, time.monotonic())
         if news and self._audit is not None:
@@ -262,7 +263,7 @@ class Gate:
         send: Send,
         answer: _Answer | None = None,
     ) -> None:
-        """Runs a stream or socket so that it can be ended from here: its token was revoked, or the host stops."""
+        """Run a stream or socket so that the gate can end it when its token is revoked or the host stops."""
         task = asyncio.current_task()
         assert task is not None
         self._open[caller.id][task] = (caller, scope.get(LOGIN, ""))
@@ -285,15 +286,15 @@ class Gate:
                 del self._open[caller.id]
 
     def close_revoked(self) -> int:
-        """Ends the open connections of tokens that were revoked or changed, and of logins that have ended; returns how
-        many. Called every second."""
+        """Close the open connections of revoked or changed tokens and of finished logins; return their number. Called
+        every second."""
         for ident in [each for each in self._buckets if self.tokens.by_id(each) is None]:
             del self._buckets[ident]
         valid = {ident: self.tokens.by_id(ident) for ident in self._open}
         return sum(self._close(ident, POLICY_VIOLATION, unless=caller) for ident, caller in valid.items())
 
     def close_all(self) -> None:
-        """The host stops: every stream and socket ends."""
+        """Close every stream and socket because the host stops."""
         for ident in list(self._open):
             self._close(ident, SERVICE_RESTART)
 
@@ -325,7 +326,7 @@ class Gate:
 
 
 def _logged(scope: Scope, send: Send) -> Send:
-    """A line for each answer, so that an operator finds the request that somebody tells of by its id."""
+    """Log one line per response, so that an operator can find a reported request by its id."""
 
     async def logged(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.accept"):
@@ -337,7 +338,8 @@ def _logged(scope: Scope, send: Send) -> Send:
 
 
 async def _run(app: ASGIApp, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:
-    """Our errors become answers; anything else is a bug: logged here, and told without its traceback."""
+    """Run an app and convert its `PorticoError`s to responses. Any other exception is a bug: it is logged, and the
+    response has no traceback."""
     try:
         await app(scope, receive, send)
     except PorticoError as error:
@@ -346,8 +348,8 @@ async def _run(app: ASGIApp, scope: Scope, receive: Receive, send: Send, answer:
             raise
         await error_response(certain(scope, error))(scope, receive, send)
     except ClientDisconnect:
-        return  # it left in the middle of its body, or was cut off: nobody is there to be told
-    except Exception:  # a bug of any door is answered too, without its traceback
+        return  # the client disconnected during its body, or was cut off: no response is possible
+    except Exception:  # a bug in a door also gets a response, without the traceback
         logger.exception("%s %s failed", scope.get("method"), scope["path"])
         if answer.started:
             raise
@@ -356,7 +358,7 @@ async def _run(app: ASGIApp, scope: Scope, receive: Receive, send: Send, answer:
 
 
 async def _refuse_socket(scope: Scope, receive: Receive, send: Send, error: PorticoError) -> None:
-    """Before the upgrade there is still HTTP to answer with. Editors know 403 for a wrong token, not 401."""
+    """Refuse a socket with an HTTP response before the upgrade. Editors expect 403 for a wrong token, not 401."""
     response = error_response(Forbidden(error.message) if isinstance(error, Unauthenticated) else error)
     await receive()
     if "websocket.http.response" in scope.get("extensions", {}):
@@ -391,12 +393,12 @@ def _bounded(head: RequestHead, receive: Receive, limit: int) -> Receive:
 
 
 def _claims(scope: Scope, head: RequestHead) -> bool:
-    """Whether somebody says who they are."""
+    """Return whether the request has credentials."""
     return head.bearer is not None or b"cookie" in head or _query(scope, "tkn") is not None
 
 
 def _head_alone(send: Send) -> Send:
-    """A stream would never end, and the next request on its connection wait for ever: it is over with its head."""
+    """End the response to HEAD after its headers. Otherwise a stream would block the connection forever."""
 
     async def alone(message: Message) -> None:
         await send(message)
@@ -407,7 +409,7 @@ def _head_alone(send: Send) -> Send:
 
 
 def _check_query(route: Route, scope: Scope) -> None:
-    """A misspelt parameter that is passed over answers another question."""
+    """Refuse unknown query parameters: if a misspelt one were ignored, the response would be wrong."""
     known = route.doc.get("query", {})
     for name in parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True):
         if name not in known and name not in _CREDENTIALS:

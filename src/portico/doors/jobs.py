@@ -1,6 +1,6 @@
-"""Jobs in the host's own words, `/v1/jobs`: the whole history, entries of one's own, resume and retry.
+"""The jobs API, `/v1/jobs`: the whole history, custom entries, resume and retry.
 
-The command line uses it. A job's events are those of its channel: `/v1/events?channel=job/ID`.
+The command line uses it. The events of a job are in its channel: `/v1/events?channel=job/ID`.
 """
 
 from typing import get_args
@@ -29,14 +29,14 @@ class JobHistory(Struct):
 
 class JobWithEntry(JobSummary, kw_only=True):
     entry: Entry
-    """As far as this job needs it."""
+    """The part of the entry that this job needs."""
     chart: ChartGraph
-    """Of that entry, whatever the host's own says today."""
+    """The chart of that entry, which may differ from the current entry of the host."""
 
 
 class CurrentEntry(Struct):
     name: str
-    """Where it comes from."""
+    """The source of the entry."""
     entry: Entry
     chart: dict[str, ChartGraph]
 

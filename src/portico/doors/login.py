@@ -1,9 +1,9 @@
-"""The ways in besides a token: `/login/oidc`, and who a trusted proxy says it is.
+"""Logins without a token: `/login/oidc`, and people named by a trusted proxy.
 
-What a login begins with is in its state, signed, so any host of a cluster can finish it within ten minutes; the browser
-that began it has a cookie, and no other browser can finish it. The answer to the provider's redirect is a page of ours
-that goes on by itself: cookies that are `SameSite=Strict` do not come along with a navigation that began at the
-provider.
+The data of a pending login is in its signed `state` parameter, so any host of a cluster can finish it within ten
+minutes. The browser that started it has a cookie, and no other browser can finish it. The response to the provider's
+redirect is a page that redirects with a meta refresh: browsers do not send `SameSite=Strict` cookies with a navigation
+that started at the provider.
 """
 
 import base64
@@ -31,22 +31,22 @@ from portico.people.people import PROXY, Account, admit
 from portico.settings import OidcSettings
 
 _SECONDS = 600.0
-"""From our page to the provider, a password and a second factor, and back."""
+"""Maximum duration of a login: the redirect to the provider, a password, a second factor and the way back."""
 _TRIED = 10_000
-"""States that are remembered as tried."""
+"""Cache size: states that were already used."""
 _WANTED_CHARS = 500
-"""Of the page to go to afterwards: it goes to the provider and back in an address."""
+"""Maximum length of the page to open after the login: it is part of the URL sent to the provider."""
 _CALLBACK = "/login/oidc/callback"
 
 
 class Sealed(Struct, array_like=True):
-    """What a state says."""
+    """The contents of a `state` parameter."""
 
     redirect: str
     browser: str
-    """The hash of what only that browser knows."""
+    """Hash of a secret in the cookie of that browser."""
     wanted: str
-    """The page to go to afterwards."""
+    """The page to open after the login."""
     until: float
 
 
@@ -54,7 +54,7 @@ class Ways(Struct, omit_defaults=True):
     """What the login page offers."""
 
     oidc: str | None
-    """The name of the provider; None: there is none."""
+    """The name of the provider; None if none is configured."""
     problem: str = ""
     """Why its login does not work on this host."""
 
@@ -104,7 +104,7 @@ class Logins:
 
     @property
     def provider(self) -> OidcProvider:
-        """A new one when its settings have changed."""
+        """The provider; created again when its settings change."""
         settings = self._app.settings.login.oidc
         if not settings.issuer:
             raise NotFound("page", "/login/oidc", "This host has no OpenID provider (login.oidc.issuer).")
@@ -137,13 +137,13 @@ class Logins:
             max_age=int(_SECONDS),
             path=f"{root(request)}/",
             httponly=True,
-            samesite="lax",  # it has to come back from the provider's page
+            samesite="lax",  # it must be sent with the redirect from the provider
             secure=request.url.scheme == "https",
         )
         return answer
 
     async def finish(self, request: Request) -> Response:
-        """Whatever is wrong, the person is told on the login page, and who guesses is slowed down."""
+        """Finish a login. Every error is shown on a page with a link to the login, and guesses are delayed."""
         try:
             caller, wanted = await self._finish(request)
         except PorticoError as error:
@@ -177,12 +177,12 @@ class Logins:
         if caller is None:
             raise BadRequest(f"{person.name!r} may do nothing here: ask an admin of this host for a scope.")
         if self._gate.share is not None:
-            await self._gate.share()  # the page may go on at another host
+            await self._gate.share()  # another host may serve the next request of the page
         await self._app.host.audit("login", caller.by, issuer=account.issuer)
         return caller, begun.wanted
 
     def by_proxy(self, name: str) -> Caller:
-        """Somebody whom the proxy in front of us has logged in."""
+        """Return the caller for a person whom the trusted proxy has logged in."""
         account = Account(name, PROXY, name.strip().lower())
         return by_proxy(admit(self._gate.tokens.people, self._app.home, self._app.settings, account))
 
@@ -200,9 +200,9 @@ class Logins:
         return f"{text}.{self._gate.tokens.derive('oidc', text)}"
 
     def _opened(self, state: str) -> Sealed:
-        """Raises for a state that is not ours or too old."""
+        """Decode a state. Raises if its signature is wrong or it has expired."""
         text, _, mac = state.partition(".")
-        with contextlib.suppress(ValueError):  # also where the text is no base64 or JSON
+        with contextlib.suppress(ValueError):  # also if the text is not base64 or JSON
             if hmac.compare_digest(mac.encode(), self._gate.tokens.derive("oidc", text).encode()):
                 sealed = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Sealed)
                 if sealed.until > time.time():

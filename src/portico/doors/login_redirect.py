@@ -1,4 +1,4 @@
-"""Where a login leads: a page of ours, with the cookie that stands for it and the key that the page keeps."""
+"""The redirect after a login: to one of our pages, with the cookie of the login and the key that the page stores."""
 
 import re
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from portico.people.identity import COOKIE_SECONDS
 
 WORKBENCH = "/app"
 UNKEPT = {"Cache-Control": "no-store"}
-"""Of answers to a login: neither the token in the link nor the key in the answer belongs into a cache."""
+"""Headers of responses to a login: caches must not store the token in the link or the key in the response."""
 _OWN_PAGE = re.compile(
     r"(?!.*/(?:\.|%2[eE]){1,2}(?:[/?]|$))/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII
 )
-"""Where a login may lead: a page of ours, never a stranger's, and never the API, where a GET can change something; so
-nothing that a browser would take for a step up (`/app/../api`)."""
+"""Allowed targets of the redirect: only our pages, never another site, and never the API, where a GET can change
+state. So paths that a browser would resolve upward (`/app/../api`) do not match."""
 
 
 class LoginRedirect(NamedTuple):
@@ -27,7 +27,7 @@ class LoginRedirect(NamedTuple):
 
 
 def root(request: Request) -> str:
-    """The base path below which this request came."""
+    """Return the base path of this request."""
     found: str = request.scope.get(ROOT, "")
     return found
 
@@ -36,7 +36,7 @@ def landing(gate: Gate, request: Request, found: Caller, wanted: str) -> LoginRe
     cookie = gate.tokens.cookie(found)
     page = wanted.removeprefix(root(request))
     lands = page if _OWN_PAGE.fullmatch(page) else WORKBENCH
-    # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
+    # Browsers do not send the fragment: the page moves the key from there to the storage of its origin, port included.
     return LoginRedirect(f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}", cookie)
 
 

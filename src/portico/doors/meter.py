@@ -1,5 +1,5 @@
-"""Counts what is committed, for Prometheus: turns, tokens, cost, approvals that wait, jobs, how long a commit takes.
-A turn that failed is a line of the log besides."""
+"""Prometheus counters of committed events: turns, tokens, cost, pending approvals, jobs and commit latency. Failed
+turns are also logged."""
 
 import logging
 import time
@@ -19,7 +19,7 @@ Metric = tuple[str, str, str, dict[str, float]]
 """Name, kind, help, and the value by label."""
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-"""Seconds: a commit is a millisecond, and a quarter of a second is a disk in trouble."""
+"""In seconds. A commit normally takes a millisecond; a quarter of a second indicates a slow disk."""
 
 _COUNTED = frozenset(
     {e.UsageReported, e.TurnEnded, e.ToolEnded, e.ApprovalAsked, e.ApprovalAnswered, e.JobStarted, e.JobEnded}
@@ -27,7 +27,7 @@ _COUNTED = frozenset(
 
 
 class Meter:
-    """Since the start of this process."""
+    """Counters since the start of this process."""
 
     def __init__(self, host: Host) -> None:
         self._turns: Counter[str] = Counter()
@@ -71,7 +71,7 @@ class Meter:
                 self._waiting[approval] = f"{record.channel} {turn}"
             case e.ApprovalAnswered(approval=approval, allowed=allowed, by=by, option=option):
                 self._waiting.pop(approval, None)
-                if option is not None:  # else the turn's end took it
+                if option is not None:  # None: withdrawn at the end of the turn
                     self._approvals["timeout" if by == "timeout" else "allowed" if allowed else "denied"] += 1
             case e.JobStarted(job=job):
                 self._jobs_running.add(job)
@@ -80,7 +80,7 @@ class Meter:
                 self._jobs[outcome] += 1
 
     def _usage(self, key: str, usage: e.UsageReported) -> None:
-        """Some agents tell what was added and some the total so far: what counts is the growth."""
+        """Add the increase in usage. Some agents report increments and some the total so far."""
         told = (usage.input, usage.output, usage.cached, usage.cost)
         before = self._totals.get(key, (0, 0, 0, 0.0)) if usage.total else (0, 0, 0, 0.0)
         if usage.total:
@@ -111,7 +111,7 @@ class Meter:
 
 
 def _log_failure(channel: str, turn: str, code: str) -> None:
-    """The code alone: an agent's own words may quote what people wrote."""
+    """Log only the error code: the message of an agent may quote user text."""
     kept = SESSION.set(channel.partition("/")[2]), TURN.set(turn)
     logger.warning("a turn failed: %s", code)
     SESSION.reset(kept[0])

@@ -1,21 +1,19 @@
-"""Tells systemd how things stand (sd_notify): ready, alive, stopping. Without systemd it says nothing."""
+"""Notifies systemd of the service state (sd_notify): ready, alive, stopping. Does nothing without systemd."""
 
 import os
 import socket
 
 
 class Notify:
-    """`address`: the socket of NOTIFY_SOCKET; one that begins with `@` has no file."""
+    """`address` is the value of NOTIFY_SOCKET. A leading `@` means an abstract socket without a file."""
 
     def __init__(self, address: str = "") -> None:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
 
     @classmethod
     def from_environment(cls) -> "Notify":
-        """The variable goes, so that no child of ours speaks in our name."""
-        os.environ.pop(
-            "WATCHDOG_USEC", None
-        )  # we are alive once a second, which every watchdog of seconds is content with
+        """Read NOTIFY_SOCKET and unset it, so that child processes cannot notify systemd in our name."""
+        os.environ.pop("WATCHDOG_USEC", None)  # not needed: `alive` is sent every second, enough for any watchdog
         os.environ.pop("WATCHDOG_PID", None)
         return cls(os.environ.pop("NOTIFY_SOCKET", ""))
 
@@ -34,5 +32,5 @@ class Notify:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
             try:
                 wire.sendto(text.encode(), self._address)
-            except OSError:  # nobody listens there: then nobody waits for it either
+            except OSError:  # no listener on the socket: stop sending
                 self._address = ""

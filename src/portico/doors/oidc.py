@@ -1,9 +1,9 @@
-"""Log in with an OpenID provider: the authorization code flow with PKCE, and every check of what comes back.
+"""Log in with an OpenID provider: the authorization code flow with PKCE, and every check of its response.
 
-The attacks: a page of somebody else finishes a login in our user's browser (state, bound to that browser by a cookie);
-a code or an answer of another login, provider or client is put in place of ours (PKCE, nonce, the `iss` parameter,
-issuer, audience, authorized party); a token that nobody, or somebody else, has signed (the provider's own keys,
-asymmetric algorithms only); an answer that never ends. joserfc checks the signature, everything else is checked here.
+The attacks: a foreign page finishes a login in the browser of our user (state, bound to that browser by a cookie);
+a code or response of another login, provider or client is substituted for ours (PKCE, nonce, the `iss` parameter,
+issuer, audience, authorized party); a token is unsigned or signed by a third party (the provider's own keys,
+asymmetric algorithms only); a response never ends. joserfc checks the signature; all other checks are here.
 """
 
 import asyncio
@@ -25,22 +25,22 @@ from portico.people.people import Account
 from portico.settings import OidcSettings
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Never `none`, and never a shared secret: our client secret would then sign for the provider."""
+"""Never `none`, and no shared secrets: otherwise our client secret could sign in the name of the provider."""
 LEEWAY = 60
-"""Seconds that two clocks may differ."""
+"""Allowed clock difference in seconds."""
 _SECONDS = 15.0
-"""For one call to the provider, from first to last byte."""
+"""Timeout of one call to the provider, from first to last byte."""
 _BYTES = 1024 * 1024
 _FRESH = 3600.0
-"""How long the provider's document and keys are kept, in seconds; keys that we do not know are asked for again."""
+"""How long the metadata and keys of the provider are cached, in seconds. Unknown keys trigger a new request."""
 _AGAIN = 30.0
-"""But not more often than this: anybody can send a token with a new key's name."""
+"""Minimum interval between such requests in seconds: anyone can send a token with an unknown key id."""
 _CLAIM_CHARS = 255
-"""Of a subject, as the specification has it."""
+"""Maximum length of a subject, from the specification."""
 
 
 class Metadata(Struct):
-    """What we use of a provider's own description."""
+    """The fields of the provider's metadata that we use."""
 
     issuer: str
     authorization_endpoint: str
@@ -52,15 +52,15 @@ class Metadata(Struct):
 
 
 class Begun(Struct, frozen=True):
-    """A login that has been sent to the provider and is to come back."""
+    """A login that was redirected to the provider and is not finished."""
 
     nonce: str
     verifier: str
     redirect: str
     browser: str
-    """The hash of what only that browser knows."""
+    """Hash of a secret in the cookie of that browser."""
     wanted: str
-    """The page to go to afterwards."""
+    """The page to open after the login."""
 
 
 class _TokenAnswer(Struct):
@@ -69,7 +69,7 @@ class _TokenAnswer(Struct):
 
 
 def missing_package(settings: OidcSettings) -> str:
-    """What to do when there is a provider and the package that checks its signatures is not installed; else empty."""
+    """Return instructions if a provider is configured but the package that checks signatures is missing; else ""."""
     if not settings.issuer or find_spec("joserfc") is not None:
         return ""
     return "The login with OIDC (login.oidc.issuer) needs a package: pip install 'portico[oidc]', then restart."
@@ -85,7 +85,7 @@ class OidcProvider:
     # -- there -------------------------------------------------------------------------------------------------
 
     async def address(self, state: str, begun: Begun) -> str:
-        """Where the browser goes to log in."""
+        """Return the URL to which the browser is redirected for the login."""
         found = await self.metadata()
         challenge = base64.urlsafe_b64encode(hashlib.sha256(begun.verifier.encode()).digest()).rstrip(b"=").decode()
         query = {
@@ -104,7 +104,7 @@ class OidcProvider:
     # -- and back ----------------------------------------------------------------------------------------------
 
     async def account(self, begun: Begun, code: str, issuer: str | None) -> Account:
-        """Who has logged in. `issuer` is the parameter `iss` of the answer (RFC 9207)."""
+        """Return the account that has logged in. `issuer` is the `iss` parameter of the response (RFC 9207)."""
         found = await self.metadata()
         if issuer != found.issuer and (issuer is not None or found.authorization_response_iss_parameter_supported):
             raise Forbidden("This answer comes from another provider than the one that was asked.")
@@ -188,13 +188,13 @@ class OidcProvider:
         return found
 
     async def _call(self, method: str, address: str, headers: dict[str, str], form: Any = None) -> bytes:
-        """Bounded in time and bytes, whatever the other end does; no redirects, no proxies of the environment."""
+        """Call the provider with limits on time and bytes, without redirects and without environment proxies."""
         import httpx  # not before the first login
 
         from portico.agents.certificates import certificates
 
         check_address(address, self.settings.issuer)
-        # With a private certificate authority, where SSL_CERT_FILE names one.
+        # Includes a private certificate authority if SSL_CERT_FILE names one.
         verify = await asyncio.to_thread(certificates) if address.startswith("https:") else True
         pieces: list[bytes] = []
         try:
@@ -222,7 +222,7 @@ def _decoded(data: bytes, shape: Any, what: str) -> Any:
 
 
 def check_address(address: str, issuer: str) -> None:
-    """TLS, except on this machine: whoever reads along could take the code."""
+    """Require TLS, except on this machine: an eavesdropper could steal the code."""
     parts = urlsplit(address)
     local = is_loopback(urlsplit(issuer).hostname or "") and is_loopback(parts.hostname or "")
     if parts.scheme != "https" and not (parts.scheme == "http" and local):
@@ -230,7 +230,7 @@ def check_address(address: str, issuer: str) -> None:
 
 
 def check_claims(claims: dict[str, Any], issuer: str, client: str, nonce: str) -> dict[str, Any]:
-    """What OpenID Connect Core 3.1.3.7 asks for, and no less: each line below is an attack that was seen somewhere."""
+    """Check all that OpenID Connect Core 3.1.3.7 requires. Each rule below prevents an attack seen in practice."""
     now = time.time()
     audience, party, subject = claims.get("aud"), claims.get("azp"), claims.get("sub")
     audiences = [audience] if isinstance(audience, str) else audience if isinstance(audience, list) else []

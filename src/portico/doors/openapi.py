@@ -1,7 +1,7 @@
-"""The OpenAPI document of every HTTP route, made from the tables that the gate serves, and a page that shows it.
+"""The OpenAPI document of every HTTP route, generated from the route tables of the gate, and a page that shows it.
 
-A route says its own details in its `doc`. The shapes are the msgspec structs that the doors themselves read and write,
-so the document cannot promise what the code does not do; `tests/doors/test_fuzz.py` holds the answers to it.
+The `doc` of a route has its details. The schemas come from the msgspec structs that the doors read and write, so the
+document matches the code. `tests/doors/test_fuzz.py` checks the responses against it.
 """
 
 import re
@@ -33,9 +33,9 @@ _EVERYWHERE = (
     "rate_limited",
     "log_unavailable",
 )
-"""What the gate itself may say, before any door."""
+"""Errors that the gate can return for every route."""
 _NAMED = ("not_found", "wrong_method")
-"""With a name in the path: nobody is called that, or the name makes the path of another route."""
+"""Errors of routes with a path parameter: the name is unknown, or the path matches another route."""
 
 
 class OpenapiDoor(Door):
@@ -45,7 +45,7 @@ class OpenapiDoor(Door):
 
 
 def _routes(app: App) -> Table:
-    """The document is made when it is asked for, so the routes of all doors are in it."""
+    """The document is generated on request, so it contains the routes of all doors."""
     route = Routes(app)
 
     @route("/openapi.json", "read", "This API as an OpenAPI 3.1 document.")
@@ -54,7 +54,7 @@ def _routes(app: App) -> Table:
 
     @route("/openapi", "read", "This API as a page.", media="text/html")
     async def as_page(request: Request) -> Response:
-        from portico.doors.openapi_page import CSP, page  # late: only people need it
+        from portico.doors.openapi_page import CSP, page  # late import: only needed for the page
 
         shown = page(document(app.gate.table))
         return Response(shown, media_type="text/html", headers={"Content-Security-Policy": CSP})
@@ -82,12 +82,12 @@ def document(table: Table) -> dict[str, Any]:
 
 
 def template(path: str) -> str:
-    """`{name:path}` is Starlette's; OpenAPI only knows `{name}`."""
+    """Convert a path from Starlette syntax (`{name:path}`) to OpenAPI syntax (`{name}`)."""
     return _PARAMETER.sub(r"{\1}", path)
 
 
 class _Shapes:
-    """The schemas of all types that the routes speak of. Two structs of one name get longer names."""
+    """The schemas of all types that the routes use. Two structs with the same name get longer names."""
 
     def __init__(self, routes: list[Route]) -> None:
         types = [ErrorBody, *(kind for route in routes for kind in _types(route))]
@@ -110,7 +110,7 @@ def _body_shape(route: Route) -> Any:
 
 
 def _several(value: Any) -> tuple[Any, ...]:
-    """A `doc` may say one thing or several."""
+    """Return the values of a `doc` field as a tuple: it can have one value or several."""
     if value is None:
         return ()
     return value if isinstance(value, tuple) else (value,)
@@ -180,7 +180,7 @@ def _content(route: Route, shapes: _Shapes) -> dict[str, Any]:
     content: dict[str, Any] = dict.fromkeys(_several(route.doc.get("media")), _TEXT)
     schemas = [shapes(kind) for kind in _several(route.doc.get("answer"))]
     errors = route.doc.get("errors", [])
-    if errors:  # the Portal door says what went wrong with the status 200
+    if errors:  # the Portal door returns its errors with status 200
         schemas.append({"type": "object", "required": ["error"], "properties": {"error": {"enum": errors}}})
     if schemas:
         content[JSON] = {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
@@ -188,7 +188,7 @@ def _content(route: Route, shapes: _Shapes) -> dict[str, Any]:
 
 
 def _refusals(shapes: _Shapes) -> dict[str, Any]:
-    """One answer for each status that an error can have, with the codes it may carry."""
+    """Return one response per error status, with its possible codes."""
     by_status: dict[int, list[str]] = {}
     for code, kind in KINDS.items():
         by_status.setdefault(kind.http, []).append(code)

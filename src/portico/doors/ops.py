@@ -1,4 +1,4 @@
-"""For whoever looks after the host: health and metrics."""
+"""Routes for operators: health and metrics."""
 
 import os
 import resource
@@ -22,12 +22,12 @@ from portico.host.members import Members
 class Health(Struct, omit_defaults=True):
     ok: bool
     host: str = ""
-    """Which one, where there are several on one log."""
+    """The name of the host, if several hosts share one log."""
     place: str = ""
     jobs: str = ""
-    """`waiting` while the engine of jobs does not answer: sessions go on."""
+    """`waiting` while the job engine does not respond. Sessions are not affected."""
     failed: list[str] = []
-    """Features that failed to process a commit since the start, by name: what they show may be behind the log."""
+    """Names of features that failed to process a commit since the start: their state may lag behind the log."""
 
 
 class OpsDoor(Door):
@@ -130,5 +130,5 @@ def resident() -> int:
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # not Linux: the peak is the best there is
+    except OSError:  # not Linux: only the peak value is available
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

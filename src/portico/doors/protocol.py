@@ -1,8 +1,8 @@
-"""HTTP as uvicorn speaks it, with bounds on what comes before a request is one.
+"""The HTTP protocol of uvicorn, with limits on incomplete requests.
 
-The attacks: a head that never ends, which the parser would collect without a limit, since the gate sees a request only
-when its head is complete; a request that comes a byte at a time, or not at all, so that a few thousand of them hold all
-connections; and an answer that is never read. A request that comes in one piece, as nearly all do, costs no timer.
+The attacks: a head that never ends, which the parser would buffer without a limit, because the gate sees a request only
+when its head is complete; requests that arrive one byte at a time, or never, so that a few thousand of them occupy all
+connections; and a response that is never read. A request that arrives in one piece, the usual case, needs no timer.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from portico.cache import Cache
 from portico.doors.light_event import LightEvent
 
 Stage = Literal["silent", "head", "body"]
-"""What the connection waits for: the first byte, the rest of a head, the rest of a body."""
+"""What the connection is waiting for: the first byte, the rest of the head, or the rest of the body."""
 
 _REFUSAL = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: application/json\r\n"
 
 _LINES = Cache[tuple[bytes, bytes], bytes](1_000)
-"""Headers as they stand on the wire: nearly all of an answer's were in the one before, and need no second check."""
+"""Encoded header lines. Most headers are the same as in the previous response and need no second check."""
 _FRAMING = (b"transfer-encoding", b"connection")
 _CHANGING = (b"content-length", b"x-request-id", b"etag")
 
 
 class QuickCycle(RequestResponseCycle):
-    """Writes answers whose length is known, the head and the body in one piece; all others are uvicorn's."""
+    """Writes the head and body of a response of known length in one piece. uvicorn writes all others."""
 
     _held: bytes = b""
-    """A head that waits for its body: two writes would be two packets, and two system calls."""
+    """A head held back until its body is sent: two writes would be two packets and two system calls."""
 
     async def send(self, message: Any) -> None:
         if not self.response_started and not self.flow.write_paused and not self.disconnected:
@@ -56,8 +56,7 @@ class QuickCycle(RequestResponseCycle):
         await super().send(message)
 
     async def _send_piece(self, body: memoryview) -> None:
-        """A piece of a stream, with more to come, by reference: uvicorn would put a copy of it into the line of each
-        reader."""
+        """Write a piece of a stream by reference, with more to follow. uvicorn would copy it for each reader."""
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
         if not self.disconnected:
@@ -68,7 +67,7 @@ class QuickCycle(RequestResponseCycle):
         return not message.get("more_body") and length == self.expected_content_length > 0 and method != "HEAD"
 
     def _complete(self) -> None:
-        """As uvicorn does it after the last piece."""
+        """Finish the response, like uvicorn after the last piece."""
         self.expected_content_length, self.response_complete = 0, True
         self.message_event.set()
         if not self.keep_alive:
@@ -97,7 +96,7 @@ class QuickCycle(RequestResponseCycle):
 
 
 def _line(pair: tuple[bytes, bytes]) -> bytes | None:
-    """None: uvicorn has to see it, to frame the answer or to refuse it."""
+    """Return the encoded header line; None if uvicorn must handle the header, to frame or refuse the response."""
     name, value = pair
     if name in _FRAMING or name != name.lower() or HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
         return None
@@ -108,7 +107,7 @@ def _line(pair: tuple[bytes, bytes]) -> bytes | None:
 
 
 class _Pipeline(list[Any]):
-    """Requests that came before the answer to the one in front of them: hardly ever any, so no deque of 760 bytes."""
+    """Pipelined requests. There are hardly ever any, so a list replaces the deque of 760 bytes."""
 
     __slots__ = ()
 
@@ -125,13 +124,13 @@ class BoundedHttp(HttpToolsProtocol):
         self._head: int | None = None
         """Bytes of the head that is being received; None between heads."""
         self._stage: Stage | None = None
-        """None between requests: then uvicorn's own limit for idle connections holds."""
+        """None between requests: then uvicorn's limit for idle connections applies."""
         self._timed: Stage | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self.flow._is_writable_event = LightEvent(True)  # type: ignore[assignment]
         self.pipeline = _Pipeline()  # type: ignore[assignment]
-        # What the system does not take is one piece, no more. Of TLS 0 would mean that it never takes another.
+        # Buffer at most one piece that the system does not accept. With TLS, 0 would block all further writes.
         secure = transport.get_extra_info("sslcontext") is not None
         transport.set_write_buffer_limits(high=limits.PIECE_BYTES if secure else 0)
         self._stage = "silent"
@@ -146,7 +145,9 @@ class BoundedHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._head is not None:
             self._head += len(data)
-            if self._head > 2 * limits.HEADER_BYTES:  # the gate refuses from the limit on; this is for who never ends
+            if (
+                self._head > 2 * limits.HEADER_BYTES
+            ):  # the gate enforces the limit itself; this is for heads that never end
                 self.send_400_response("The headers are too large.")
                 return
         super().data_received(data)
@@ -168,11 +169,11 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        cycle.__class__ = QuickCycle  # uvicorn has no place to name it, nor the event
+        cycle.__class__ = QuickCycle  # uvicorn cannot be configured with another class or event
         cycle.message_event = LightEvent(cycle.message_event.is_set())  # type: ignore[assignment]
         super()._start_asgi_task(cycle, app)
 
-    # -- who is too slow ---------------------------------------------------------------------------------------
+    # -- slow requests -----------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         if self._deadline is not None:
@@ -184,7 +185,7 @@ class BoundedHttp(HttpToolsProtocol):
             self._deadline = self.loop.call_later(seconds, self._cut_off, self._stage, seconds)
 
     def _cut_off(self, stage: Stage, seconds: float) -> None:
-        """Says why, unless nothing was asked or the answer has begun already."""
+        """Close the connection. Sends the reason first, unless no request was started or the response has started."""
         self._deadline = None
         if self.transport.is_closing():
             return
@@ -195,7 +196,7 @@ class BoundedHttp(HttpToolsProtocol):
             self.transport.write(_REFUSAL + b"content-length: %d\r\n\r\n%b" % (len(body), body))
         self.transport.close()
 
-    # -- who takes nothing -------------------------------------------------------------------------------------
+    # -- stalled readers ---------------------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -212,7 +213,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._stalled = self.loop.call_later(limits.SEND_SECONDS, self._progress, left) if waits else None
 
     def _progress(self, before: int) -> None:
-        """A connection that is only closed would wait for its client for ever, with all that it holds."""
+        """Abort a connection without progress. A normal close would wait for the client forever and keep its memory."""
         if self.transport.get_write_buffer_size() < before:
             self._await_progress(True)
         else:

@@ -1,11 +1,11 @@
-"""WebSockets as uvicorn speaks them, with a short way for what comes by the thousand: whole text frames.
+"""The WebSocket protocol of uvicorn, with a fast path for the most frequent input: whole text frames.
 
-The library underneath parses every frame with care, in Python, and ASGI hands each one over through a queue. A door
-that asks for it (`line(scope).listen`) hears the frames of one read in one go, and writes many messages at once.
-Fragments, control frames and whatever breaks the rules still go through the library: one place judges them.
+The library parses every frame in Python, and ASGI passes each one through a queue. A door that calls
+`line(scope).listen` receives all frames of one read in a single call, and can write many messages in one batch.
+Fragments, control frames and invalid frames still go through the library, so they are validated in one place.
 
-Thousands of clients may be connected and say nothing, so a line keeps little: no queue of queues, and nothing of the
-handshake once it is over.
+Thousands of idle clients may be connected, so a connection uses little memory: no nested queues, and the handshake is
+discarded when it is complete.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _LINE = "portico.line"
 _TEXT, _TEXT_START, _BYTES_START, _LAST_PART = 0x81, 0x01, 0x02, 0x80
 _MASKED = 0x80
 _LARGE = 16 * 1024
-"""From here on a message is handed over as it is: the same one for all who wait for it, and not a copy for each."""
+"""Messages of at least this size are written without a copy: all recipients share the same bytes."""
 _SHORT = [bytes((_TEXT, size)) for size in range(126)]
 
 Listener = Callable[[bytes, bool], None]
@@ -36,7 +36,7 @@ Listener = Callable[[bytes, bool], None]
 
 
 class Mailbox:
-    """As much of `asyncio.Queue` as is needed between a server and the one task that reads: a tenth of its size."""
+    """The subset of `asyncio.Queue` that a server and a single reading task need, in a tenth of its size."""
 
     __slots__ = ("_messages", "_waiter")
 
@@ -64,7 +64,7 @@ class Mailbox:
 
 
 class WsProtocol(WebSocketsSansIOProtocol):
-    """One connection. `on_room` is called when a line that was full takes messages again."""
+    """One connection. `on_room` is called when the write buffer was full and accepts messages again."""
 
     __slots__ = ("_careful", "_fragments", "_listener", "_needed", "_rest", "on_room")
 
@@ -75,16 +75,17 @@ class WsProtocol(WebSocketsSansIOProtocol):
         self.on_room: Callable[[], None] | None = None
         self._listener: Listener | None = None
         self._rest: bytearray | None = None
-        """The beginning of a frame whose end has not come yet."""
+        """The first part of a frame that is not complete yet."""
         self._needed = 0
         self._fragments = False
         self._careful = False
-        """For good: a client was early, broke the rules or said goodbye, and the library is in the middle of it."""
+        """Permanently set when a client sent data too early, violated the protocol or started to close. The library
+        parses everything from then on."""
 
     # -- what comes in -----------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
-        """From now on messages go to the listener; `over` tells the end."""
+        """Deliver all further messages to the listener. `over` returns when the connection is closed."""
         self._listener = listener
         messages = self.queue.take_all()  # type: ignore[attr-defined]
         for message in messages:
@@ -98,17 +99,17 @@ class WsProtocol(WebSocketsSansIOProtocol):
         self.resume()
 
     def _forget_handshake(self) -> None:
-        """Who it is has been found out; two kilobytes of headers need not be kept for the rest of its life."""
+        """Discard the headers (2 KB): the client is already authenticated."""
         del self.request, self.response
         self.scope["headers"].clear()  # type: ignore[attr-defined]
 
     async def over(self) -> None:
-        """Returns when the connection has ended."""
+        """Return when the connection is closed."""
         while (await self.queue.get())["type"] != "websocket.disconnect":
-            pass  # whatever was said went to the listener
+            pass  # messages were delivered to the listener
 
     def pause(self) -> None:
-        """Reads no more; what has been read is still heard to its end."""
+        """Stop reading. Data that was already read is still delivered."""
         if not self.read_paused and not self.transport.is_closing():
             self.read_paused = True
             self.transport.pause_reading()
@@ -131,7 +132,7 @@ class WsProtocol(WebSocketsSansIOProtocol):
         self._take(data, self._listener)
 
     def _take(self, data: bytes, listener: Listener) -> None:
-        """Every whole frame in the data, in order."""
+        """Process every whole frame in the data, in order."""
         at, end, largest = 0, len(data), self.config.ws_max_size
         while end - at >= 2:
             first, size, start = data[at], data[at + 1], at + 6
@@ -165,7 +166,7 @@ class WsProtocol(WebSocketsSansIOProtocol):
         self._rest, self._needed = bytearray(rest), needed
 
     def send_receive_event_to_app(self) -> None:
-        """The library has put a message together."""
+        """Deliver a message that the library has assembled."""
         if self._listener is None or self.close_sent:
             super().send_receive_event_to_app()
             return
@@ -187,11 +188,11 @@ class WsProtocol(WebSocketsSansIOProtocol):
 
     @property
     def full(self) -> bool:
-        """The other side does not keep up: wait for `on_room`."""
+        """Whether the client is too slow and the write buffer is full: wait for `on_room`."""
         return not self.writable.is_set()
 
     def write(self, messages: Iterable[bytes]) -> None:
-        """Text messages, in as few writes as can be. To a client that is gone it does nothing."""
+        """Write text messages with as few writes as possible. Does nothing if the client has disconnected."""
         if self.conn.state is not State.OPEN or self.close_sent or self.transport.is_closing():
             return
         small: list[bytes] = []
@@ -207,7 +208,7 @@ class WsProtocol(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and self.close_sent:
-            self.handshake_complete = True  # an answer was given; uvicorn would write an error about each refusal
+            self.handshake_complete = True  # a response was sent; otherwise uvicorn logs an error for each refusal
 
     def resume_writing(self) -> None:
         super().resume_writing()
