@@ -1,9 +1,9 @@
-"""Behind a proxy: what it says about the real client is believed, if it is one of ours; and the base path.
+"""Reverse proxies: forwarded headers from trusted proxies, and the base path.
 
-The attack: a client writes `X-Forwarded-For` or `X-Forwarded-Proto` itself, and so chooses its address in the audit
-record or looks as if it came over TLS. So these headers count only from an address of `server.trusted_proxies` (or from
-the Unix socket, where that list says `unix`), of several addresses the last one that is not ours counts, and what
-everybody else sends under these names is dropped.
+The attack: a client sends its own `X-Forwarded-For` or `X-Forwarded-Proto`, to choose its address in the audit record
+or to pretend that it uses TLS. So these headers are accepted only from an address in `server.trusted_proxies` (or from
+the Unix socket, if that list contains `unix`), the last address that is not a trusted proxy is used, and these headers
+are dropped from all other requests.
 """
 
 import hmac
@@ -17,9 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from portico.errors import BadRequest
 
 ROOT = "portico.root"
-"""The base path of a request, in its scope: empty, or such as `/portico`."""
+"""Scope key: the base path of a request, for example `/portico`, or empty."""
 PROXY_LOGIN = "portico.proxy_login"
-"""The person whom a trusted proxy has logged in, in the scope of a request."""
+"""Scope key: the person whom a trusted proxy has logged in."""
 _SECRET = "x-portico-proxy-secret"
 _UNIX = "unix"
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
@@ -29,7 +29,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Proxies:
-    """Who is trusted."""
+    """The trusted proxies."""
 
     def __init__(self, entries: Sequence[str]) -> None:
         self.unix = _UNIX in entries
@@ -51,7 +51,7 @@ class Proxies:
 
     @property
     def loopback(self) -> bool:
-        """Whether a program on this machine counts as one of them."""
+        """Whether programs on this machine count as trusted proxies."""
         return any(each in self for each in ("127.0.0.1", "::1"))
 
     def __contains__(self, address: str) -> bool:
@@ -63,13 +63,13 @@ class Proxies:
         return any(each in network for network in self._networks for each in (found, mapped) if each is not None)
 
     def trusts(self, scope: Scope) -> bool:
-        """Whether the other end of this connection is one of them."""
+        """Return whether the peer of this connection is a trusted proxy."""
         client = scope.get("client")
         return client[0] in self if client else self.unix
 
 
 def check_root_path(path: str) -> str:
-    """As it is used: with a slash in front, none at the end; or empty."""
+    """Return the normalized base path: with a leading slash and no trailing slash, or empty."""
     wanted = f"/{path.strip('/')}" if path.strip("/") else ""
     if wanted and (not _PREFIX.fullmatch(wanted) or ".." in wanted.split("/")):
         raise BadRequest(f"{path!r} is not a base path such as '/portico'.", field="server.root_path")
@@ -77,8 +77,8 @@ def check_root_path(path: str) -> str:
 
 
 class ProxyLogin:
-    """The header in which a trusted proxy names a person. With 127.0.0.1 among the proxies any local program could send
-    it, so there the proxy has to know a secret as well."""
+    """The header in which a trusted proxy names a person. If 127.0.0.1 is a trusted proxy, any local program could send
+    it, so the proxy must also send a secret."""
 
     def __init__(self, header: str, secret: str, proxies: Proxies) -> None:
         self.header = header.lower()
@@ -100,7 +100,7 @@ class ProxyLogin:
         return given[0] if len(given) == 1 and given[0].strip() else None
 
     def strip(self, scope: Scope) -> None:
-        """Nobody behind here sees the header, and nobody gets it past us."""
+        """Remove the header and the secret from every request, so that neither reaches the gate or the doors."""
         hidden = (self.header.encode(), _SECRET.encode())
         scope["headers"] = [each for each in scope["headers"] if each[0] not in hidden]
 
@@ -110,7 +110,7 @@ def _same(given: str, right: str) -> bool:
 
 
 class BehindProxy:
-    """Around the gate, where there are trusted proxies or a base path: the gate then sees what the proxy saw."""
+    """Wraps the gate if trusted proxies or a base path are configured: the gate sees the request as the proxy did."""
 
     def __init__(self, app: ASGIApp, proxies: Proxies, root: str, login: ProxyLogin | None = None) -> None:
         self._app = app
@@ -154,7 +154,7 @@ def _believe(scope: Scope, headers: Headers, proxies: Proxies) -> None:
 
 
 def _client(lines: Sequence[str], proxies: Proxies) -> str:
-    """The last address that is not a proxy of ours: what stands before it, anybody may have written."""
+    """Return the last address that is not a trusted proxy. A client can forge all addresses before it."""
     addresses = [each.strip() for line in lines for each in line.split(",")]
     for address in reversed(addresses):
         bare = address.strip("[]")
@@ -173,7 +173,7 @@ def _prefix(headers: Headers) -> str:
 
 
 def _strip(scope: Scope, root: str) -> None:
-    """Some proxies take the base path away and some leave it: both are understood."""
+    """Remove the base path. Proxies that already removed it are supported, too."""
     scope[ROOT] = root
     if root and scope["path"].startswith(f"{root}/"):
         scope["path"] = scope["path"][len(root) :]

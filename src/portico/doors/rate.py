@@ -1,4 +1,4 @@
-"""A brake on wrong tokens, per address."""
+"""Rate limit on wrong tokens, per address."""
 
 from collections import deque
 
@@ -6,7 +6,7 @@ from portico import limits
 
 
 class WrongTokens:
-    """Counts wrong tokens per address in the last minute. Only wrong ones are slowed, so nobody is locked out."""
+    """Counts wrong tokens per address in the last minute. Valid tokens are never delayed, so no user is locked out."""
 
     _WINDOW = 60.0
     _WAIT = 1.0
@@ -16,8 +16,8 @@ class WrongTokens:
         self._times: dict[str, deque[float]] = {}
 
     def count(self, address: str, now: float) -> tuple[float, bool]:
-        """Notes one more; returns how long its answer must wait and whether it is worth a line in the audit record:
-        a guesser fills no disk."""
+        """Count one wrong token. Returns the delay of the response and whether to write an audit record: guesses
+        must not fill the disk."""
         if len(self._times) > self._ADDRESSES:
             self._times.clear()
         times = self._times.setdefault(address, deque(maxlen=limits.WRONG_TOKENS + 1))

@@ -1,7 +1,7 @@
-"""Answers that are made of a session's files, or of what its host has in memory: asked for where those are.
+"""Forwards reads that need the files of a session, or the memory of its host, to the host that has them.
 
-The attack: whoever reaches the port between hosts reads what is nobody's business. So the route's scope and the
-caller's view count there as here; and what was asked for by another host is answered, never passed on.
+The attack: a client that reaches the port between hosts reads data without permission. So the scope of the route and
+the view of the caller are checked there, too; and a forwarded request is never forwarded again.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,12 @@ NAMES = Callable[[Request], str]
 
 
 def at_place(app: App, endpoint: Endpoint) -> Endpoint:
-    """By a host that sees the session's files."""
+    """Run the endpoint on a host that can access the files of the session."""
     return _near(app, endpoint, lambda request: str(request.path_params["id"]), owner=False)
 
 
 def at_owner(app: App, endpoint: Endpoint, session: NAMES) -> Endpoint:
-    """By the very host that runs the session."""
+    """Run the endpoint on the host that runs the session."""
     return _near(app, endpoint, session, owner=True)
 
 
@@ -38,7 +38,7 @@ def _near(app: App, endpoint: Endpoint, session: NAMES, *, owner: bool) -> Endpo
         if not members.several or _INSIDE in request.scope:
             return await endpoint(request)
         view = app.view(request)
-        found = await view.get(session(request))  # who may not see it learns nothing of where it is
+        found = await view.get(session(request))  # callers without access must not learn where it is
         address = f"{request.url.path}?{request.url.query}"
         there = await members.fetch(found.channel, address, caller(request), owner=owner)
         if there is None:
@@ -50,7 +50,7 @@ def _near(app: App, endpoint: Endpoint, session: NAMES, *, owner: bool) -> Endpo
 
 
 async def answer_inside(gate: Gate, address: str, who: Caller) -> Fetched:
-    """What a route of ours answers to another host's caller."""
+    """Run a local route for a caller of another host and return the response."""
     path, _, query = address.partition("?")
     scope: Scope = {
         "type": "http",

@@ -1,7 +1,7 @@
-"""Which doors there are: our own and strangers', through the same entry points.
+"""Discovers and opens the doors. Our own doors and third-party doors use the same entry points.
 
-A door that cannot be loaded or opened is left out and told: in the log, in `GET /v1` and by `portico doctor`. The host
-runs without it.
+A door that cannot be loaded or opened is skipped and reported in the log, in `GET /v1` and by `portico doctor`. The
+host runs without it.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Make = Callable[[App], Door]
 
 
 def find_points() -> dict[str, EntryPoint]:
-    """By name, our own first: where a plugin takes a name or a path of ours, ours stays."""
+    """Return the entry points by name, our own first. A plugin cannot replace a name or path of ours."""
     found = {name: EntryPoint(name, f"portico.doors.{name}:{name.capitalize()}Door", GROUP) for name in OWN}
     missing = set(OWN)
     for point in sorted(installed(GROUP), key=lambda point: point.name):
@@ -36,7 +36,7 @@ def find_points() -> dict[str, EntryPoint]:
             missing.discard(point.name)
         else:
             logger.error("the plugin %s is left out: the door %r is there already", point.value, point.name)
-    if missing:  # an editable install is not renewed by `git pull`
+    if missing:  # `git pull` does not update an editable install
         logger.warning("this checkout is newer than its installation; renew it with: pip install -e .")
     return found
 
@@ -50,7 +50,7 @@ def check_disabled(disabled: Collection[str], points: Collection[str]) -> None:
 
 
 def load_doors(disabled: Collection[str] = ()) -> tuple[dict[str, Make], list[DoorInfo]]:
-    """What makes each door, and the list of all of them, also of those that could not be loaded."""
+    """Return the factory of each door, and the list of all doors, including those that could not be loaded."""
     points = find_points()
     check_disabled(disabled, points)
     makes: dict[str, Make] = {}
@@ -96,7 +96,7 @@ class Doors:
 
     async def _begin(self, info: DoorInfo, door: Door) -> bool:
         try:
-            if info.name not in OWN:  # among ours, a test looks
+            if info.name not in OWN:  # a test checks our own doors
                 _check_free(self._app.gate, door)
             async with asyncio.timeout(limits.DOOR_SECONDS):
                 await door.open()

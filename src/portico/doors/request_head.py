@@ -1,7 +1,7 @@
-"""What the headers of a request tell the gate. A client sends the same ones again and again over its connection, so
-what was found out about them is remembered: which values there are, and whose token or cookie it is.
+"""Parsed request headers for the gate. A client sends the same headers with every request, so the results are cached:
+the values, and the caller of the token or cookie.
 
-Only the headers count here, never the path or the query; and who somebody is holds as long as no token has changed.
+Only the headers are used here, never the path or the query. A cached identity is valid until a token changes.
 """
 
 import time
@@ -18,25 +18,26 @@ from portico.people.identity import Tokens
 RawHeaders = list[tuple[bytes, bytes]]
 
 HEAD = "portico.head"
-"""Where a request's scope has it."""
+"""Scope key of the `RequestHead`."""
 PAGE_KEY = b"x-portico-key"
-"""Where a page's key stands; in `?key=` for what cannot have headers: streams, sockets, links."""
+"""Header with the key of a page. Streams, sockets and links cannot set headers and use `?key=`."""
 _REMEMBERED = 500
 _REMEMBERED_BYTES = 4096
-"""Of one head: that of a browser with its cookies. Larger ones are read anew each time, so all take at most 2 MB."""
+"""Largest cached head: enough for a browser with cookies. Larger heads are parsed each time, so the cache needs at
+most 2 MB."""
 
 
 class HeaderIdentity(NamedTuple):
-    """Who the headers stand for, by their token and by their cookie."""
+    """The callers that the token and the cookie in the headers identify."""
 
     version: tuple[object, ...]
-    """Of the tokens; see `Tokens.version`."""
+    """The version of the tokens; see `Tokens.version`."""
     until: float
     token: Caller | None = None
     cookie: Caller | None = None
     cookie_text: str = ""
     keyed: bool = False
-    """The page key that belongs to the cookie is there, too."""
+    """Whether the headers also contain the page key of the cookie."""
     owner: Literal["", "token", "cookie"] = ""
 
 
@@ -46,17 +47,17 @@ class RequestHead:
         self._values: dict[bytes, bytes] = {}
         for name, value in raw:
             self._values.setdefault(name, value)
-        # All of them: of two, a proxy on the way may have looked at the other.
+        # All Host headers: if there are two, a proxy may have checked the other one.
         self.host = ", ".join([value.decode("latin-1") for name, value in raw if name == b"host"]) or None
         self.bearer = self._bearer()
         self.length = self.get(b"content-length")
         self.bodiless = self.length is None and b"transfer-encoding" not in self._values
         self.checked_for: object = None
-        """The names and origins of ours for which `host` was found right and `extra` was made."""
+        """The configured hosts and origins for which `host` was checked and `extra` was built."""
         self.origin_checked_for: object = None
-        """The origins of ours for which these headers come from a right place."""
+        """The configured origins for which the origin of these headers was accepted."""
         self.extra: RawHeaders = []
-        """What every answer carries."""
+        """Headers of every response."""
         self._cookie_name = cookie_name
         self._identity: HeaderIdentity | None = None
 
@@ -106,7 +107,7 @@ class RequestHead:
 
 
 class RequestHeads:
-    """Those of the last few hundred clients."""
+    """Cache of the heads of the last few hundred clients."""
 
     def __init__(self, cookie: str) -> None:
         self._cookie = cookie
@@ -123,8 +124,8 @@ class RequestHeads:
         return head
 
     def cookie_of(self, scope: Scope) -> str:
-        """Its name. Over TLS browsers themselves refuse such a name to whoever is not this very server; without it
-        only the port in the name keeps two servers of one machine apart."""
+        """Return the name of the cookie. Over TLS, browsers let only this server set a cookie with these prefixes.
+        Without TLS, only the port in the name separates two servers on one machine."""
         if scope["scheme"] not in ("https", "wss"):
             return self._cookie
         return f"__Secure-{self._cookie}" if scope.get(ROOT) else f"__Host-{self._cookie}"

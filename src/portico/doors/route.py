@@ -1,7 +1,7 @@
-"""How a door says what it offers: a table of routes, each with the scope a caller needs.
+"""The route table of a door. Each route has the scope that a caller needs.
 
-Doors hand these tables to the gate and cannot reach the server in any other way, so a route without a scope cannot
-exist. `open` is for what a stranger may see: the login page, the pages' own files, the health check.
+Doors register routes only through these tables, so a route without a scope cannot exist. The scope `open` is for
+routes without authentication: the login page, the files of the pages, the health check.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,7 +21,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Param(NamedTuple):
-    """A query parameter that is more than some text."""
+    """A query parameter that is not a plain string."""
 
     meaning: str
     kind: Any
@@ -29,38 +29,38 @@ class Param(NamedTuple):
 
 
 class LaterShape(NamedTuple):
-    """A shape that is made when somebody asks for the document: all of them together would delay the start."""
+    """A type that is built when the OpenAPI document is requested: building all types would delay the start."""
 
     make: Callable[[], Any]
 
 
 Media = str | tuple[str, ...] | None
-"""Content types of an answer; None: it has no body."""
+"""Content types of a response; None: no body."""
 
 
 class Doc(TypedDict, total=False):
-    """What the OpenAPI document says of a route beyond its path: the shapes are msgspec types."""
+    """Details of a route for the OpenAPI document. Body and answer are msgspec types."""
 
     body: Any
-    """`str`: raw text. A `LaterShape` is one that is not made yet."""
+    """`str`: raw text. A `LaterShape` is built on demand."""
     answer: Any
-    """As JSON; several types in a tuple are alternatives."""
+    """The type of the JSON response. A tuple lists alternatives."""
     media: str | tuple[str, ...]
-    """Content types of an answer that is no JSON."""
+    """Content types of a response that is not JSON."""
     status: int
-    """Of the answer: 200 unless said otherwise."""
+    """HTTP status of the response; default 200."""
     others: Mapping[int, Media]
-    """Further answers by status."""
+    """Further responses by status."""
     errors: list[str]
-    """The codes of the Portal door, which come with the answer's own status."""
+    """Error codes of the Portal door, which are returned with the status of a normal response."""
     codes: list[str]
-    """The codes of errors.py that this route has beyond those of every route."""
+    """Codes from errors.py that this route can return in addition to those of every route."""
     query: dict[str, str | Param]
-    """Query parameters: what they mean."""
+    """Query parameters and their descriptions."""
 
 
 class Route(Struct, frozen=True):
-    """One HTTP route. `path` is in Starlette's syntax. `endpoint` makes a response, or `app` is plain ASGI."""
+    """One HTTP route. `path` uses Starlette syntax. Either `endpoint` returns a response, or `app` is an ASGI app."""
 
     path: str
     endpoint: Endpoint | None
@@ -69,7 +69,7 @@ class Route(Struct, frozen=True):
     summary: str = ""
     app: ASGIApp | None = None
     stream: bool = False
-    """A long answer (an event stream): revoking the token ends it."""
+    """A long response (an event stream). Revoking the token ends it."""
     limited: bool = False
     """Counts against the caller's rate."""
     max_body: int | None = None

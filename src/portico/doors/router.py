@@ -1,5 +1,5 @@
-"""Finds the route of a request. Routes are looked at in the order in which they were added, and the first one counts;
-what was found for a path is remembered, since pages and polls ask for the same ones again and again.
+"""Finds the route of a request. Routes are checked in the order in which they were added, and the first match is used.
+Results are cached by path, because pages and polls request the same paths repeatedly.
 """
 
 import re
@@ -18,22 +18,22 @@ from portico.doors.route import Route, Socket
 from portico.errors import NotFound, WrongMethod
 
 _SHAPES = 1_000
-"""Of paths (their first segment, and how many there are) whose candidates are known: real ones are some dozens."""
+"""Cache size: path shapes (first segment and number of segments). A few dozen are in use."""
 _PATH_CHARS = 200
-"""Of paths whose route is remembered: pages and polls ask for the same ones again."""
+"""Maximum length of a path whose route is cached."""
 _ANY = "{"
-"""Patterns that begin with a parameter share this key: the pages' catch-all."""
+"""Shared key of patterns that start with a parameter: the catch-all of the pages."""
 
 
 class RouterEntry:
-    """A route, compiled when somebody first comes near it: most never are, and all together delay the start."""
+    """A route. It is compiled on first use, because compiling all routes would delay the start."""
 
     def __init__(self, route: Route | Socket) -> None:
         self.route = route
         self.app = _app(route)
         self.socket = isinstance(route, Socket)
         self.held = isinstance(route, Socket) or route.stream
-        """A long connection: it ends when its token does."""
+        """A long connection, which is closed when its token is revoked."""
         self.segments = None if ":path}" in route.path else route.path.count("/")
 
     @cached_property
@@ -69,7 +69,7 @@ class Router:
         self._found.clear()
 
     def taken(self, route: Route | Socket) -> str | None:
-        """The path of the route that would get the requests of this one."""
+        """Return the path of an existing route that would receive the requests of this one."""
         wanted = RouterEntry(route)
         for entry in self._entries.get(_first(route.path), ()):
             overlap = entry.socket is wanted.socket and not (entry.methods and entry.methods.isdisjoint(wanted.methods))
@@ -78,7 +78,7 @@ class Router:
         return None
 
     def find(self, scope: Scope) -> RouterEntry:
-        """Its parameters go into the scope. A route of another method is refused with those that there are."""
+        """Find the route and store its parameters in the scope. The error for a wrong method lists the allowed ones."""
         path: str = scope["path"]
         method = scope["method"] if scope["type"] == "http" else None
         found = self._found.get((method, path))
@@ -114,7 +114,7 @@ class Router:
         return found
 
     def _of_any(self, path: str, method: str | None) -> tuple[RouterEntry, dict[str, object]]:
-        """The pages' catch-all matches everything: another method of it says nothing about this path."""
+        """Find a catch-all route. It matches every path, so a wrong method is reported as not found."""
         for entry in self._entries.get(_ANY, ()):
             if entry.socket is (method is None) and (method is None or method in entry.methods):
                 params = entry.match(path)
@@ -124,7 +124,7 @@ class Router:
 
 
 def _first(path: str) -> str:
-    """The first segment of a path: routes are found by it."""
+    """Return the first segment of a path, by which routes are indexed."""
     segment = path.lstrip("/").partition("/")[0]
     return _ANY if segment.startswith(_ANY) else segment
 

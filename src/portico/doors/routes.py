@@ -1,4 +1,4 @@
-"""Routes from handlers: what one returns is the answer, and what it says it returns is in the document."""
+"""Builds routes from handlers. The return value is the response; the return annotation is in the OpenAPI document."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, Unpack, cast
@@ -17,7 +17,7 @@ Near = Callable[[App, Endpoint], Endpoint]
 
 
 class Routes:
-    """A table that grows by its decorators, in their order."""
+    """A route table filled by decorators, in their order."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -35,7 +35,7 @@ class Routes:
         limited: bool = False,
         **doc: Unpack[Doc],
     ) -> Callable[[Handler], Handler]:
-        """A handler takes the request. One that makes a `Response` of its own says in `doc` what that is."""
+        """Register a handler, which takes the request. If it returns a `Response`, `doc` describes the contents."""
 
         def add(handler: Handler) -> Handler:
             endpoint, said = _answering(handler, doc)
@@ -47,7 +47,7 @@ class Routes:
         return add
 
     async def session(self, request: Request) -> Session:
-        """The one in the path, if the caller sees it."""
+        """Return the session in the path, if the caller may see it."""
         return await self._app.view(request).get(request.path_params["id"])
 
 

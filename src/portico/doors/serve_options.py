@@ -1,4 +1,4 @@
-"""What `portico serve` was told, and whether a host can run on it: checked at the start and at every change."""
+"""The options of `portico serve`, and checks of the settings at the start and at every change."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from portico.settings import ApprovalSettings, Settings
 
 
 class ServeOptions(Struct):
-    """What `portico serve` was told."""
+    """The options of `portico serve`."""
 
     home: Home
     flags: dict[str, Any] = field(default_factory=dict)
@@ -36,14 +36,14 @@ class ServeOptions(Struct):
 
 
 def entry_source(options: ServeOptions) -> EntrySource | None:
-    """In test mode only a file that was named: tests install their own."""
+    """Return the source of the entry. In test mode, only a file given explicitly: tests install their own."""
     if options.test and options.entry is None:
         return None
     return EntrySource(find_entry(options.entry, Path.cwd()), old=options.api_level == "000")
 
 
 def check_address(host: str, options: ServeOptions) -> None:
-    """Loopback is free; anything else needs a token and the user's word."""
+    """Require a token and --allow-remote for every address that is not loopback."""
     if is_loopback(host):
         return
     if not options.with_token:
@@ -55,7 +55,7 @@ def check_address(host: str, options: ServeOptions) -> None:
 
 
 def check_settings(settings: Settings, options: ServeOptions) -> None:
-    """What one value alone does not tell."""
+    """Run the checks that the type of a single value does not cover."""
     if not settings.server.unix_socket:
         check_address(settings.server.host, options)
     check_origins(settings.security.allow_origins)
@@ -86,7 +86,7 @@ def check_origins(origins: Sequence[str]) -> None:
 
 
 def settings_rules(approvals: ApprovalSettings) -> Rules:
-    """The section `[approvals]` in the words of the host."""
+    """Convert the section `[approvals]` to rules."""
     return Rules(
         "setting",
         reads=approvals.reads,

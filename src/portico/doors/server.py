@@ -1,8 +1,8 @@
-"""The process: home, log, host, gate and doors put together, started and stopped in a written order.
+"""The server process: combines home, log, host, gate and doors, and starts and stops them in a fixed order.
 
-Start: lock the home, open the log, open the host (which closes what a crash left open), open the doors, listen,
+Start: lock the home, open the log, open the host (which ends work that a crash interrupted), open the doors, listen,
 announce. Stop: refuse new work, end the running turns, retract the announcement, end the open streams, stop listening,
-close the doors and the log, unlock. `tests/doors/test_server.py` holds both orders true.
+close the doors and the log, unlock. `tests/doors/test_server.py` checks both orders.
 """
 
 import asyncio
@@ -72,16 +72,16 @@ from portico.workspace.orphans import end_orphans
 logger = logging.getLogger("portico.server")
 
 _WATCH_SECONDS = 1.0
-"""How often the settings file and the tokens are looked at: soon enough for a person, too seldom to cost."""
+"""Poll interval of the settings file and the tokens: fast enough for a person, with negligible cost."""
 
 
 class Server:
-    """`async with Server(options) as server:` runs a whole host; `await server.stopped()` waits for its end."""
+    """`async with Server(options) as server:` runs a host; `await server.stopped()` waits until it is stopped."""
 
     def __init__(self, options: ServeOptions) -> None:
         self.options = options
         self.home = options.home
-        self._stamp = self._settings_stamp()  # before the first look, so that no edit falls in between
+        self._stamp = self._settings_stamp()  # before the first load, so that no edit is missed
         self._automations_stamp: tuple[tuple[int, int] | None, bool] | None = None
         self._automations_seen: tuple[tuple[int, int] | None, bool] | None = None
         self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
@@ -91,13 +91,13 @@ class Server:
         self._watcher: asyncio.Task[None] | None = None
         self._shared: Callable[[], Awaitable[None]] | None = None
         self._look_now = asyncio.Event()
-        """Set where something that is looked at has changed for certain."""
+        """Set to poll immediately, when a watched file has certainly changed."""
         self.port = 0
         self.socket_path: str | None = None
         self.notify = Notify.from_environment()
         self.certificate: Certificate | None = None
         self.failure: LogTooNew | None = None
-        """Why it stopped by itself: a newer host has migrated the log."""
+        """Why the server stopped without a request: a newer host has migrated the log."""
 
     # -- start -------------------------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class Server:
         except OSError as error:
             await self._stack.aclose()
             raise _refused(error, self.home) from error
-        except BaseException:  # also Ctrl-C: what was opened so far is closed, in its order
+        except BaseException:  # also Ctrl-C: close everything opened so far, in order
             await self._stack.aclose()
             raise
         return self
@@ -120,7 +120,7 @@ class Server:
         check_settings(settings, self.options)
         self.certificate = Certificate(settings.server) if settings.server.tls_cert else None
         self._take_home()
-        await asyncio.to_thread(end_orphans)  # before anything runs a second time
+        await asyncio.to_thread(end_orphans)  # before any work is started again
         self._open_sockets()
         log = await self._open_log()
         stack.push_async_callback(log.close)
@@ -158,7 +158,7 @@ class Server:
             log, discover(self._agents, options.agents), before=rooms, after=installed_features()
         )
         self.host.members.labels = settings.cluster.labels
-        stack.push_async_callback(self.host.members.close_link)  # after the doors: they still forward commands
+        stack.push_async_callback(self.host.members.close_link)  # closed after the doors: they still forward commands
         stack.push_async_callback(self.host.close)
         self.search = Search(self.host, self.home.search_path)
         stack.push_async_callback(self.search.close)
@@ -179,7 +179,7 @@ class Server:
         PeopleCommands(self.host, self.home, lambda: self.loaded.settings.people)
         self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
         self._token_audit = await TokenAudit.open(self.host, self.tokens)
-        # The same cookie at every host of one log: a page goes on at another one.
+        # All hosts of one log use the same cookie name, so that another host can serve the page.
         cookie = f"portico-{log.epoch if settings.log.url else self.port}"
         origins = frozenset(settings.security.allow_origins)
         self.gate = Gate(self.tokens, hosts=self._hosts(), origins=origins, cookie=cookie, audit=self._audit)
@@ -221,7 +221,7 @@ class Server:
         settings = self.loaded.settings.jobs
         if settings.engine == "local":
             return await Jobs.open(self.host, source)
-        try:  # it takes a second; on a machine that has much to do, as long as a lease
+        try:  # the import takes a second; on a busy machine, as long as a lease
             await asyncio.to_thread(importlib.import_module, "portico.jobs.temporal")
             from portico.jobs.temporal import TemporalJobs
         except ImportError as error:
@@ -297,8 +297,8 @@ class Server:
         self._stop.set()
 
     async def __aexit__(self, *_: object) -> None:
-        """The stack unwinds in the reverse order of the start, but the host goes first: clients that still listen
-        see how their turns end."""
+        """Unwind the stack in the reverse order of the start, except that the host is closed first: connected clients
+        still receive the end of their turns."""
         await self.automations.close()
         await self.jobs.close()
         await self.host.close()
@@ -308,7 +308,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """For clients on this machine."""
+        """The URL for clients on this machine."""
         if not self.port:
             return "http://localhost"  # over the Unix socket
         host = self.loaded.settings.server.host
@@ -318,7 +318,7 @@ class Server:
 
     @property
     def public_url(self) -> str:
-        """For people."""
+        """The URL for people."""
         settings = self.loaded.settings.server
         return settings.public_url.rstrip("/") or self.url + check_root_path(settings.root_path)
 
@@ -328,7 +328,7 @@ class Server:
 
     @property
     def opening_url(self) -> str:
-        """For a browser that we start: works once, and holds no token."""
+        """The URL for a browser that we start. It works once and contains no token."""
         code = self.tokens.code(self.tokens.owner())
         return f"{self.url}/login?code={code}" if self.options.with_token else self.url
 
@@ -337,7 +337,7 @@ class Server:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._look_now.wait(), _WATCH_SECONDS)
             self._look_now.clear()
-            self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
+            self.notify.alive()  # sent from the loop that serves all requests: if it hangs, this stops
             for look in (
                 self._token_audit.look,
                 self._look_at_settings,
@@ -350,7 +350,7 @@ class Server:
                     await look()
                 except LogUnavailable as error:
                     logger.warning("watching settings and tokens: %s", error.message)
-                except Exception:  # tokens that are revoked later must still end their sockets
+                except Exception:  # the sockets of tokens revoked later must still be closed
                     logger.exception("watching settings and tokens failed; the next look comes in a second")
 
     async def _look_at_settings(self) -> None:
@@ -360,8 +360,8 @@ class Server:
             await self._reload()
 
     async def _look_at_automations(self) -> None:
-        """A change counts when the next look finds it, too: an editor that saves leaves no file or half of one for a
-        moment, and what is not in the file loses its history."""
+        """Apply a change only if two polls in a row see it. While an editor saves, the file can be missing or
+        incomplete for a moment, and automations that are not in the file lose their history."""
         path = self.home.automations_path
         before, self._automations_seen = self._automations_seen, (stamp(path), self.host.members.held())
         if self._automations_seen == self._automations_stamp:
@@ -396,10 +396,10 @@ class Server:
         await self._audit("settings.changed", "host", keys=changed)
 
     def _find_agents(self) -> list[str]:
-        """Adds the agents that were installed, or put into the settings, since the start. Those that run stay."""
+        """Add the agents that were installed or configured since the start. Existing agents are kept."""
         if self.options.agents or self.options.script is not None:
-            return []  # the command line names all there are
-        # From the file: the watcher may not have seen the change yet.
+            return []  # the command line lists all agents
+        # Read the file: the watcher may not have noticed the change yet.
         context = AgentContext(self.home.path, load(self.home.settings_path, flags=self.options.flags).settings.agents)
         vars(context)["pool"] = self._agents.pool  # one limit for all processes
         fresh = acp.find(context, self.host.agents)
@@ -424,7 +424,7 @@ class Server:
         self.host.workspaces[:] = self._workspaces()
 
     def _front(self) -> ASGIApp:
-        """Most hosts have no proxy, and then nothing stands before the gate."""
+        """Return the outermost ASGI app. Without a proxy or base path, that is the gate."""
         settings = self.loaded.settings.server
         if not (settings.root_path or settings.trusted_proxies):
             return self.gate
@@ -450,13 +450,13 @@ class Server:
 
 
 def _refused(error: OSError, home: Home) -> PorticoError:
-    """A file of the home folder cannot be written: the disk is full, or it belongs to somebody else."""
+    """Convert an error for a file in the home folder: the disk is full, or another user owns the file."""
     where, why = str(error.filename or home.path), error.strerror or error
     return LogUnavailable(f"{where!r} cannot be used: {why}. Free some space, or make it writable; {AGAIN}.")
 
 
 def allow_files(wanted: int) -> None:
-    """Every connection is an open file, and shells often allow no more than 1024 of them until a program asks."""
+    """Raise the limit on open files. Every connection is one, and the default soft limit is often 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -464,7 +464,7 @@ def allow_files(wanted: int) -> None:
 
 
 async def run(options: ServeOptions, ready: Callable[[Server], None]) -> None:
-    """Runs a host until a signal or a stop request; `ready` is called when it accepts connections."""
+    """Run a host until a signal or a stop request. `ready` is called when it accepts connections."""
     allow_files(limits.CONNECTIONS + limits.OTHER_FILES)
     async with Server(options) as server:
         loop = asyncio.get_running_loop()

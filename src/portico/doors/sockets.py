@@ -1,4 +1,4 @@
-"""Where the host listens: on loopback, an address, a Unix socket, or what systemd has opened for it."""
+"""The listening sockets of the host: loopback, an address, a Unix socket, or sockets passed by systemd."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from portico.errors import BadRequest
 from portico.settings import ServerSettings
 
 _FIRST_FD = 3
-"""Where systemd puts the sockets that it hands over (sd_listen_fds)."""
+"""The first file descriptor of sockets passed by systemd (sd_listen_fds)."""
 
 
 def open_sockets(settings: ServerSettings) -> list[socket.socket]:
@@ -22,7 +22,7 @@ def open_sockets(settings: ServerSettings) -> list[socket.socket]:
 
 
 def from_systemd() -> list[socket.socket]:
-    """The sockets of a systemd socket unit. The variables go, so that no child takes them for its own."""
+    """Return the sockets of a systemd socket unit. The variables are unset, so that no child process uses them."""
     pid, count = os.environ.pop("LISTEN_PID", ""), os.environ.pop("LISTEN_FDS", "")
     os.environ.pop("LISTEN_FDNAMES", None)
     if pid != str(os.getpid()) or not count.isdecimal():
@@ -37,7 +37,7 @@ def from_systemd() -> list[socket.socket]:
 
 
 def listen_unix(path: Path) -> socket.socket:
-    """Its owner and group may connect. One that a dead host has left is replaced; a living one, or a file, is not."""
+    """Open a Unix socket for its owner and group. A stale socket is replaced; one in use, or another file, is not."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if _is_left_over(path):
@@ -66,11 +66,11 @@ def _is_left_over(path: Path) -> bool:
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """127.0.0.1 and ::1 on the same port where the default is meant; else just the address given."""
+    """Listen on 127.0.0.1 and ::1 with the same port if the host is the default; else only on the given address."""
     first = _bind(host, port)
     sockets = [first]
     if host in ("127.0.0.1", "localhost"):
-        with contextlib.suppress(OSError):  # no IPv6 here, or somebody else has the port there
+        with contextlib.suppress(OSError):  # no IPv6, or the port is in use there
             sockets.append(_bind_raw(socket.AF_INET6, "::1", first.getsockname()[1]))
     return sockets
 
@@ -95,7 +95,7 @@ def _bind_raw(family: socket.AddressFamily, host: str, port: int) -> socket.sock
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.bind((host, port))
         made.setblocking(False)
-    except BaseException:  # whatever it was, it is the caller's to tell; the socket is ours
+    except BaseException:  # the caller handles the error; the socket is closed here
         made.close()
         raise
     return made

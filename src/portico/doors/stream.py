@@ -1,5 +1,5 @@
-"""Long answers: server-sent events, sent as they come, ended when the client is gone. One that makes no
-progress is cut off by `BoundedHttp`: its cursor lets it come back."""
+"""Server-sent events: frames are sent as they arrive, until the client disconnects. `BoundedHttp` closes a connection
+that makes no progress; the client can reconnect with its cursor."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -23,8 +23,8 @@ def beat() -> bytes:
 async def send_events(
     receive: Receive, send: Send, frames: AsyncGenerator[bytes, None], beat: Callable[[], bytes] = beat
 ) -> None:
-    """Sends each of `frames` (whole SSE frames, any number in one piece) until they or the client end. They give an
-    empty one when they have had nothing for a while; `beat` is what the client hears then."""
+    """Send `frames` (each item contains whole SSE frames) until they end or the client disconnects. An empty item means
+    that there was nothing for a while; `beat` is sent instead."""
     task = asyncio.current_task()
     assert task is not None
     await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -55,7 +55,7 @@ async def _send_all(send: Send, frames: AsyncIterator[bytes], beat: Callable[[],
         async for frame in frames:
             if not frame and clock() - sent < limits.HEARTBEAT_SECONDS / 2:
                 continue
-            whole = memoryview(frame or beat())  # a piece that waits for its reader is no second copy
+            whole = memoryview(frame or beat())  # no copy of pieces that wait for the reader
             for start in range(0, len(whole), limits.PIECE_BYTES):
                 await _send(send, whole[start : start + limits.PIECE_BYTES])
             sent = clock()

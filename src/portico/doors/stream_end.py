@@ -1,4 +1,4 @@
-"""The last word to a client whose stream or socket the gate ends."""
+"""The last message to a client whose stream or socket the gate closes."""
 
 import asyncio
 import logging
@@ -12,13 +12,13 @@ from portico.errors import LogUnavailable, Unauthenticated
 logger = logging.getLogger("portico.gate")
 
 POLICY_VIOLATION, SERVICE_RESTART = 1008, 1012
-"""WebSocket close codes: your token is no more; come back in a moment."""
+"""WebSocket close codes: the token is no longer valid; the client should reconnect soon."""
 _LAST_WORD_SECONDS = 1.0
-"""How long a client that takes nothing may hold up the end of its connection."""
+"""How long a client that reads nothing can delay the end of its connection."""
 
 
 class StreamEnd:
-    """Knows how far an answer has come, so that a connection ended from here ends as its protocol wants it."""
+    """Tracks the state of a response, so that the gate can end the connection as the protocol requires."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._scope = scope

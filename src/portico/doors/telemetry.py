@@ -1,8 +1,8 @@
 """OpenTelemetry by the GenAI conventions: a span for each turn, one below it for each tool call, and metrics of both.
 
-Made of the committed events alone, so it sees what everybody sees and holds nobody up. What was said and done is left
-out unless `telemetry.content` says otherwise. Needs the extra `portico[otel]`, and is imported only where it is
-switched on. The names are ours: the packaged constants of these conventions are deprecated.
+It uses only committed events, so it sees the same data as all clients and blocks no one. Messages and tool contents
+are left out unless `telemetry.content` is set. Needs the extra `portico[otel]`, and is imported only if it is enabled.
+The attribute names are defined here, because the packaged constants of these conventions are deprecated.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from portico.settings import TelemetrySettings as Settings
 logger = logging.getLogger("portico.telemetry")
 
 CLOSE_SECONDS = 3.0
-"""For what is still unsent at the end: with a dead receiver the SDK would wait for half a minute."""
+"""Time to send the remaining data at the end: if the receiver is down, the SDK would wait for half a minute."""
 _EXPORT_MS = 10_000
 _CONTENT_CHARS = 8_000
-"""Of a text in an attribute: receivers cut or refuse what is longer."""
+"""Maximum length of a text attribute: receivers truncate or refuse longer ones."""
 
 
 class Telemetry:
@@ -138,15 +138,15 @@ class Telemetry:
         seconds.record((now - began) / 1000, {**common, **({"error.type": problem} if problem else {})})
 
     async def close(self) -> None:
-        """Sends what is there, for a bounded time. In a thread that nobody waits for: with a dead receiver it takes
-        half a minute, and a thread of the loop's own pool would hold up the end of the process."""
+        """Send the remaining data within a time limit. It runs in a daemon thread: if the receiver is down, it takes
+        half a minute, and a thread from the pool of the event loop would delay the exit of the process."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
         def shut_down() -> None:
             self._traces.shutdown()
             self._meters.shutdown()
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waited so long
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the time limit has passed
                 loop.call_soon_threadsafe(_complete, done)
 
         threading.Thread(target=shut_down, name="portico-telemetry", daemon=True).start()

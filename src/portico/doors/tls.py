@@ -1,4 +1,4 @@
-"""Our own TLS: the certificate of the settings, taken over anew when its files change, without a restart."""
+"""TLS with the certificate from the settings. It is reloaded when its files change, without a restart."""
 
 import logging
 import ssl
@@ -37,13 +37,13 @@ class Certificate:
         return stamp(self.path), stamp(self._key)
 
     def reload(self) -> bool:
-        """Whether there was a new one. New connections get it; one that cannot be used changes nothing."""
+        """Load a changed certificate for new connections; return whether one was loaded. An invalid one is ignored."""
         now = self._look()
         if now == self._stamps:
             return False
         self._stamps = now
         try:
-            # First into a context that nobody uses: a failed load leaves half of a pair behind.
+            # First into an unused context: a failed load leaves a context with half of a pair.
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.path, self._key)
             self._load()
         except (OSError, BadRequest) as error:

@@ -1,7 +1,8 @@
-"""The pages: built files from the package, the login, and the headers that keep them harmless.
+"""The pages: built files from the package, the login, and the security headers.
 
-The attack: agent text or a link smuggles script into a page that can drive agents. So nothing inline may run,
-nothing foreign may load, frame or hold on to us, and whatever is not a page of ours goes out as a download.
+The attack: agent text or a link injects a script into a page that can control agents. So inline scripts cannot run,
+foreign content cannot be loaded, other sites cannot frame the pages or keep a reference to them, and any other file is
+sent as a download.
 """
 
 import functools
@@ -50,20 +51,20 @@ _TYPES = {
     ".woff2": "font/woff2",
 }
 _NO_SITE: dict[int, Media] = {303: None, 503: "text/plain"}
-"""To the login, or on from there; or this host was installed without pages."""
+"""Redirect to or from the login; or this host was installed without pages."""
 _NO_PAGE: dict[int, Media] = {**_NO_SITE, 404: ("text/plain", "text/html")}
-"""Or there is nothing of that name."""
+"""As above; or the file does not exist."""
 _LOGIN: dict[str, str | Param] = {
     "tkn": "a token: log in with it",
     "code": "the code of a link that works once, for `portico serve --open`",
 }
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _PAGES = 500
-"""Files kept in memory: there are some 200, of 2 MB together."""
+"""Cache size: there are about 200 files, 2 MB in total."""
 _LOOK_SECONDS = 1.0
-"""Between two looks whether a page was built anew: soon enough for its author."""
+"""Minimum interval between two checks whether a page was rebuilt: fast enough for its author."""
 _HASHED = "assets/"
-"""Vite puts files whose name holds their hash here: they never change."""
+"""Vite puts files with a hash in their name here: they never change."""
 
 
 NO_PAGES = (
@@ -81,13 +82,13 @@ def pages_missing() -> bool:
 
 
 class StaticPage(NamedTuple):
-    """A file as it is sent."""
+    """A cached file, ready to send."""
 
     until: float
-    """When the file is looked at again."""
+    """When the file is checked again."""
     stamp: object
     answers: dict[str, "PageResponse"]
-    """By encoding; "" is the plain one."""
+    """By encoding; "" is uncompressed."""
 
 
 class PageResponse(NamedTuple):
@@ -96,7 +97,7 @@ class PageResponse(NamedTuple):
     headers: list[tuple[bytes, bytes]]
 
     def response(self, wanted: str | None) -> Response:
-        """`wanted`: what the browser has already (If-None-Match)."""
+        """Build the response. `wanted` is the If-None-Match header: what the browser has cached."""
         same = wanted is not None and (wanted == "*" or self.etag in wanted)
         response = _RawResponse(b"" if same else self.body, 304 if same else 200)
         length = [] if same else [(b"content-length", b"%d" % len(self.body))]
@@ -105,14 +106,14 @@ class PageResponse(NamedTuple):
 
 
 class _RawResponse(Response):
-    """Its headers were made before."""
+    """A response with prebuilt headers."""
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
         pass
 
 
 class Pages:
-    """The built files, kept in memory. One that was built anew is read again."""
+    """Cache of the built files. A rebuilt file is read again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
@@ -120,14 +121,14 @@ class Pages:
         self._known = Cache[tuple[str, str | None], StaticPage](_PAGES)
 
     def find(self, name: str) -> Path:
-        """A file below the folder; anything else does not exist."""
+        """Return a file inside the folder; any other path is not found."""
         path = (self._folder / name).resolve() if "\0" not in name else self._folder
-        if not path.is_relative_to(self._folder) or not os.path.isfile(path):  # also for names that no disk takes
+        if not path.is_relative_to(self._folder) or not os.path.isfile(path):  # also for names that the disk refuses
             raise NotFound("page", f"/{name}")
         return path
 
     def answer(self, name: str, accepted: str, wanted: str | None = None, base: str | None = None) -> Response:
-        """With a `base` path, that completes the names in it."""
+        """Return the response for a file. A `base` path is inserted into its relative links."""
         now = time.monotonic()
         page = self._known.get((name, base))
         if page is None or now > page.until:
@@ -183,7 +184,7 @@ def _routes(app: App, pages: Pages) -> Table:
     def send(request: Request, name: str, base: str | None = None) -> Response:
         head: RequestHead = request.scope[HEAD]
         answer = pages.answer(name, head.get(b"accept-encoding") or "", head.get(b"if-none-match"), base)
-        # Elsewhere browsers ignore it, and complain on the console.
+        # On other origins, browsers ignore it and log a console warning.
         if request.scope["scheme"] == "https" or _is_local(head.host or ""):
             answer.raw_headers.append((b"cross-origin-opener-policy", b"same-origin"))
         return answer
@@ -196,9 +197,9 @@ def _routes(app: App, pages: Pages) -> Table:
             return RedirectResponse(f"{root(request)}{moved}", 303)
         workbench = name.partition("/")[0] == "app"
         if workbench:
-            name = "app.html"  # its own script reads the rest of the address
+            name = "app.html"  # its script reads the rest of the URL
         if name == "api":
-            return Response("Not Found", 404, media_type="text/plain")  # as the pages' old clients know it
+            return Response("Not Found", 404, media_type="text/plain")  # the response that old clients expect
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
         if name.endswith(".html") and name != "login.html" and not known(request):
@@ -206,7 +207,7 @@ def _routes(app: App, pages: Pages) -> Table:
         if name.endswith(".html") and pages.empty:
             return no_pages()
         try:
-            return send(request, name, root(request) if workbench else None)  # it has addresses at every depth
+            return send(request, name, root(request) if workbench else None)  # it has URLs at every depth
         except NotFound:
             return _not_found(request, name)
 
@@ -238,7 +239,7 @@ def _routes(app: App, pages: Pages) -> Table:
         return await enter(request, found, (fields.get("next") or [""])[0])
 
     async def enter(request: Request, found: Caller | None, wanted: str = "") -> Response:
-        """The token leaves the address bar at once; from here on the cookie stands for it."""
+        """Redirect immediately, to remove the token from the address bar. The cookie then identifies the login."""
         if found is None:
             await gate.wrong_token(request.scope)
             return RedirectResponse(f"{root(request)}/login?error=1", 303, headers=UNKEPT)
@@ -267,10 +268,10 @@ def _routes(app: App, pages: Pages) -> Table:
 
 
 def _not_found(request: Request, name: str) -> Response:
-    """People get a way on; programs the words they know."""
+    """Return a page with a link for people, and the plain text that programs expect."""
     if "text/html" not in request.headers.get("accept", ""):
         return Response("Not Found", 404, media_type="text/plain")
-    import html  # some milliseconds of the start
+    import html  # late import: it would delay the start by milliseconds
 
     words = f"There is no page {'/' + name!r} on this host."
     base = html.escape(root(request))
@@ -284,7 +285,7 @@ def _not_found(request: Request, name: str) -> Response:
 
 
 def _moved(request: Request, name: str) -> str | None:
-    """Pages that the workbench has taken the place of: old links and bookmarks go on."""
+    """Return the new location of a page that the workbench has replaced, so that old links and bookmarks work."""
     if name == "session.html":
         ident = request.query_params.get("id", "")
         return f"{WORKBENCH}/s/{quote(ident, safe='')}" if ident else WORKBENCH
@@ -292,7 +293,7 @@ def _moved(request: Request, name: str) -> str | None:
 
 
 def _login_for(request: Request) -> str:
-    """The start page needs no word: the login leads to the workbench by itself."""
+    """Return the login URL with the page to open next. The start page needs none: the workbench is the default."""
     path = request.url.path.removeprefix(root(request))
     login = f"{root(request)}/login"
     return login if path in ("/", "/index.html") else f"{login}?{urlencode({'next': path})}"

@@ -1,7 +1,7 @@
 """The Anywhere door: messages over HTTP, answers as server-sent events, for scripts and pages of any kind.
 
-It translates the host's sessions into projects and their conversations, and decides nothing. Its paths stand at the
-root (`/message`, `/events`, `/sessions`), where programs written against the first of its kind expect them.
+It translates the sessions of the host to projects and conversations, and contains no rules. Its paths are at the root
+(`/message`, `/events`, `/sessions`), where programs written for the original API expect them.
 """
 
 import zlib
@@ -64,7 +64,7 @@ class ProjectShown(Struct, omit_defaults=True):
     path: str
     created: int
     count: int
-    """Turns in its conversations that were not cleared."""
+    """Turns in the conversations that were not cleared."""
     worktree: bool = False
 
 
@@ -85,7 +85,7 @@ class AnywhereDoor(Door):
         self.routes = _routes(app, self.projects)
 
     async def open(self) -> None:
-        """Messages that a crash has left waiting go on now, not when somebody next calls."""
+        """Resume messages that were queued before a crash now, not at the next request."""
         await self.projects.ready()
 
 
@@ -171,7 +171,7 @@ def _routes(app: App, projects: Projects) -> Table:
             try:
                 await host.do(c.CancelTurn(session=session.id), who)
             except Conflict:
-                continue  # it ended in this moment, which is what was wanted
+                continue  # it has just ended, which is the requested result
 
     @order("/approval", "approve", "Answer an approval.", body=ApprovalBody)
     async def approve(request: Request) -> Ok:
@@ -234,7 +234,7 @@ def _routes(app: App, projects: Projects) -> Table:
 
 
 def packed(request: Request, content: Any) -> Response:
-    """JSON, compressed when it is worth it and the client takes it."""
+    """Return a JSON response, compressed if it is large enough and the client accepts it."""
     response = JsonResponse(content)
     body = bytes(response.body)
     if len(body) < PACK_BYTES or not accepts_gzip(request):

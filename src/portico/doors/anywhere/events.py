@@ -1,4 +1,4 @@
-"""`GET /events`: what happens in the projects, as server-sent events from a cursor."""
+"""`GET /events`: the events of the projects, as server-sent events from a cursor."""
 
 import re
 import zlib
@@ -39,8 +39,8 @@ def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:
 
 
 def cursor(request: Request, log: Log) -> tuple[int, int]:
-    """`Last-Event-ID` or `?after=`: a position, or `POSITION-N` behind the N-th frame of a record. Without one the
-    stream begins with what happens next."""
+    """Read the cursor from `Last-Event-ID` or `?after=`: a position, or `POSITION-N` after the N-th frame of a record.
+    Without a cursor, the stream starts with the next event."""
     text = request.headers.get("last-event-id") or request.query_params.get("after")
     if text is None:
         return log.seq, 0
@@ -49,7 +49,7 @@ def cursor(request: Request, log: Log) -> tuple[int, int]:
 
 
 class EventReader:
-    """One client's way through the log. It follows the sessions of its projects, also those that begin meanwhile."""
+    """The event stream of one client. It follows the sessions of its projects, including new ones."""
 
     def __init__(self, app: App, projects: Projects, idents: Idents, project: str | None, view: View) -> None:
         self._host = app.host
@@ -61,12 +61,12 @@ class EventReader:
         self._watched: dict[str, Watched] = {}
         self._after = 0
         self._last: dict[str, tuple[int, int]] = {}
-        """By session, the position and the seq of its last record that came by."""
+        """By session: the position and seq of its last record in the stream."""
         self._gaps: dict[str, int] = {}
-        """By session, the seq after which something was compacted away that has not been made good yet."""
+        """By session: the seq after which compacted records are missing and not yet restored."""
 
     async def frames(self, after: int, skip: int) -> AsyncGenerator[bytes, None]:
-        """Whole frames; `skip` of the first record's have been seen. Empty: nothing of it was for this reader."""
+        """Yield whole frames. `skip` frames of the first record were already seen. Empty: none was for this reader."""
         self._after = after
         follower = self._projects.follower(self._project)
         timeout = limits.HEARTBEAT_SECONDS
@@ -80,7 +80,7 @@ class EventReader:
             yield b"".join([self._with_epoch(piece) for piece in pieces])
 
     def _with_epoch(self, frame: bytes) -> bytes:
-        """Its id is a cursor, and says of which log."""
+        """Add the epoch of the log to the id of the frame, which is a cursor."""
         ident, rest = frame.split(b"\n", 1)
         return b"%b.%b\n%b" % (ident, self._epoch, rest)
 
@@ -114,14 +114,14 @@ class EventReader:
         return missing + translate.frames(record, watched)
 
     def _pass(self, record: Record, session: str) -> None:
-        """Positions have no gaps but what was compacted away."""
+        """Record a gap in the positions: it means that records were compacted away."""
         pos, seq = self._last.get(session, (0, self._after))
         if pos != record.pos - 1:
             self._gaps.setdefault(session, seq)
         self._last[session] = (record.pos, record.seq)
 
     async def _missing(self, record: Record, session: str, watched: Watched) -> list[bytes]:
-        """The text that was compacted away between what this reader has seen and this record."""
+        """Return the text that was compacted away between the last seen record and this one."""
         seq, event = self._gaps.pop(session, None), record.event
         if seq is None or isinstance(event, e.TurnStarted | e.TurnResumed):
             return []
@@ -138,7 +138,7 @@ class EventReader:
         return found
 
     async def _watch(self, record: Record, session: str, project: str, turn: str) -> Watched | None:
-        """At the beginning of a turn, and where a cursor points into the middle of one."""
+        """Called at the start of a turn, and if a cursor points into the middle of one."""
         event = record.event
         ident = translate.start_of(record, session) or await self._idents.of(session, turn, record.pos)
         try:
@@ -146,7 +146,7 @@ class EventReader:
         except NotFound:
             return None
         found = state.turn(turn)
-        if found is None:  # cut away by a truncation since
+        if found is None:  # removed by a later truncation
             model = event.message.model if isinstance(event, e.TurnStarted) else None
             return Watched(project, turn, ident, model or state.model)
         if isinstance(event, e.TurnStarted):
@@ -159,7 +159,7 @@ class EventReader:
 
 
 def _first_id(frames: list[bytes]) -> int:
-    """The position in the first frame's id; 0 without a frame."""
+    """Return the position in the id of the first frame; 0 without a frame."""
     found = re.match(rb"id: (\d+)", frames[0]) if frames else None
     return int(found[1]) if found is not None else 0
 
@@ -176,7 +176,7 @@ def accepts_gzip(request: Request) -> bool:
 
 
 def compressing(send: Send) -> Send:
-    """Each piece is flushed: what was sent can be read at once."""
+    """Compress the body. Each piece is flushed, so the client can decode it immediately."""
     packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS | 16)
 
     async def packed(message: Message) -> None:

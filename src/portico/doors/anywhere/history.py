@@ -1,4 +1,4 @@
-"""What was said and done in a project, from the stored sessions."""
+"""The history of a project, from the stored sessions."""
 
 from collections.abc import AsyncIterator
 
@@ -14,7 +14,7 @@ from portico.projects.projects import Projects
 
 
 async def messages(view: View, projects: Projects, idents: Idents, project: Project) -> list[Json]:
-    """The current conversations of a project, in the order of their turns."""
+    """Return the current conversations of a project, in the order of their turns."""
     found: list[tuple[int, str, TurnState, str]] = []
     for ident in projects.sessions(project.id, view.has):
         session = await view.get(ident)
@@ -26,7 +26,7 @@ async def messages(view: View, projects: Projects, idents: Idents, project: Proj
 
 
 async def context(view: View, projects: Projects, idents: Idents, project: Project) -> AsyncIterator[bytes]:
-    """Everything that is stored, cleared conversations included: JSON lines, one conversation after the other."""
+    """Yield the whole history as JSON lines, one conversation after another, including cleared ones."""
     for ident in projects.sessions(project.id, view.has, cleared=True):
         session = await view.get(ident)
         for turn in session.state.turns:

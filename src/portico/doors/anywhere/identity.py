@@ -1,7 +1,7 @@
-"""The id of a message: what `/message` answered with, in every event that belongs to it.
+"""The id of a message: returned by `/message` and contained in every event that belongs to it.
 
-It is `SESSION.TURN`, or `SESSION.QUEUED` when it had to wait in the queue first: then only the event that started its
-turn knows both. A turn that goes on after its end is a new run with an id of its own (`SESSION.TURN~POSITION`), so that
+It is `SESSION.TURN`, or `SESSION.QUEUED` if the message was queued first: then only the event that started its turn
+contains both. A turn that is resumed after its end is a new run with a separate id (`SESSION.TURN~POSITION`), so that
 every id has exactly one `done`.
 """
 
@@ -14,7 +14,7 @@ from portico.events import Event, TurnResumed, TurnStarted
 from portico.host.host import Host
 
 SESSIONS_MAX = 1_000
-"""Sessions kept in memory; the runs of others are read from the log again."""
+"""Cache size in sessions. The runs of other sessions are read from the log again."""
 _SIGNS = (b'"turn.started"', b'"turn.resumed"')
 
 
@@ -32,7 +32,7 @@ def session_of(ident: str) -> str:
 
 
 class _Runs:
-    """What is known of one session: by turn, where its runs began and their ids."""
+    """The runs of one session, by turn: their start positions and ids."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -46,20 +46,20 @@ class _Runs:
 
 
 class Idents:
-    """Turns and their message ids, read from the log once and then kept up."""
+    """The message ids of turns, read from the log once and then updated."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._runs = Cache[str, _Runs](SESSIONS_MAX)
 
     async def of(self, session: str, turn: str, pos: int | None = None) -> str:
-        """The id of the run of `turn` that was going on at `pos` (the latest, when None)."""
+        """Return the id of the run of `turn` that was active at `pos` (the latest if None)."""
         starts = (await self._catch_up(session)).starts.get(turn, [])
         index = len(starts) if pos is None else bisect_right(starts, pos, key=lambda start: start[0])
         return starts[index - 1][1] if index else f"{session}.{turn}"
 
     async def turn(self, ident: str) -> tuple[str, str | None]:
-        """The session and the turn that a message became; None while it waits or when it never was."""
+        """Return the session and turn of a message; None while it is queued or if it never started."""
         session = session_of(ident)
         if not self._host.has(session):
             raise NotFound("message", ident)

@@ -41,7 +41,7 @@ class Sent(Struct, omit_defaults=True, rename={"session_id": "sessionId"}):
     queued: bool = False
     position: int | None = None
     draft: bool = False
-    """It was not sent: it stands in every input, and a person sends it."""
+    """It was not sent: it is shown in every input as a draft, and a person sends it."""
 
 
 class AnywhereMessages:
@@ -68,7 +68,7 @@ class AnywhereMessages:
     # -- sending -----------------------------------------------------------------------------------------------
 
     async def _send(self, body: MessageBody, who: Caller) -> Sent:
-        """Each command has an id of its own, made from the key: a repeated request gets the answers of the first."""
+        """Send a message. The id of each command is derived from the key: a repeated request gets the first results."""
         text = body.text if body.text is not None else body.message
         if text is None:
             raise BadRequest("A message needs 'text'.", field="text")
@@ -95,7 +95,7 @@ class AnywhereMessages:
         return Sent(f"{session.id}.{DRAFT}", project.id, draft=True)
 
     def _read(self, text: str, body: MessageBody) -> tuple[str | None, Message]:
-        """The agent, and the message."""
+        """Return the agent and the message."""
         meta: Json = {}
         if body.max_steps is not None:
             meta["maxSteps"] = min(body.max_steps, STEPS_MAX)
@@ -112,7 +112,7 @@ class AnywhereMessages:
             return self._built_in(None), Message(text, model=body.model, meta=meta)
         meta["mode"] = "agent" if goal else "chat"
         agent = self._built_in(body.agent) if goal else body.agent
-        # Other agents do not know our command; the built-in one does, and people see what was sent.
+        # Only the built-in agent knows this command; for it, people see the text as it was sent.
         said = argument if command == "agent" and agent != BUILT_IN else text
         return agent, Message(said, model=body.model, meta=meta)
 

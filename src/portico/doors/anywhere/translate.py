@@ -1,7 +1,7 @@
-"""From the log's events to this door's: `inbound`, `fragment`, `action`, `approvalRequest`, `question`, `done` ...
+"""Log events as events of this door: `inbound`, `fragment`, `action`, `approvalRequest`, `question`, `done` ...
 
-Plain functions around what a reader knows of a running turn. A record's frames are made once and shared by all
-readers, so a thousand of them cost one encoding.
+Plain functions on the state that a reader has of a running turn. The frames of a record are encoded once and shared by
+all readers.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from portico.host.draft import DRAFT, offered_text
 from portico.host.state import CallPart, TextPart, TurnState
 
 FRAME_CHARS = (limits.DELTA_BYTES - 2048) // 6
-"""Characters of one fragment: with every one escaped (six bytes each) the frame still stays below 64 KiB."""
+"""Characters per fragment: even if all are escaped (six bytes each), the frame is below 64 KiB."""
 PREVIEW_CHARS = 2_000
 DETAIL_CHARS = 400
 
@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Watched(Struct):
-    """What a reader knows of the turn that runs in a session."""
+    """The state that a reader has of the running turn of a session."""
 
     project: str
     turn: str
@@ -35,11 +35,11 @@ class Watched(Struct):
     kinds: dict[str, str] = field(default_factory=dict)
     tools: dict[str, str] = field(default_factory=dict)
     steps: dict[str, int] = field(default_factory=dict)
-    """The step that a call belongs to, where its agent counts steps."""
+    """The step of a call, if its agent counts steps."""
     announced: set[str] = field(default_factory=set)
     """Calls whose start was shown."""
     fresh: set[str] = field(default_factory=set)
-    """Parts that began and have shown nothing: their deltas may have been compacted away, the end has the whole."""
+    """Started parts without shown text: their deltas may have been compacted away, and the end has the whole text."""
 
     @classmethod
     def of(cls, project: str, ident: str, model: str, turn: TurnState) -> "Watched":
@@ -60,7 +60,7 @@ class Watched(Struct):
 
 
 def frames(record: Record, watched: Watched) -> list[bytes]:
-    """The record's frames, encoded once; updates what is known."""
+    """Return the frames of a record, encoded once, and update the state."""
     event = record.event
     if type(event) is e.PartDelta:
         watched.fresh.discard(event.part)
@@ -71,18 +71,18 @@ def frames(record: Record, watched: Watched) -> list[bytes]:
         watched.tools[event.call] = event.tool
         watched.note_step(event.call, event.meta)
         if not event.title or event.title == event.tool:
-            return []  # what it is about is known when its input is
+            return []  # shown when its input is known
         watched.announced.add(event.call)
     elif isinstance(event, e.ToolReady):
         if event.call in watched.announced:
             return []
         watched.announced.add(event.call)
     elif isinstance(event, e.UsageReported | e.TurnStep) and event.model:
-        watched.model = event.model  # after a fallback, the one that answers
+        watched.model = event.model  # after a fallback: the model that responds
     elif isinstance(event, e.PartEnded):
         if event.part in watched.fresh:
             watched.fresh.discard(event.part)
-            return _framed(record, watched)  # not shared: only this reader has missed the deltas
+            return _framed(record, watched)  # not shared: only this reader missed the deltas
         if not event.replaces:
             return []
         return _numbered(record.seq, _correction(event, watched))
@@ -91,7 +91,7 @@ def frames(record: Record, watched: Watched) -> list[bytes]:
 
 
 def _framed(record: Record, watched: Watched) -> list[bytes]:
-    """Several frames of one record have ids of their own; the last one's is the record's, so a cursor is exact."""
+    """Build the frames of a record. Each has a separate id; the last has the id of the record: cursors are exact."""
     return _numbered(record.seq, _messages(record.event, watched))
 
 
@@ -124,7 +124,7 @@ def inbound(ident: str, project: str, text: str, by: str) -> Json:
 
 
 def _correction(event: e.PartEnded, watched: Watched) -> Told:
-    """The first piece says how much of what was said last it takes the place of."""
+    """Build the fragments of a correction. The first one states how much of the previous text it replaces."""
     pieces = list(_fragments(event.part, event.text or " ", watched))
     for index, (name, data) in enumerate(pieces):
         data["fragment"] = data["fragment"] if event.text else ""
@@ -134,7 +134,7 @@ def _correction(event: e.PartEnded, watched: Watched) -> Told:
 def _fragments(part: str, text: str, watched: Watched) -> Told:
     kind = watched.kinds.get(part, "text")
     if kind == "reasoning":
-        return  # thinking aloud is not the answer; the other doors show it
+        return  # reasoning is not part of the answer; other doors show it
     told = {"sessionId": watched.project, "model": watched.model, **({} if kind == "text" else {"kind": kind})}
     for start in range(0, len(text), FRAME_CHARS):
         yield "fragment", {"id": watched.id, "fragment": text[start : start + FRAME_CHARS], **told}
@@ -218,8 +218,8 @@ _MAKERS: dict[type[e.Event], Callable[[Any, Watched], tuple[str, Json]]] = {
 
 
 def compacted(part: str, text: str, trail: list[tuple[int, int]], low: int, high: int, watched: Watched) -> list[bytes]:
-    """The pieces between two positions that were compacted away, cut out of the part's whole text. Small ones become
-    one frame; each frame is a cursor, as if the pieces were still there."""
+    """Restore the pieces between two positions that were compacted away, from the whole text of the part. Small pieces
+    are merged into one frame. Each frame has a valid cursor, as if the pieces still existed."""
     start = sum(size for seq, size in trail if seq <= low)
     found: list[bytes] = []
     waiting, last = "", 0
@@ -240,7 +240,7 @@ def _cut(seq: int, part: str, text: str, watched: Watched) -> list[bytes]:
 
 
 def removed(record: Record, project: str, session: str) -> bytes:
-    """A queued message that never became a turn of its own: a person took it out, or the running turn took it in."""
+    """Report a queued message without a separate turn: a person removed it, or the running turn consumed it."""
     event = record.event
     assert isinstance(event, e.QueueRemoved)
     outcome = "completed" if event.reason == "steered" else "cancelled"
@@ -249,7 +249,7 @@ def removed(record: Record, project: str, session: str) -> bytes:
 
 
 def drafted(record: Record, project: str, session: str) -> list[bytes]:
-    """A text that a program has put into every input. What people type in their editors is their own business."""
+    """Report a draft that a program has put into every input. Text that people type in their editors is private."""
     event = record.event
     assert isinstance(event, e.ClientKept)
     text = offered_text(event.value) if event.key == DRAFT else ""
@@ -267,6 +267,6 @@ def resumed(record: Record, watched: Watched, text: str) -> bytes:
 
 
 def start_of(record: Record, session: str) -> str | None:
-    """The id of the run that begins with this record."""
+    """Return the id of the run that starts with this record."""
     event = record.event
     return begun(session, record.pos, event) if isinstance(event, e.TurnStarted | e.TurnResumed) else None

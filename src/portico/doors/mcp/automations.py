@@ -1,4 +1,4 @@
-"""The tools that look at automations; those that change them are commands."""
+"""Tools that read automations. Tools that change them are commands."""
 
 import msgspec
 from msgspec import Struct
@@ -9,7 +9,7 @@ from portico.doors.mcp.offer import Nothing, ToolOffer
 from portico.events import Json
 
 _RUNS = 20
-"""Runs shown at once, the last ones."""
+"""How many of the last runs are shown."""
 
 
 class NameBody(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What a tool is: what a caller must be allowed, what it takes and who does it."""
+"""The definition of a tool: the required permission, the arguments and the handler."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -18,4 +18,4 @@ class ToolOffer(Struct, frozen=True):
     run: Callable[[Any], Awaitable[Any]]
     description: str
     subject: str = ""
-    """The argument that `id` stands for."""
+    """The argument for which `id` is an alias."""

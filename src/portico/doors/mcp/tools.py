@@ -1,4 +1,4 @@
-"""The tools: those that look, and one for each command of the table, with its scope and what it takes."""
+"""The MCP tools: tools that read, and one for each command of the table, with its scope and arguments."""
 
 import asyncio
 from functools import cache, partial
@@ -21,11 +21,11 @@ from portico.host.state import CallPart, QuestionPart, SessionState, Summary, Te
 from portico.host.tool import ToolResult
 
 WAIT_SECONDS = 50.0
-"""How long one call waits: below the minute after which many clients give up. The caller may wait again."""
+"""How long one call waits: less than the minute after which many clients time out. The caller can wait again."""
 _TURNS = 20
-"""Turns shown at once, the last ones."""
+"""How many of the last turns are shown."""
 _CHARS = 20_000
-"""Of one answer or tool output: what a model can use."""
+"""Maximum length of an answer or tool output: as much as a model can use."""
 
 
 class SessionBody(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -79,14 +79,14 @@ WITHOUT = {
     "chat.move": _PERSON,
     "sign_in.decline": _PERSON,
 }
-"""Commands that are no tool, and why."""
+"""Commands that are not offered as tools, and the reason."""
 
 _MORE: dict[type[c.Command], tuple[tuple[Any, ...], ...]] = {
     c.StartSession: (("fallback", list[str], msgspec.field(default_factory=list)),),
     c.SendMessage: (("wait", float, WAIT_SECONDS),),
     c.StartJob: (("cwd", str | None, None),),
 }
-"""Arguments that tools take besides those of their command, or in their place."""
+"""Arguments of tools that add to those of their command or replace them."""
 _WORDS: dict[type[c.Command], str] = {
     c.StartSession: "Returns its id. Those of fallback (agent or agent/model) take over if it cannot answer.",
     c.SendMessage: "Waits (seconds) until the agent is done or needs somebody. If it still runs, call wait_session.",
@@ -132,7 +132,8 @@ class HostTools:
         self._offers = {name: offer for name, offer in offers.items() if self._may(app, name, offer)}
 
     def _may(self, app: App, name: str, offer: ToolOffer) -> bool:
-        """Tools that only read show what this caller sees elsewhere; they need no more than `read` or `jobs`."""
+        """Return whether the caller may use a tool. Tools that only read need at most `read` or `jobs`, and show what
+        the caller sees elsewhere."""
         view = self._view if isinstance(offer.needs, str) else app.view(self._who.with_tool(name))
         return view.may(offer.needs)
 
@@ -177,12 +178,12 @@ class HostTools:
         return await self._settle(await self._view.get(body.session), body.wait)
 
     async def _settle(self, session: Session, seconds: float) -> Json:
-        """Until nothing runs, or somebody is needed, or the time is over: whatever comes first."""
+        """Wait until nothing runs, a person is needed, or the time limit is reached."""
         try:
             async with asyncio.timeout(min(max(seconds, 0), WAIT_SECONDS)):
                 await session.wait_until(_resting)
         except TimeoutError:
-            pass  # told by the state: it still runs
+            pass  # the returned state shows that it still runs
         self._view.check(session.id, "read")  # it may not be shared with them any more
         return _standing(session.state)
 
@@ -242,7 +243,7 @@ def _resting(state: SessionState) -> bool:
 
 
 def _needs(turn: TurnState) -> list[Json]:
-    """What waits for somebody."""
+    """Return the requests that wait for a person."""
     needs: list[Json] = []
     for part in turn.parts:
         if isinstance(part, CallPart) and (waiting := part.approval) is not None:
@@ -282,7 +283,7 @@ def _told(turn: TurnState) -> Json:
 
 
 def _schema(body: type[Struct]) -> Json:
-    """A flat JSON Schema: agents' readers of schemas do not all follow references."""
+    """Return a flat JSON Schema: some agents do not resolve references."""
     (_, definitions) = msgspec.json.schema_components([body], ref_template="{name}")
     schema: Json = _flat(definitions[body.__name__], definitions)
     schema.pop("title", None)

@@ -1,6 +1,6 @@
-"""The Portal door, `/api`: the REST and long-polling API of the seeds 001, 000 and 002, all three at once.
+"""The Portal door, `/api`: the REST and long-polling API of the seeds 001, 000 and 002 combined.
 
-docs/reference/portal.md describes every route. It translates and decides nothing; it imports host and jobs.
+docs/reference/portal.md describes every route. The door only translates, without rules; it imports host and jobs.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from portico.events import Channel
 
 COUNTDOWN_SECONDS = 60.0
 TEST_COUNTDOWN_SECONDS = 5.0
-"""How long something closed can still be read by a new token: the clients' own figures."""
+"""How long a new token can still read something closed: the values that the clients use."""
 
 
 class Closing(NamedTuple):
@@ -48,7 +48,7 @@ class Closing(NamedTuple):
     at: int
     """Milliseconds since the epoch."""
     stopped: bool
-    """Somebody stopped it, rather than that it was done."""
+    """It was stopped by a caller and did not finish."""
 
 
 EndOf = Callable[[str], Awaitable[Closing | None]]
@@ -89,7 +89,7 @@ async def _unknown(request: Request) -> Response:
 def _plain(room: PortalContext) -> list[Route]:
     app = room.app
 
-    hello = JsonResponse(Hello("Hello, world!"))  # what watchdogs call again and again: made once
+    hello = JsonResponse(Hello("Hello, world!"))  # watchdogs call this repeatedly: built once
 
     async def test(request: Request) -> Response:
         return hello
@@ -102,7 +102,7 @@ def _plain(room: PortalContext) -> list[Route]:
 
     async def stop(request: Request) -> PortalDone:
         room.live.stop_waiting()
-        # The answer first: the loop sends it before the stop can close the connection.
+        # Respond first: the loop sends the response before the stop closes the connection.
         asyncio.get_running_loop().call_later(0.05, app.stop)
         return PortalDone()
 
@@ -115,23 +115,23 @@ def _plain(room: PortalContext) -> list[Route]:
 
 
 def _new_token() -> str:
-    """A UUID of version 4, in a third of the time that `uuid` takes."""
+    """Return a UUID of version 4, in a third of the time that `uuid` takes."""
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def repo_root(start: Path) -> Path:
-    """The nearest folder above that has a `.git`; without one the folder itself."""
+    """Return the folder or its nearest parent that has a `.git`; the folder itself if there is none."""
     return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
 
 
 _PACKED = 1_000
-"""Elements encoded in one go: a long history is made in a thread, and others are served in between."""
+"""Elements per encoding step: a long history is encoded in a thread, and the loop serves others between steps."""
 
 
 def _packed(elements: list[Element]) -> msgspec.Raw:
-    """`Responses` of a long history, as it is sent."""
+    """Encode the `Responses` of a long history."""
     whole = coalesce(elements)
     pieces = [msgspec.json.encode(whole[at : at + _PACKED])[1:-1] for at in range(0, len(whole), _PACKED)]
     return msgspec.Raw(b'{"responses":[%b]}' % b",".join(pieces))
@@ -147,13 +147,13 @@ def _numbered(request: Request) -> bool:
 
 
 async def _left(request: Request) -> None:
-    """Returns when the caller has hung up. The body was read, so nothing else can come."""
+    """Return when the caller has disconnected. The body was read, so no other message can arrive."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 class _Lives:
-    """The live calls of sessions, tasks and jobs: with a token all that is new, without one element after the other."""
+    """The live calls of sessions, tasks and jobs: all new elements with a token, one element per call without."""
 
     def __init__(self, room: PortalContext) -> None:
         self._room = room
@@ -169,7 +169,7 @@ class _Lives:
 
         async def poll(request: Request, token: str | None) -> list[Element]:
             ident = request.path_params["id"]
-            await request.body()  # so that the next message can only be that the caller has gone
+            await request.body()  # so that the next message can only be the disconnect
             await self._check_there(request, f"{kind}/{ident}", Refused(missing))
             form = _form(request, translate) if token is not None else old
 
@@ -179,14 +179,14 @@ class _Lives:
 
             try:
                 if token is None and (end := await end_of(ident)) is not None and end.stopped:
-                    raise Refused(missing)  # in 001 and 000 what was stopped is gone at once
+                    raise Refused(missing)  # in 001 and 000 stopped items disappear immediately
                 numbered = token is not None and _numbered(request)
                 found = await self._room.live.poll(
                     f"{kind}/{ident}", token, form, closed, lambda: _left(request), numbered=numbered
                 )
-            except NotFound:  # deleted: its channel is known, and empty
+            except NotFound:  # deleted: its channel is known but empty
                 raise Refused(missing) from None
-            await self._check_there(request, f"{kind}/{ident}", Refused(missing))  # it may be shared with them no more
+            await self._check_there(request, f"{kind}/{ident}", Refused(missing))  # it may be no longer shared
             if isinstance(found, list):
                 return found
             raise Refused(missing) if found == "Closed" and token is None else Refused(codes[found])
@@ -230,7 +230,7 @@ class _Lives:
             raise refusal
 
     async def end_of_session(self, ident: str) -> Closing | None:
-        """A task closes its sessions when it is done with them; all others are stopped by somebody."""
+        """Return how a session was closed. A task closes its own sessions; all others are stopped by a caller."""
         summary = (await self._room.app.host.get(ident)).summary
         return Closing(summary.modified, not summary.by.startswith("task:")) if summary.closed else None
 

@@ -1,6 +1,6 @@
-"""The form of this API: arguments in the path, raw text in the body, one JSON document back, status 200 for our errors.
+"""The format of this API: arguments in the path, raw text in the body, a JSON response, status 200 for our errors.
 
-Anything unexpected is a 500 with `{"error": ...}`; a path that nobody knows, or one with a slash at its end, is a 404.
+An unexpected error is a 500 with `{"error": ...}`. An unknown path, or one with a trailing slash, is a 404.
 """
 
 import re
@@ -31,7 +31,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 class PortalContext(Struct, frozen=True):
-    """What every endpoint of this door has at hand."""
+    """Shared objects of all endpoints of this door."""
 
     app: App
     jobs: Jobs
@@ -41,7 +41,7 @@ class PortalContext(Struct, frozen=True):
 
 
 class Refused(Exception):
-    """One of our errors, by its code."""
+    """An error of this API, by its code."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -49,7 +49,7 @@ class Refused(Exception):
 
 
 def route(path: str, handle: Answer, scope: Scope, summary: str, **doc: Unpack[Doc]) -> Route:
-    """An endpoint of this API: the method is never looked at. It answers with what it says it returns."""
+    """Build a route of this API. The HTTP method is ignored. The return annotation defines the response type."""
     gives = handle.__annotations__["return"]
     told: Doc = {
         "codes": ["not_found", "internal"],
@@ -60,7 +60,7 @@ def route(path: str, handle: Answer, scope: Scope, summary: str, **doc: Unpack[D
 
 
 def api(*paths: str, scope: Scope, summary: str, **doc: Unpack[Doc]) -> Callable[[Method], Method]:
-    """Marks a method of an `Endpoints` as the one that answers there."""
+    """Mark a method of an `Endpoints` class as the handler of these paths."""
 
     def mark(method: Method) -> Method:
         method.said = lambda bound: [route(path, bound, scope, summary, **doc) for path in paths]  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def api(*paths: str, scope: Scope, summary: str, **doc: Unpack[Doc]) -> Callable
 
 
 class Endpoints:
-    """Methods that answer, as routes, in their order."""
+    """Base class that converts its marked methods to routes, in their order."""
 
     def table(self) -> list[Route]:
         methods = [(name, getattr(method, "said", None)) for name, method in vars(type(self)).items()]
@@ -90,7 +90,7 @@ def _endpoint(answer: Answer) -> Endpoint:
         except NoEntry as error:
             return JsonResponse({"error": f"Error: {error.message}"}, 500)
         except (BadRequest, TooLarge, RateLimited, LogUnavailable, PlaceAway, Unreachable):
-            raise  # said in the language of HTTP, as in every other door
+            raise  # reported as HTTP errors, as in every other door
         except PorticoError as error:
             return JsonResponse({"error": error.message}, 500)
 
@@ -98,19 +98,19 @@ def _endpoint(answer: Answer) -> Endpoint:
 
 
 async def text_of(request: Request) -> str:
-    """The body. What is no UTF-8 in it is replaced: it then names nothing that exists, and gets that error."""
+    """Return the body as text. Invalid UTF-8 is replaced: the name then matches nothing, and that error is returned."""
     return (await request.body()).decode("utf-8", "replace")
 
 
 def working_directory(path: str, test: bool) -> Path:
-    """The folder. In tests a Windows path counts as absolute everywhere: elsewhere it is a name in the current one."""
+    """Return the folder. In tests, a Windows path counts as absolute on every system; others resolve it as relative."""
     windows = test and _WINDOWS.match(path) is not None
     folder = Path(path)
     if "\0" in path or not (folder.is_absolute() or windows):
         raise Refused("WorkingDirectoryNotAbsolutePath")
     try:
         is_folder = folder.is_dir()
-    except OSError:  # too long, or not ours to look at
+    except OSError:  # too long, or not readable
         is_folder = False
     if not is_folder:
         raise Refused("WorkingDirectoryNotExists")
@@ -118,6 +118,6 @@ def working_directory(path: str, test: bool) -> Path:
 
 
 def moment(milliseconds: int) -> str:
-    """As JavaScript writes a Date."""
+    """Format a time like a JavaScript Date."""
     at = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"

@@ -1,8 +1,7 @@
-"""Events of the log as the elements that live calls carry. Pure: the same records give the same elements.
+"""Translates events of the log to the elements of live calls. Pure: the same records give the same elements.
 
-`open` is what a reader has to remember from one record to the next: the kind of each part that still grows, the name
-of each tool call that was not shown yet, who asked for the running turn. It is small, and it is stored with the
-reader's cursor.
+`open` is the state of a reader between records: the kind of each unfinished part, the name of each tool call that was
+not shown yet, and who started the running turn. It is small and stored with the cursor of the reader.
 """
 
 import json
@@ -65,8 +64,8 @@ def session_elements(event: e.Event, open: Open) -> list[Element]:
 
 
 def prompted_session_elements(event: e.Event, open: Open) -> list[Element]:
-    """With `?prompts=1`: also what people wrote, so that a page which was loaded again shows both sides, and what waits
-    for a person, so that it can ask `/v1` for it."""
+    """Elements for `?prompts=1`: also user prompts, so that a reloaded page shows both sides, and pending requests to a
+    person, so that the page can fetch them from `/v1`."""
     if isinstance(event, e.HistoryCopied):
         return [element for each in retold(event) for element in prompted_session_elements(each, open)]
     elements = session_elements(event, open)
@@ -94,7 +93,7 @@ def _id(kind: str) -> str:
 def _part_started(event: e.PartStarted, open: Open) -> list[Element]:
     kind = _KINDS.get(event.kind)
     if kind is None:
-        return []  # a remark of the host: this API has no word for it
+        return []  # a remark of the host: this API has no element for it
     open[event.part] = kind
     return [_callback(f"onStart{kind}", **{_id(kind): event.part})]
 
@@ -108,8 +107,8 @@ def _turn_started(event: e.TurnStarted, open: Open) -> list[Element]:
 
 
 def _turn_ended(event: e.TurnEnded, open: Open) -> list[Element]:
-    """A task knows by itself that its prompt failed; only a query is told. Idle comes in any case, so that whoever
-    waits for it can go on."""
+    """Report an error only for queries: a task already knows that its prompt failed. `onIdle` is always sent, so that
+    waiting clients can continue."""
     by_task = open.pop(_TASK, None) == event.turn
     error: list[Element] = []
     if event.outcome in ("failed", "interrupted") and not by_task:
@@ -118,7 +117,7 @@ def _turn_ended(event: e.TurnEnded, open: Open) -> list[Element]:
 
 
 def _tool_shown(call: str, input: str, open: Open) -> list[Element]:
-    """A call is shown once, when its arguments are complete (or can no longer be)."""
+    """Show a call once, when its arguments are complete (or cannot be completed any more)."""
     known = open.pop(call, None)
     if known is None:
         return []
@@ -140,7 +139,7 @@ def _tool_ended(event: e.ToolEnded) -> Element:
         detail = {"detailedContent": event.detail} if event.detail else {}
         return element | {"result": {"content": event.output, **detail}}
     error = event.error or e.ErrorInfo(event.outcome, f"The call was {event.outcome}.")
-    code = "failure" if error.code == "not_found" else error.code  # the clients' word for a tool that is not there
+    code = "failure" if error.code == "not_found" else error.code  # the code that clients expect for a missing tool
     return element | {"error": {"message": error.message, "code": code}}
 
 
@@ -181,17 +180,18 @@ def job_elements(event: e.Event, open: Open) -> list[Element]:
 
 
 def closes(event: e.Event) -> bool | None:
-    """Does this event close its session, task or job? False: it opens it again; None: neither."""
+    """Return whether this event closes its session, task or job. False: it reopens it; None: neither."""
     if isinstance(event, e.SessionClosed | e.TaskEnded | e.JobEnded):
         return True
     return False if isinstance(event, e.SessionReopened) else None
 
 
-# -- the words of stage 000, on calls without a token ----------------------------------------------------------
+# -- elements of stage 000, on calls without a token -----------------------------------------------------------
 
 
 def old_task_elements(event: e.Event, open: Open) -> list[Element]:
-    """There a borrowing task has session callbacks too, the driving session is not named, and nothing is decided."""
+    """Elements of stage 000: a borrowing task has session callbacks, too, the driving session has no name, and there
+    are no decisions."""
     match event:
         case e.TaskDecided():
             return []
@@ -213,7 +213,7 @@ def old_task_elements(event: e.Event, open: Open) -> list[Element]:
 
 
 def old_job_elements(event: e.Event, open: Open) -> list[Element]:
-    """There a stop is the end: nothing is told after it, not even that the job was canceled."""
+    """Elements of stage 000: nothing is sent after a stop, not even that the job was canceled."""
     if isinstance(event, e.JobStopping):
         open[_STOPPING] = "1"
     return [] if _STOPPING in open else job_elements(event, open)
@@ -223,9 +223,9 @@ def old_job_elements(event: e.Event, open: Open) -> list[Element]:
 
 
 def coalesce(elements: list[Element]) -> list[Element]:
-    """What one answer carries: the deltas of one block are one, and a block that is complete needs none.
+    """Merge the elements of one response: the deltas of a block become one, and a complete block needs none.
 
-    The first delta keeps its place and takes the others in; tool output is left as it came."""
+    The merged delta has the position of the first one. Tool output is not changed."""
     if len(elements) < 2:
         return elements
     ended = {(kind, element[_id(kind)]) for kind in _KINDS.values() for element in _ends(elements, kind)}

@@ -1,10 +1,10 @@
 """Long polling: a reader is a cursor into a channel of the log, named by the token of the caller.
 
-An answer goes out as soon as there is something to say; a reader that was answered a moment ago waits a little longer,
-so that a fast stream becomes few answers. While somebody polls, new records are handed to the reader by reference;
-a reader that falls silent or behind keeps only its cursor and comes back through the log. Cursors are kept in the log
-beside the channel, so a reader goes on after a restart where it was; an answer leaves only when the cursor behind it is
-in the log's journal, so whoever has it and sees the host die is not told the same again.
+A response is sent as soon as there is data. A reader that got a response a moment ago waits a little longer, so that a
+fast stream needs few responses. While a client polls, new records are passed to its reader by reference. A reader that
+stops polling or falls behind keeps only its cursor and later reads from the log. Cursors are stored in the log with the
+channel, so a reader resumes at its position after a restart. A response is sent only after the new cursor is in the
+journal of the log, so a client that received it does not get the same data again after a crash of the host.
 """
 
 import asyncio
@@ -24,39 +24,39 @@ from portico.log.feed import Follower
 from portico.log.log import Log
 
 WAIT_SECONDS = 5.0
-"""How long a call without data waits: the clients' own figure."""
+"""How long a call without data waits: the value that the clients use."""
 WINDOW_SECONDS = 0.005
-"""Between two answers of a stream: far below what an eye sees, and a poll costs more than many deltas."""
+"""Minimum interval between two responses of a stream: not visible to people, and a poll costs more than many deltas."""
 ANSWER_ELEMENTS = 10_000
-"""In one answer: some 30 ms of work, in which nobody else is served; the next call has the rest."""
+"""Maximum elements per response: about 30 ms that block the event loop. The next call gets the rest."""
 BUFFER_BYTES = 4 * 1024 * 1024
-"""Handed to a reader between two polls; more is read from the log when it comes back."""
+"""Buffer of a reader between two polls. Its next poll reads more from the log."""
 SILENT_SECONDS = 15.0
-"""A reader that has not polled for this long gets nothing handed any more."""
+"""A reader that has not polled for this long is detached from the log."""
 KEPT_SECONDS = 3600.0
-"""A reader that has not polled for this long leaves memory; its cursor is in the log."""
+"""A reader that has not polled for this long is removed from memory. Its cursor is in the log."""
 READERS = 10_000
-"""In memory, some 2 KB each: above it the ones that polled longest ago leave earlier."""
+"""Maximum readers in memory, about 2 KB each. Above it, the least recently used ones are removed early."""
 _LONG_TOKEN = 80
 
 Trouble = Literal["NotFound", "Closed", "Timeout", "Parallel"]
 Closed = Callable[[], Awaitable[int | None]]
-"""When was it closed (milliseconds since the epoch)? None: it is open."""
+"""Returns when the channel was closed (milliseconds since the epoch); None: it is open."""
 Left = Callable[[], Awaitable[None]]
-"""Returns when the caller has hung up."""
+"""Returns when the caller has disconnected."""
 
 
 class Cursor(Struct, omit_defaults=True):
-    """What is stored of a reader."""
+    """The stored state of a reader."""
 
     pos: int = 0
     open: Open = {}
     told: int = 0
-    """Elements of the record behind `pos` that were sent already: without a token they go one by one."""
+    """Elements of the record after `pos` that were already sent: without a token, each response has one element."""
     epoch: str = ""
-    """Of the log that it counts in; 0.1.0 did not say."""
+    """The epoch of the log; not stored by 0.1.0."""
     nonce: str = ""
-    """Of several hosts: no two answers store the same."""
+    """In a cluster: makes the stored value of every response unique."""
 
 
 class LiveReader:
@@ -71,15 +71,15 @@ class LiveReader:
         self.pos = cursor.pos
         self.open = cursor.open
         self.unsent: list[tuple[Cursor, Element]] = []
-        """Each with the cursor in front of it; a whole answer leaves none unsent, so there only the order counts."""
+        """Each element with the cursor before it. A whole response leaves nothing unsent, so only the order matters."""
         self._begun = cursor
         self.follower: Follower | None = None
-        """Gets what is new, while somebody polls."""
+        """Receives new records while a client polls."""
         self.busy = False
         self.closed = False
         self.told = False
         self.stored: bytes | None = None
-        """The cursor as the log had it when this reader began."""
+        """The cursor in the log when this reader was created."""
         self.answered = 0.0
         self.used = 0.0
 
@@ -101,7 +101,7 @@ class LiveReader:
 
     @property
     def sent(self) -> Cursor:
-        """Everything before the first element that was not sent."""
+        """The cursor before the first unsent element."""
         return self.unsent[0][0] if self.unsent else Cursor(self.pos, self.open)
 
 
@@ -119,7 +119,7 @@ class Live:
         host.commits.on_batch("portal", self._apply)
 
     def expired(self, channel: Channel, closed: int | None) -> bool:
-        """Closed (milliseconds since the epoch) so long ago that it counts as gone."""
+        """Return whether it was closed (milliseconds since the epoch) so long ago that it counts as deleted."""
         if closed is None:
             return False
         closed = max(closed, self._closed_again.get(channel, 0))
@@ -134,7 +134,7 @@ class Live:
             del again[oldest]
 
     def stop_waiting(self) -> None:
-        """The host stops: nobody is kept waiting."""
+        """End all waiting polls because the host stops."""
         self._stopping = True
         for reader in self._attached:
             if reader.follower is not None:
@@ -152,8 +152,8 @@ class Live:
         *,
         numbered: bool = False,
     ) -> list[Element] | Trouble:
-        """What the reader has not seen yet, as soon as there is something. Without a token all callers share one
-        reader, and an answer has one element as it happened. Nothing is taken for a caller who has left."""
+        """Wait for elements that the reader has not seen, and return them. Without a token, all callers share one
+        reader, and a response has one element. A caller who has disconnected consumes nothing."""
         reader = await self._reader(channel, token, translate, closed, numbered)
         if reader is None or reader.told:
             return "NotFound"
@@ -163,9 +163,9 @@ class Live:
         leaving = asyncio.ensure_future(left())
         try:
             trouble = await self._patiently(reader, leaving)
-            await asyncio.sleep(0)  # a caller who left while the data came has left
+            await asyncio.sleep(0)  # lets `leaving` finish if the caller disconnected while the data arrived
             if leaving.done() or trouble == "Timeout":
-                return "Timeout"  # in the first case nobody hears this
+                return "Timeout"  # in the first case the response is not delivered
             return await (self._tell(reader) if trouble == "Closed" else self._answer(reader))
         finally:
             leaving.cancel()
@@ -178,7 +178,7 @@ class Live:
         key = "live" if token is None else f"live:{_short(token)}"
         reader = self._readers.get((channel, key))
         if reader is not None and self._host.members.several and not reader.busy:
-            self._detach(reader)  # another host may have answered meanwhile
+            self._detach(reader)  # another host may have responded since
             del self._readers[channel, key]
             reader = None
         if reader is None:
@@ -195,7 +195,7 @@ class Live:
         return reader
 
     def _checked(self, channel: Channel, stored: bytes | None) -> Cursor:
-        """A cursor of another log says nothing about this one: its reader gets everything."""
+        """Decode a stored cursor. A cursor of another log is not valid here: its reader starts from the beginning."""
         cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
         same_log = cursor.epoch in ("", self._log.epoch) and cursor.pos <= self._log.head(channel)
         return cursor if same_log else Cursor()
@@ -221,27 +221,27 @@ class Live:
                 await reader.follower.wait(deadline - now)
 
     async def _patiently(self, reader: LiveReader, leaving: "asyncio.Future[None]") -> Trouble | None:
-        """Waits, but not for a caller who has left: the token's next call must not find this one in its way."""
+        """Wait, but stop when the caller disconnects, so that this call does not block the next one of the token."""
         await self._pull(reader)
         if reader.unsent and (_urgent(reader) or _rest(reader) <= 0):
-            return None  # what a task of its own would find at once
+            return None  # no need for a separate task
         waiting = asyncio.ensure_future(self._wait(reader))
         try:
             both: set[asyncio.Future[Any]] = {waiting, leaving}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             return waiting.result() if waiting.done() else "Timeout"
         finally:
-            if waiting.cancel():  # it must have let go of the reader before the next call may have it
+            if waiting.cancel():  # it must release the reader before the next call can use it
                 await asyncio.wait({waiting})
 
     async def _tell(self, reader: LiveReader) -> Trouble:
-        """This reader has heard that it is over: from now on there is nothing here for it."""
+        """Report the end to this reader. All later calls get NotFound."""
         reader.told = True
         self._detach(reader)
         return "Closed" if await self._store(reader, None) else "Parallel"
 
     async def _store(self, reader: LiveReader, cursor: Cursor | None) -> bool:
-        """Before an answer leaves. False: another host has answered this reader meanwhile, so this one must not."""
+        """Store the cursor before a response is sent. False: another host has already responded; do not send."""
         if not self._host.members.several:
             self._log.journal(reader.channel, reader.key, msgspec.json.encode(cursor) if cursor else None)
             return True
@@ -249,7 +249,7 @@ class Live:
         return await self._log.replace_kv(reader.channel, reader.key, reader.stored, data)
 
     async def _pull(self, reader: LiveReader) -> None:
-        """What is new for the reader; one that was not attached reads up to the head and joins in the same tick."""
+        """Fetch new records. A detached reader reads up to the head and attaches in the same tick of the event loop."""
         if reader.follower is not None and reader.follower.ended:
             self._detach(reader)
         while reader.follower is None and len(reader.unsent) < ANSWER_ELEMENTS:
@@ -260,7 +260,7 @@ class Live:
             records = await self._log.read(reader.channel, reader.pos)
             reader.take(records)
             if not records:
-                reader.pos = head  # what was behind has been compacted away
+                reader.pos = head  # the remaining records were compacted away
         if reader.follower is not None:
             reader.take(reader.follower.drain())
 
@@ -293,7 +293,7 @@ class Live:
         self._attached.discard(reader)
 
     def _detach_silent(self) -> None:
-        """One timer for all, as long as there are any."""
+        """Detach silent readers. One timer serves all of them, while any is attached."""
         loop = asyncio.get_running_loop()
         for reader in list(self._attached):
             if not reader.busy and loop.time() - reader.used >= SILENT_SECONDS:
@@ -301,12 +301,12 @@ class Live:
         self._watching = loop.call_later(SILENT_SECONDS, self._detach_silent) if self._attached else None
 
     def _apply(self, records: Sequence[Record]) -> None:
-        """The last event of a host says that it stops."""
+        """Stop waiting when the last event of the host is committed: it stops."""
         if records[-1].channel == HOST and isinstance(records[-1].event, HostStopped) and self._host.stopping:
             self.stop_waiting()
 
     def _sweep(self) -> None:
-        """Now and then, when a new reader comes: the ones that nobody uses any more leave memory."""
+        """Remove unused readers from memory. Runs occasionally, when a new reader is created."""
         now = asyncio.get_running_loop().time()
         if now - self._swept < SILENT_SECONDS and len(self._readers) < READERS:
             return
@@ -319,15 +319,15 @@ class Live:
 
 
 def _rest(reader: LiveReader) -> float:
-    """Of the window in which more may come that goes with the same answer."""
+    """Return the rest of the window in which more data can join the same response."""
     return reader.answered + WINDOW_SECONDS - asyncio.get_running_loop().time()
 
 
 def _urgent(reader: LiveReader) -> bool:
-    """The end of a turn, and everything that is no stream: nothing will follow soon that could join it."""
+    """Return whether to respond without delay: the end of a turn, or data that is not a stream. No more is due soon."""
     return not reader.channel.startswith("session/") or reader.unsent[-1][1].get("callback") == "onIdle"
 
 
 def _short(token: str) -> str:
-    """Any string is a token; a long one is kept by its hash."""
+    """Return the key of a token. Any string is a token; a long one is replaced by its hash."""
     return token if len(token) <= _LONG_TOKEN else hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -68,14 +68,14 @@ class Sessions(Endpoints):
         session = await self._find(request)
         prompt = await text_of(request)
         try:
-            # This API has no word for a prompt that says nothing, and GET is one: the agent has to say what it thinks.
+            # This API has no error for an empty prompt, and a GET has one: the agent must respond to it.
             await self._host.do(SendMessage(session=session.id, text=prompt, blank=True), caller(request))
         except SessionIsClosed:
             raise Refused("SessionNotFound") from None
         return PortalDone()
 
     async def _find(self, request: Request) -> Session:
-        """The session, unless it was closed so long ago that clients take it for gone."""
+        """Return the session, unless it was closed so long ago that it counts as deleted."""
         ident = request.path_params["session"]
         view = self._room.app.view(request)
         if view.has(ident):

@@ -1,4 +1,4 @@
-"""What this API answers with, as types: the endpoints make them, and the OpenAPI document is made of them."""
+"""Response types of this API, used by the endpoints and the OpenAPI document."""
 
 from typing import Any, Literal
 

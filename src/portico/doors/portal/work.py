@@ -1,4 +1,4 @@
-"""Tasks and jobs: list, start, stop, status; and putting an entry in its place, in tests."""
+"""Tasks and jobs: list, start, stop, status; and installing an entry in tests."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -108,7 +108,7 @@ class Work(Endpoints):
         if not seen or self._room.live.expired(f"task/{ident}", task.ended):
             raise Refused("TaskNotFound")
         if task.borrowing:
-            gone = self._room.level == "000" and task.ended is not None  # there a finished task is gone at once
+            gone = self._room.level == "000" and task.ended is not None  # in 000 a finished task disappears immediately
             raise Refused("TaskNotFound" if gone else "TaskCannotClose")
         await self._jobs.host.do(StopTask(task=ident), caller(request))
         return Closed("Closed")
@@ -156,7 +156,7 @@ class Work(Endpoints):
             command = StartJob(job=name, cwd=str(folder), input=rest, strict=False)
             named: JobNamed = await self._jobs.host.do(command, caller(request))
         except EntryError as error:
-            return JobRefused(error.message)  # it names the missing model and what there is
+            return JobRefused(error.message)  # it names the missing model and the available ones
         except PorticoError as error:
             return JobError(detailed(type(error).__name__, error.message))
         return JobStartedReply(named.job)
@@ -182,7 +182,7 @@ class Work(Endpoints):
 
 
 class TestEntries(Endpoints):
-    """Only with `--test`."""
+    """Endpoints that exist only with `--test`."""
 
     def __init__(self, room: PortalContext) -> None:
         self._room = room
@@ -223,7 +223,7 @@ def _progress(work: WorkSummary) -> TaskOfJob:
 
 
 def _read(name: str, folder: Path) -> bytes:
-    """The file, if it lies inside the test folder."""
+    """Read a file inside the test folder."""
     path = Path(name)
     if not path.is_absolute():
         raise BadRequest(f"{name!r} is not an absolute path.")
@@ -235,5 +235,5 @@ def _read(name: str, folder: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise BadRequest(f"{name!r} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # a path that cannot be one
+    except ValueError as error:  # not a valid path
         raise BadRequest(f"{name!r} cannot be read: {error}.") from error

@@ -1,4 +1,4 @@
-"""For whoever looks after the host: the hosts on its log, what was used, tokens, settings with their origin."""
+"""Routes for operators: the hosts on the log, usage, tokens, and settings with their origin."""
 
 import re
 from typing import Any
@@ -21,12 +21,12 @@ from portico.usage.shapes import KEYS, UsageAnswer
 from portico.usage.usage_index import UsageIndex
 
 _ZONES = 14 * 60
-"""No zone is further from Greenwich, in minutes."""
+"""Maximum offset of a time zone from UTC, in minutes."""
 
 
 class HostList(Struct):
     hosts: list[Member]
-    """Empty where a host is alone on its log."""
+    """Empty if only one host uses the log."""
 
 
 class TokenShown(Struct, kw_only=True):
@@ -101,7 +101,7 @@ def table(app: App) -> Table:
             await app.host.members.hear()
             owner, _ = await app.host.members.owner((await view.get(ident)).channel)
             found = [each for each in found if each.id == owner]
-        if not view.may("metrics"):  # how much the others do is not theirs to know
+        if not view.may("metrics"):  # without this permission, hide the load of the hosts
             found = [replace(each, sessions=0, running=0) for each in found]
         return HostList(found)
 
@@ -121,7 +121,7 @@ def _setting(key: str, value: Any) -> Any:
 
 
 def _hidden(value: Any) -> Any:
-    """Settings of agents may hold keys: a page has no use for them."""
+    """Hide secrets: settings of agents can contain keys, which pages do not need."""
     if isinstance(value, dict):
         return {
             name: "(hidden)" if isinstance(each, str) and _SECRET.search(name) else _hidden(each)

@@ -1,4 +1,4 @@
-"""Agents: which there are, which are known and not installed, and how one or a model is connected from a page."""
+"""Agents: the installed ones, known ones that are not installed, and connecting an agent or model from a page."""
 
 from urllib.parse import urlsplit
 
@@ -15,20 +15,20 @@ from portico.host.agent import AgentInfo, Check
 from portico.settings_load import load
 
 LOOP = "loop"
-"""The built-in agent, which any model endpoint serves."""
+"""The built-in agent, which works with any model endpoint."""
 
 
 class Agents(Struct):
     agents: list[AgentInfo]
     default: str | None
-    """The one that answers where nobody names one."""
+    """The agent that is used if none is specified."""
     known: list[KnownAgent]
-    """Those that are not installed."""
+    """Known agents that are not installed."""
 
 
 class FoundAgents(Struct):
     added: list[str]
-    """Ids that were not there before."""
+    """Ids of the new agents."""
 
 
 class ModelBody(Struct, forbid_unknown_fields=True):
@@ -63,7 +63,7 @@ def table(app: App) -> Table:
 
     @read("/v1/agents/loop/model", "admin", summary, methods=("POST",), body=ModelBody, errors=["conflict"])
     async def model(request: Request) -> Check:
-        from portico.settings_edit import add_table  # its parser is not needed at start
+        from portico.settings_edit import add_table  # late import: the parser is not needed at start
 
         body = await read_as(request, ModelBody)
         address = urlsplit(body.base_url)

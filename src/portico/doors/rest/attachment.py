@@ -1,8 +1,8 @@
-"""Somebody at a terminal, over a WebSocket: what it shows goes out, what is typed comes in.
+"""A client attached to a terminal over a WebSocket: sends the output, receives the input.
 
-Out: `{"terminal": {...}}`, the whole screen, when the reader has no cursor, or what follows it is too long or no longer
-there; then `{"events": [...]}`, each with the `pos` that is the cursor to come back with. In: `input` and
-`resize`. What is wrong with a message is answered with an error of the usual form, and the socket stays open.
+Sent: `{"terminal": {...}}`, the whole screen, if the client has no cursor, or the events after it are too many or no
+longer stored; then `{"events": [...]}`, each with its `pos`, the cursor for a reconnect. Received: `input` and
+`resize`. An invalid message is answered with an error in the usual format, and the socket stays open.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from portico.people.view import View
 from portico.terminals.state import TerminalState
 
 CATCH_UP = 2_000
-"""Events that are still replayed one by one; the screen says the same in less from about here."""
+"""Maximum number of replayed events. With more, the whole screen is smaller."""
 
 
 class Input(Struct, tag="input", tag_field="type", forbid_unknown_fields=True):
@@ -56,18 +56,18 @@ class Attachment:
     # -- out ---------------------------------------------------------------------------------------------------
 
     async def _show(self, after: int | None) -> None:
-        """Ends when the terminal is closed for good."""
+        """Send the output until the terminal is removed."""
         if after is None or not await self._whole(after):
             after = await self._send_screen()
         async for records in self._host.log.follow(self._terminal.channel, after=after):
             if not self._view.sees(self._terminal.channel):
-                return  # its session is not shared with them any more
+                return  # the session is no longer shared with this caller
             await self._send(b'{"events":[%s]}' % b",".join(record.form("rest", wire) for record in records))
             if isinstance(records[-1].event, e.TerminalRemoved):
                 return
 
     async def _whole(self, after: int) -> bool:
-        """Whether all that follows the cursor can be replayed: old output is compacted, and leaves a gap."""
+        """Return whether all events after the cursor can be replayed. Compaction of old output leaves gaps."""
         head = self._terminal.pos
         if not head - CATCH_UP <= after <= head:
             return False

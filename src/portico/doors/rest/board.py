@@ -1,4 +1,4 @@
-"""The list of sessions as people watch it, live over one WebSocket; and the inbox: what waits for a person."""
+"""The live list of sessions over one WebSocket; and the inbox: requests that wait for a person."""
 
 import asyncio
 from functools import partial
@@ -136,7 +136,7 @@ async def _send_board(socket: WebSocket, first: BoardPage, board: Board, view: V
         await asyncio.sleep(limits.BOARD_SECONDS)
         changed = board.since(version, view)
         version = changed.version
-        if not view.whole:  # what was never theirs to see is not even gone for them
+        if not view.whole:  # do not report the removal of sessions that the caller never saw
             changed.removed = [each for each in changed.removed if each in shown]
             shown |= {row.session.id for row in changed.rows}
         await _send(socket, msgspec.json.encode(changed))
@@ -148,7 +148,7 @@ async def _send(socket: WebSocket, frame: bytes) -> None:
 
 
 async def _until_gone(socket: WebSocket) -> None:
-    """Nothing is said to it; what comes is left unread."""
+    """Wait until the client disconnects. Its messages are ignored."""
     try:
         while (await socket.receive())["type"] != "websocket.disconnect":
             pass

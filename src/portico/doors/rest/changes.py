@@ -1,4 +1,4 @@
-"""What a session's turns changed in its folder, and what a person does with changes that are not committed."""
+"""Changes that the turns of a session made in its folder, and actions on uncommitted changes."""
 
 from functools import partial
 
@@ -26,7 +26,7 @@ def which(request: Request) -> tuple[str, Side]:
 
 
 def raw(data: bytes) -> Response:
-    """Whatever is in it, a browser that is led here keeps it apart from this host's pages."""
+    """Return a download. The browser does not render it as a page of this host, regardless of its contents."""
     return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
 
 

@@ -1,4 +1,4 @@
-"""The log, read from a cursor: as server-sent events or as one JSON answer; and blobs."""
+"""Reads the log from a cursor, as server-sent events or one JSON response; and blobs."""
 
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -29,7 +29,7 @@ _CHANNEL = re.compile(r"host|(session|task|job|terminal|automation|run)/[\w.-]+"
 
 
 def wire(record: Record) -> bytes:
-    """The record as JSON, around the bytes that are on disk."""
+    """Encode a record as JSON, with the event bytes as stored on disk."""
     return b'{"seq":%d,"channel":"%s","pos":%d,"time":%d,"event":%s}' % (
         record.seq,
         record.channel.encode(),
@@ -40,7 +40,7 @@ def wire(record: Record) -> bytes:
 
 
 def _frame_by(log: Log, name: str) -> Callable[[Record], bytes]:
-    """A record as one server-sent event; its id is the cursor behind it."""
+    """Return a function that encodes a record as one server-sent event. Its id is the cursor after the record."""
     number, epoch = attrgetter(name), log.epoch.encode()
     return lambda record: b"id: %d.%b\ndata: %b\n\n" % (number(record), epoch, wire(record))
 
@@ -58,7 +58,7 @@ class EventRecord(Struct):
 class EventPage(Struct):
     events: list[EventRecord]
     head: int
-    """The last position there is: a cursor at the head has seen everything."""
+    """The last position: a cursor at the head has seen everything."""
     epoch: str
     """Which log this is: `POSITION.EPOCH` is a cursor that is refused when it is another one."""
 
@@ -83,12 +83,12 @@ def table(app: App) -> Table:
                 elif shown := await view.records(page):
                     yield b"".join([record.form(name, make) for record in shown])
                 elif len(channels) == 1 and not view.sees(channels[0]):
-                    return  # it is not shared with them any more
+                    return  # no longer shared with this caller
                 else:
                     yield b""
 
     def pulse() -> bytes:
-        """Whoever waits for an event that cannot be written hears why."""
+        """Return the heartbeat. It contains the reason while the log cannot be written."""
         down = host.log.down
         return beat() if down is None else b": down %s\n\n" % msgspec.json.encode(down.message)
 
@@ -101,7 +101,7 @@ def table(app: App) -> Table:
             if "text/event-stream" not in request.headers.get("accept", ""):
                 await (await page(channels, after, request))(scope, receive, send)
                 return
-            del request  # a stream may last for days, and thousands of them
+            del request  # free memory: there may be thousands of streams that last for days
             await send_events(receive, send, frames(channels, after, who), pulse)
 
         return asgi
@@ -133,7 +133,7 @@ def table(app: App) -> Table:
         )
 
     async def only_seen(after: int, limit: int, view: View) -> Sequence[Record]:
-        """An empty page means the end, so what is not shown is read on over."""
+        """Read until there is a visible record: an empty page means the end of the log."""
         while records := await host.log.read_all(after=after, limit=limits.READ_EVENTS):
             if shown := await view.records(records):
                 return shown[:limit]
@@ -198,7 +198,7 @@ def table(app: App) -> Table:
 
 
 def cursor(request: Request, log: Log, head: int) -> int:
-    """`Last-Event-ID` (a browser that comes back) or `?after=`."""
+    """Read the cursor from `Last-Event-ID` (a reconnecting browser) or `?after=`."""
     text = request.headers.get("last-event-id") or request.query_params.get("after", "0")
     number, pieces = read_cursor(text, log, head)
     if pieces:

@@ -1,4 +1,4 @@
-"""What people were told of, and what did not arrive."""
+"""Notifications that were sent to people, and those that were not delivered."""
 
 from typing import get_args
 

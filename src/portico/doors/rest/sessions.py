@@ -1,4 +1,4 @@
-"""Sessions and turns, what waits in their queues, and those that leave for another host or come from one."""
+"""Sessions, turns and queues, and export to or import from another host."""
 
 from typing import Literal
 
@@ -25,7 +25,7 @@ class LogHealth(Struct):
     epoch: str
     """Which log this is: cursors of another one are refused."""
     down: str | None
-    """Why it cannot be written, while it cannot."""
+    """Why the log cannot be written, while that is the case."""
 
 
 class About(Struct):
@@ -48,7 +48,7 @@ class SessionList(Struct):
 class QueueShown(Struct):
     queue: list[PendingState]
     held: bool
-    """It waits after a crash or an interrupted turn, until somebody lets it go on."""
+    """The queue is paused after a crash or an interrupted turn, until a caller resumes it."""
 
 
 class ImportBody(Struct, forbid_unknown_fields=True):

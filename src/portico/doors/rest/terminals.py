@@ -1,4 +1,4 @@
-"""Terminals: shells of the host that people open, watch and come back to."""
+"""Terminals: shells on the host that people open, watch and reattach to."""
 
 from msgspec import Struct
 from starlette.requests import Request
