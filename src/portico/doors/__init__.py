@@ -1,1 +1,1 @@
-"""One folder or file per client protocol: translate and authorise, decide nothing. No door imports another."""
+"""One folder or file per client protocol. Doors translate and authorise, without rules. No door imports another."""

@@ -1,7 +1,7 @@
-"""A host that may not know yet what other hosts have acknowledged.
+"""Requests to a host that may lack events that other hosts have acknowledged.
 
-While the database is away, requests are answered from what this host knows. It cannot know that something does not
-exist: such a request gets 503 with `Retry-After`, never 404 or 410.
+While the database is unavailable, requests are answered from the state of this host. It cannot know that something does
+not exist: such a request gets 503 with `Retry-After`, never 404 or 410.
 """
 
 from starlette.types import Scope
@@ -9,7 +9,7 @@ from starlette.types import Scope
 from portico.errors import CursorLost, LogUnavailable, NotFound, PorticoError
 
 BEHIND = "portico.behind"
-"""In the scope of a request: whether something that another host has acknowledged may be missing here."""
+"""Scope key: whether events that another host has acknowledged may be missing here."""
 
 
 def is_behind(scope: Scope) -> bool:
@@ -23,5 +23,5 @@ def not_current() -> LogUnavailable:
 
 
 def certain(scope: Scope, error: PorticoError) -> PorticoError:
-    """The error, unless it is that something is not there and this host cannot know that."""
+    """Return the error, or 503 if it is a not-found error and this host may lack the data."""
     return not_current() if is_behind(scope) and isinstance(error, NotFound | CursorLost) else error

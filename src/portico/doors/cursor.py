@@ -1,7 +1,7 @@
-"""A reader's cursor on the wire: `NUMBER.EPOCH`, the last number it has seen and the log that it counts in.
+"""The wire format of a cursor: `NUMBER.EPOCH`, the last number that the reader has seen and the epoch of the log.
 
-A number alone (as 0.1.0 gave them) is taken for one of this log. A cursor of another log, or beyond the end of this
-one, points at nothing that its reader has seen: it is refused, and the reader takes a snapshot.
+A number without an epoch (the format of 0.1.0) counts as a cursor of this log. A cursor of another log, or beyond the
+end of this one, is refused, and the reader takes a snapshot.
 """
 
 import re
@@ -13,7 +13,7 @@ _CURSOR = re.compile(r"(\d{1,18})(?:-(\d{1,9}))?(?:\.([0-9a-f]{8}))?", re.ASCII)
 
 
 def read_cursor(text: str, log: Log, head: int) -> tuple[int, int]:
-    """The number, and how many pieces of the record behind it were seen (`NUMBER-PIECES`)."""
+    """Return the number, and how many pieces of the next record were seen (`NUMBER-PIECES`)."""
     found = _CURSOR.fullmatch(text)
     if found is None:
         raise BadRequest(f"A cursor is a number, not {text!r}.", field="after")

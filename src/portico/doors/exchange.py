@@ -1,6 +1,6 @@
-"""A WebSocket of which one task sends and another receives: the end of either closes it, with a code for the reason.
+"""A WebSocket with one sending and one receiving task. The end of either closes it, with a code for the reason.
 
-An error that is not ours is a bug. It is logged, and the client gets 1011 (internal error) instead of a connection that
+An unexpected error is a bug. It is logged, and the client gets 1011 (internal error) instead of a connection that
 breaks without a close frame.
 """
 
@@ -17,11 +17,11 @@ from portico.tasks import end_tasks
 CLOSED, INTERNAL, TOO_SLOW = 1000, 1011, 1013
 """TOO_SLOW: the reader fell behind and may reconnect with its cursor."""
 GONE = (WebSocketDisconnect, TimeoutError)
-"""The client has left, or accepts nothing: it may reconnect."""
+"""The client has disconnected or accepts no data: it may reconnect."""
 
 
 async def exchange(socket: WebSocket, send: Coroutine[Any, Any, None], receive: Coroutine[Any, Any, None]) -> None:
-    """Until `receive` returns because the client has left, or `send` returns because there is nothing more to send."""
+    """Run until `receive` returns because the client has disconnected, or `send` returns because all data is sent."""
     path = socket.url.path
     sending, receiving = (
         asyncio.get_running_loop().create_task(work, name=f"{what} {path}")
@@ -38,7 +38,7 @@ async def exchange(socket: WebSocket, send: Coroutine[Any, Any, None], receive: 
 
 
 async def _close(socket: WebSocket, task: "asyncio.Task[None]", code: int | None) -> None:
-    """`code`: for a task that ended well; None: the client has closed it."""
+    """Close the socket after a task. `code` is for a task without an error; None: the client has closed the socket."""
     error = task.exception()
     if isinstance(error, GONE) or (error is None and code is None):
         return
@@ -48,5 +48,5 @@ async def _close(socket: WebSocket, task: "asyncio.Task[None]", code: int | None
         close, reason = TOO_SLOW, error.code
     else:  # logged when the tasks are ended
         close, reason = INTERNAL, error.code if isinstance(error, PorticoError) else "internal error"
-    with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is closed already
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # already closed
         await socket.close(close, reason)

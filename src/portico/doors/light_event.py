@@ -1,5 +1,5 @@
-"""As much of `asyncio.Event` as a connection needs: without the queue of 760 bytes that each of them has for waiters,
-while thousands of connections never wait, or in one task."""
+"""The subset of `asyncio.Event` that a connection needs, without its waiter queue of 760 bytes: most of the
+thousands of connections never wait, or in a single task."""
 
 import asyncio
 

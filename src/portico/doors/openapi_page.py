@@ -1,4 +1,4 @@
-"""The OpenAPI document as a page to read: plain HTML, nothing that runs."""
+"""The OpenAPI document as a plain HTML page without scripts."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ CSP = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; frame
 
 
 def page(document: dict[str, Any]) -> str:
-    """Routes by door, each with what it takes and gives; the shapes at the end."""
+    """Render the routes by door, each with its parameters and responses; the schemas are at the end."""
     doors: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -60,7 +60,7 @@ def _answers(answer: dict[str, Any]) -> list[str]:
 
 
 def _said(schema: dict[str, Any]) -> str:
-    """A schema in a few words: names instead of references."""
+    """Describe a schema briefly, with names instead of references."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:

@@ -1,4 +1,4 @@
-"""Where does it come from? Host and origin.
+"""Checks of the Host and Origin headers.
 
 The attack: a web page on another site, open in the user's own browser, calls us on loopback (by a form, a script, an
 EventSource, a WebSocket) or rebinds its own host name to 127.0.0.1. So the `Host` must be one of ours, and a request
@@ -19,13 +19,13 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d*)?")
 
 _EDITOR = re.compile(r"vscode-file://vscode-app|vscode-webview://[0-9a-z-]+")
-"""What the windows and the webviews of VS Code, and of everything built from it, send as their origin."""
+"""Origins that windows and webviews of VS Code, and of editors based on it, send."""
 
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://[^\s/?#@\\,*]+")
 
 
 def host_name(header: str) -> str:
-    """The name in a Host header, without its port; empty when it is no such header."""
+    """Return the name in a Host header, without the port; empty if the header is invalid."""
     found = _HOST.fullmatch(header)
     return (found[1] or found[2]).lower() if found else ""
 
@@ -40,7 +40,7 @@ def check_host(header: str | None, allowed: frozenset[str]) -> None:
 
 
 def check_origin(host: str, secure: bool, origin: str | None, site: str | None, extra: frozenset[str]) -> None:
-    """Refuses what a browser sends on behalf of another site. Programs send neither header and pass."""
+    """Refuse requests that a browser sends for another site. Programs send neither header and are accepted."""
     if origin is not None:
         own = f"{'https' if secure else 'http'}://{host}"
         if origin.lower() != own.lower() and origin not in extra:
@@ -70,6 +70,6 @@ def is_loopback(host: str) -> bool:
 
 
 def is_origin(text: str) -> bool:
-    """Just scheme, host and port, as browsers send it. Any scheme but `file`: all local files would share that one."""
+    """Return whether this is an origin: only scheme, host and port. `file` is refused: all local files share it."""
     found = _ORIGIN.fullmatch(text)
     return found is not None and found[1] != "file" and bool(urlsplit(text).hostname)

@@ -1,4 +1,4 @@
-"""uvicorn in our own loop, on sockets that are open already."""
+"""Runs uvicorn in our event loop, on sockets that are already open."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from portico.doors.protocol import BoundedHttp
 
 
 class SocketServer:
-    """Serves from `await started()` until `await close()`, which is due also when the start fails."""
+    """Serves from `await started()` until `await close()`, which must also be called if the start fails."""
 
     def __init__(self, app: ASGIApp, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
         config = uvicorn.Config(
@@ -24,9 +24,9 @@ class SocketServer:
             ws=_websocket,  # type: ignore[arg-type]  # it is only called
             lifespan="off",
             log_config=None,
-            log_level="warning",  # below it, uvicorn writes down addresses with the tokens in them
+            log_level="warning",  # at lower levels, uvicorn logs URLs with tokens
             access_log=False,
-            proxy_headers=False,  # or any local program could choose its address in the audit record
+            proxy_headers=False,  # otherwise any local program could forge its address in the audit record
             server_header=False,
             ws_max_size=limits.FRAME_BYTES,
             ws_per_message_deflate=False,
@@ -46,7 +46,7 @@ class SocketServer:
             await asyncio.sleep(0.001)
 
     def refuse(self) -> None:
-        """No new connection is taken; `close` waits for the end of the others."""
+        """Refuse new connections. `close` waits for the end of the existing ones."""
         self._server.should_exit = True
 
     async def close(self) -> None:
@@ -55,13 +55,13 @@ class SocketServer:
 
 
 def _websocket(*args: Any, **kwargs: Any) -> asyncio.Protocol:
-    from portico.doors.websocket import WsProtocol  # late: a thirtieth of the start
+    from portico.doors.websocket import WsProtocol  # late import: it takes a thirtieth of the start
 
     return WsProtocol(*args, **kwargs)
 
 
 class _Uvicorn(uvicorn.Server):
-    """Signals are the command line's business."""
+    """A uvicorn server without signal handlers: the command line handles signals."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

@@ -1,6 +1,6 @@
-"""The MCP door, `/mcp`: Portico as a server of tools over streamable HTTP, so that an agent can drive agents.
+"""The MCP door, `/mcp`: Portico as an MCP server over streamable HTTP, so that agents can control agents.
 
-It translates and decides nothing. A caller can do here what its token's scopes allow elsewhere.
+It only translates and contains no rules. The scopes of a token allow the same actions as in other doors.
 """
 
 from starlette.requests import Request

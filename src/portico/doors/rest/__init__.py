@@ -1,6 +1,6 @@
-"""The REST door, `/v1`: the host's own words over HTTP and server-sent events.
+"""The REST door, `/v1`: the native API of the host over HTTP and server-sent events.
 
-The Python client, the command line and the pages use it. It translates and decides nothing.
+The Python client, the command line and the pages use it. It only translates and contains no rules.
 """
 
 from portico.doors.app import App

@@ -1,4 +1,4 @@
-"""Every command that has a route of `/v1`, made from the table; and `POST /v1/commands`, which takes any of them."""
+"""The `/v1` routes of commands, built from the command table; and `POST /v1/commands`, which accepts any of them."""
 
 from collections.abc import Iterable
 from functools import cache, partial
@@ -35,7 +35,7 @@ _SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": QueueShown, "ter
 
 
 def table(app: App) -> Table:
-    """All but those of jobs and automations: these come with the doors that list them."""
+    """Return the routes of all commands except jobs and automations, which have their own doors."""
     elsewhere = (*get_args(JobCommand), *get_args(AutomationCommand))
     return [*routes(app, [kind for kind in COMMANDS.values() if kind not in elsewhere]), _any(app)]
 
@@ -68,7 +68,7 @@ def _route(app: App, kind: type[Command], http: Http) -> Route:
 
 
 def _body(kind: type[Command], http: Http) -> type[Struct]:
-    """The command's fields but for those in the path and those that are not for this door."""
+    """Return the fields of the command, without those in the path and those that this door does not accept."""
     named = {kind.about if name == "id" else name for name in _names(http.path)}
     return arguments(kind, without=named, module=__name__) or EmptyBody
 

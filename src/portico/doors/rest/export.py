@@ -62,7 +62,7 @@ def _part(part: Part) -> list[str]:
 
 
 def _fence(text: str) -> str:
-    """A fence longer than any run of backticks in the text."""
+    """Fence the text with more backticks than any run of backticks in it."""
     longest = max((len(run) for run in "".join(c if c == "`" else " " for c in text).split()), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
@@ -73,8 +73,8 @@ def _when(milliseconds: int) -> str:
 
 
 def _page(title: str, text: str) -> str:
-    """The Markdown as it is, escaped: an export must be as harmless as plain text."""
-    import html  # late: few export
+    """Wrap the escaped Markdown in HTML: an export must be as safe as plain text."""
+    import html  # late import: rarely needed
 
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'

@@ -20,7 +20,7 @@ class GrantList(Struct):
 
 class Me(Struct):
     person: str
-    """Empty: the host's own token, to which ownership makes no difference."""
+    """Empty: the token of the host itself, which ignores ownership."""
     scopes: list[str]
     admin: bool
     quotas: list[Quota]

@@ -1,4 +1,4 @@
-"""Query parameters and the ids of commands, read strictly: a wrong one is an error that names it, never a default."""
+"""Strict parsing of query parameters and command ids: an invalid value is an error that names it, never a default."""
 
 from typing import Annotated, Literal
 
@@ -10,14 +10,14 @@ from portico.doors.route import Param, caller
 from portico.errors import BadRequest
 
 _LARGEST = 10**18 - 1
-"""What fits into the log's numbers, with room."""
+"""Upper bound of positions in the log, with a margin."""
 
 
 Flag = Literal["true", "false", "1", "0"]
 
 
 def numbered(meaning: str, lowest: int = 0, highest: int = _LARGEST) -> Param:
-    """How the document describes what `number` reads."""
+    """Describe a parameter that `number` reads, for the OpenAPI document."""
     return Param(meaning, Annotated[int, Meta(ge=lowest, le=highest)])
 
 
@@ -38,7 +38,7 @@ def number(request: HTTPConnection, name: str, default: int, lowest: int = 0, hi
 
 
 def identified_caller(request: Request) -> Caller:
-    """With the id that the caller gave this command, if any: sent again it is not done again."""
+    """Return the caller with the idempotency key of the request, if any: a repeated command is not executed again."""
     key = request.headers.get("idempotency-key")
     if key is None:
         return caller(request)

@@ -1,4 +1,4 @@
-"""Search, and what could be meant while writing a message."""
+"""Search, and suggestions while writing a message."""
 
 from typing import Annotated
 
@@ -16,13 +16,13 @@ from portico.queries.search import Hit, Search
 from portico.queries.suggestions import SessionReference, Suggestion
 
 LONGEST = 200
-"""Characters of a query: a sentence, and no way to make every comparison slow."""
+"""Maximum length of a query: enough for a sentence, too short to slow down every comparison."""
 
 
 class SearchHits(Struct):
     hits: list[Hit]
     complete: bool
-    """Everything was searched, and these are all."""
+    """Everything was searched, and these are all hits."""
 
 
 class Suggestions(Struct):
