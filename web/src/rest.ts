@@ -1366,7 +1366,7 @@ export interface Planned {
   idle_days: number;
 }
 
-/** What was found when an agent was really started. */
+/** The result of starting an agent to check it. */
 export interface PorticoHostAgentCheck {
   agent: string;
   status: "failed" | "missing" | "not_acp" | "not_signed_in" | "ready" | "wrong_node" | "wrong_version";
@@ -1550,7 +1550,7 @@ export interface ResizeTerminalBody {
   rows: number;
 }
 
-/** Something that an agent needs somebody's token for, in the words of RFC 9728. */
+/** A resource for which an agent needs a token, in the terms of RFC 9728. */
 export interface Resource {
   resource: string;
   name?: string;
@@ -1945,7 +1945,7 @@ export interface StepState {
   blob?: string;
 }
 
-/** Where a turn stopped before it was resumed: so many parts were there, and why. */
+/** Where a turn stopped before it was resumed: the number of parts, and the reason. */
 export interface Stop {
   parts: number;
   error: ErrorInfo;
@@ -1972,7 +1972,7 @@ export interface Suggestions {
   items: Suggestion[];
 }
 
-/** What a list shows; kept for every session, stored beside its channel. */
+/** What a list shows; in memory for every session, stored with its channel. */
 export interface Summary {
   id: string;
   agent: string;

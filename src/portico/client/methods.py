@@ -18,7 +18,7 @@ from portico.host.state import Summary
 
 @calls
 class Methods:
-    """One method per command, with its parameters and result; `calls` adds the implementation."""
+    """Each says what it takes and gives; `calls` makes it do its command."""
 
     async def start_session(
         self,
