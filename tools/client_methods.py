@@ -10,7 +10,7 @@ from portico import command_shapes, features
 from portico import commands as c
 from portico import events as e
 
-_MODULES = {"e": e, "c": c, "notices": features.notices, "projects": features.projects}
+_MODULES = {"e": e, "c": c, "notices": features.notices, "projects": features.projects, "secrets": features.secrets}
 TARGET = Path(__file__).parents[1] / "src/portico/client/methods.py"
 
 _HEAD = '''"""One method for each command. Written by `python -m tools.client_methods` from the table; do not edit.
@@ -24,6 +24,7 @@ from typing import Any
 
 import portico.notices.commands as notices
 import portico.projects.commands as projects
+import portico.secrets.commands as secrets
 from portico import commands as c
 from portico import events as e
 from portico import limits

@@ -6,5 +6,6 @@ their routes, tools and verbs from it.
 
 from portico.notices import commands as notices
 from portico.projects import commands as projects
+from portico.secrets import commands as secrets
 
-__all__ = ["notices", "projects"]
+__all__ = ["notices", "projects", "secrets"]

@@ -77,6 +77,8 @@ export interface Routes {
   "POST /push": { body: SubscribePushBody; answer: PushNamed };
   "GET /push": { body: undefined; answer: PushList };
   "DELETE /push/{push}": { body: undefined; answer: undefined };
+  "PUT /secrets/{name}": { body: SetSecretBody; answer: SecretNamed };
+  "DELETE /secrets/{name}": { body: undefined; answer: undefined };
   "POST /commands": { body: AnyCommandBody; answer: Record<string, unknown> };
   "GET /agents": { body: undefined; answer: Agents };
   "POST /agents/{id}/check": { body: EmptyBody; answer: PorticoHostAgentCheck | Record<string, unknown> };
@@ -107,6 +109,7 @@ export interface Routes {
   "GET /inbox/answered": { body: undefined; answer: PastAnswers };
   "GET /approvals/{id}/covers": { body: undefined; answer: Coverage };
   "GET /usage": { body: undefined; answer: UsageAnswer };
+  "GET /secrets": { body: undefined; answer: SecretList };
   "GET /settings": { body: undefined; answer: SettingList };
   "GET /hosts": { body: undefined; answer: HostList };
   "GET /notices": { body: undefined; answer: NoticeList };
@@ -1697,6 +1700,22 @@ export interface SearchHits {
   complete: boolean;
 }
 
+/** A secret as it is listed: never its value. */
+export interface Secret {
+  name: string;
+  place: "credential" | "file" | "keyring";
+  changed?: number;
+}
+
+export interface SecretList {
+  secrets: Secret[];
+}
+
+export interface SecretNamed {
+  name: string;
+  changed: number;
+}
+
 export interface SendMessageBody {
   text: string;
   attachments?: Record<string, unknown>[];
@@ -1873,6 +1892,10 @@ export interface SessionVendor {
 export interface SetDraftBody {
   text: string;
   typed?: boolean;
+}
+
+export interface SetSecretBody {
+  value: string;
 }
 
 export interface SettingList {

@@ -34,6 +34,7 @@ VERBS = (
     "do",
     "token",
     "people",
+    "secrets",
     "retention",
     "usage",
     "config",

@@ -9,6 +9,7 @@ from typing import Any
 
 import portico.notices.commands as notices
 import portico.projects.commands as projects
+import portico.secrets.commands as secrets
 from portico import commands as c
 from portico import events as e
 from portico import limits
@@ -500,3 +501,9 @@ class Methods:
 
     async def clear_project(self, project: str, *, request: str = "") -> c.Done:
         """Let fresh conversations take the place of a project's; the old ones stay stored."""
+
+    async def set_secret(self, name: str, value: str, *, request: str = "") -> secrets.SecretNamed:
+        """Set a secret, or replace its value. Jobs pass it to the steps that name it; nobody can read it."""
+
+    async def remove_secret(self, name: str, *, request: str = "") -> c.Done:
+        """Remove a secret. Steps that name it fail until it is set again."""

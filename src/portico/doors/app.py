@@ -15,6 +15,7 @@ from portico.host.host import Host
 from portico.jobs import Jobs
 from portico.people.view import View
 from portico.queries.search import Search
+from portico.secrets.feature import Secrets
 from portico.settings import Settings
 from portico.settings_load import Loaded
 
@@ -44,9 +45,10 @@ class App(Struct, eq=False):
     """`--api-level`, for the Portal door."""
     test_folder: Path = Path("test")
     gate: "Gate" = field(default=None)  # type: ignore[assignment]
-    """`gate`, `jobs` and `automations` are set before any door is built."""
+    """`gate`, `jobs`, `automations` and `secrets` are set before any door is built."""
     jobs: Jobs = field(default=None)  # type: ignore[assignment]
     automations: Automations = field(default=None)  # type: ignore[assignment]
+    secrets: Secrets = field(default=None)  # type: ignore[assignment]
     find_agents: Callable[[], list[str]] = list
     """Discovers agents again and adds the new ones; returns their ids."""
     doors: list[DoorInfo] = field(default_factory=list)

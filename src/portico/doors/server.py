@@ -63,6 +63,7 @@ from portico.people.identity import Tokens
 from portico.people.token_audit import TokenAudit
 from portico.projects.projects import Projects
 from portico.queries.search import Search
+from portico.secrets.feature import Secrets
 from portico.settings import SHARED
 from portico.settings_load import Loaded, load
 from portico.tasks import end_tasks
@@ -157,6 +158,8 @@ class Server:
         self.host = await build_host(
             log, discover(self._agents, options.agents), before=rooms, after=installed_features()
         )
+        self.secrets = Secrets(self.host, self.home)
+        self.host.parts.append(self.secrets)
         self.host.members.labels = settings.cluster.labels
         stack.push_async_callback(self.host.members.close_link)  # closed after the doors: they still forward commands
         stack.push_async_callback(self.host.close)
@@ -189,6 +192,7 @@ class Server:
         level, folder = options.api_level, options.test_folder
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.search, level, folder)
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
+        self.app.secrets = self.secrets
         self.app.find_agents = self._find_agents
 
     def _announce(self) -> None:

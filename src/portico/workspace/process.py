@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from msgspec import Struct
 
@@ -25,7 +25,15 @@ LIVE_MAX = 1024 * 1024  # characters of live output; all of it becomes events, a
 COMMAND_SECONDS = 120.0  # the default; a longer build passes its own timeout
 SAID_MAX = 8 * 1024  # bytes of standard error that are read when it is captured separately
 
-__all__ = ["Clip", "Finished", "command_environment", "environment", "run", "shell"]
+__all__ = ["Clip", "Finished", "OutputFilter", "command_environment", "environment", "run", "shell"]
+
+
+class OutputFilter(Protocol):
+    """Changes output before it is stored, for example to mask secrets. `close` returns what `feed` held back."""
+
+    def feed(self, data: bytes) -> bytes: ...
+
+    def close(self) -> bytes: ...
 
 
 class Finished(Struct, frozen=True):
@@ -109,11 +117,13 @@ async def run(
     head: int = HEAD,
     tail: int = TAIL,
     raw: bool = False,
+    filters: Callable[[], OutputFilter] | None = None,
 ) -> Finished:
     """Run a command (a list, or a shell line) in a separate process session and wait at most `timeout` seconds.
 
     When it exits, times out or the caller is cancelled, all processes that it started are terminated as well.
     `cwd` must be a path that the jail returned. `raw` is for output that is data: bytes, without standard error.
+    `filters` makes a filter for each of the two streams.
     """
     arguments = shell(command) if isinstance(command, str) else list(command)
     if not arguments or not arguments[0]:
@@ -121,8 +131,12 @@ async def run(
     began = time.monotonic()
     clip = Clip(head, tail)
     live = _Live(on_output) if on_output else None
+    filtering = filters() if filters else None
 
     def sink(data: bytes) -> None:
+        add(filtering.feed(data) if filtering else data)
+
+    def add(data: bytes) -> None:
         clip.add(data)
         if live:
             live.add(data)
@@ -133,8 +147,10 @@ async def run(
         source.seek(0)
         child, outlet = _start(arguments, cwd, env, source, apart if raw else None, sink)
         code = await _ended(child, outlet, timeout)
+        if filtering:
+            add(filtering.close())
         apart.seek(0)
-        said = plain(apart.read(SAID_MAX).decode("utf-8", "replace"))
+        said = plain(_beginning(apart, filters).decode("utf-8", "replace"))
     return Finished(
         code=await child.wait() if code is None else code,
         output=said if raw else plain(clip.text()),
@@ -143,6 +159,17 @@ async def run(
         timed_out=code is None,
         seconds=time.monotonic() - began,
     )
+
+
+def _beginning(file: IO[bytes], filters: Callable[[], OutputFilter] | None) -> bytes:
+    data = file.read(SAID_MAX)
+    if filters is None:
+        return data
+    filtering = filters()
+    found = filtering.feed(data)
+    return (
+        found if file.read(1) else found + filtering.close()
+    )  # what is held back of a cut stream may be half a secret
 
 
 def _start(

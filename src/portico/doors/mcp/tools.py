@@ -70,6 +70,7 @@ WITHOUT = {
     "session.unshare": _OWNER,
     "queue.add": "send_message queues by itself",
     "automation.secret": _SECRET,
+    "secret.set": _SECRET,
     "token.add": _SECRET,
     "own_token.add": _SECRET,
     "own_token.revoke": _OWNER,

@@ -14,6 +14,7 @@ from portico.doors.route import Param, Table
 from portico.doors.routes import Routes
 from portico.host.members import Member
 from portico.people.identity import NamedToken, read_tokens
+from portico.secrets.store import Secret
 from portico.settings_load import describe, is_secret, keys, shown
 from portico.usage.prices import price_list
 from portico.usage.rollup import read_keys, roll_up
@@ -43,6 +44,11 @@ class TokenShown(Struct, kw_only=True):
 
 class TokenList(Struct):
     tokens: list[TokenShown]
+
+
+class SecretList(Struct):
+    secrets: list[Secret]
+    """Names only: no route gives a value."""
 
 
 class SettingShown(Struct):
@@ -82,6 +88,10 @@ def table(app: App) -> Table:
         used = app.gate.tokens.used
         own = [each for each in read_tokens(app.home) if not each.person]
         return TokenList([TokenShown(**_token(each), used=used.get(each.id, 0)) for each in own])
+
+    @read("/v1/secrets", "admin", "The names of the secrets, and where each is stored.")
+    async def secrets(request: Request) -> SecretList:
+        return SecretList(await app.secrets.all())
 
     @read("/v1/settings", "admin", "Every setting with its value and where it comes from.")
     async def settings(request: Request) -> SettingList:
