@@ -15,7 +15,7 @@ from portico.host.host import Host
 from portico.jobs import Jobs
 from portico.people.view import View
 from portico.queries.search import Search
-from portico.secrets.feature import Secrets
+from portico.secrets.feature import HostSecrets
 from portico.settings import Settings
 from portico.settings_load import Loaded
 
@@ -48,7 +48,7 @@ class App(Struct, eq=False):
     """`gate`, `jobs`, `automations` and `secrets` are set before any door is built."""
     jobs: Jobs = field(default=None)  # type: ignore[assignment]
     automations: Automations = field(default=None)  # type: ignore[assignment]
-    secrets: Secrets = field(default=None)  # type: ignore[assignment]
+    secrets: HostSecrets = field(default=None)  # type: ignore[assignment]
     find_agents: Callable[[], list[str]] = list
     """Discovers agents again and adds the new ones; returns their ids."""
     doors: list[DoorInfo] = field(default_factory=list)

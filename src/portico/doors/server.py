@@ -63,7 +63,7 @@ from portico.people.identity import Tokens
 from portico.people.token_audit import TokenAudit
 from portico.projects.projects import Projects
 from portico.queries.search import Search
-from portico.secrets.feature import Secrets
+from portico.secrets.feature import HostSecrets
 from portico.settings import SHARED
 from portico.settings_load import Loaded, load
 from portico.tasks import end_tasks
@@ -158,7 +158,7 @@ class Server:
         self.host = await build_host(
             log, discover(self._agents, options.agents), before=rooms, after=installed_features()
         )
-        self.secrets = Secrets(self.host, self.home)
+        self.secrets = HostSecrets(self.host, self.home)
         self.host.parts.append(self.secrets)
         self.host.members.labels = settings.cluster.labels
         stack.push_async_callback(self.host.members.close_link)  # closed after the doors: they still forward commands

@@ -25,7 +25,7 @@ class Granted(Struct, frozen=True):
         return f"Granted({', '.join(self.env)})"
 
 
-class Secrets(Feature):
+class HostSecrets(Feature):
     name = "secrets"
     commands = (SetSecret, RemoveSecret)
 
