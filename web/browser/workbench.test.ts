@@ -235,6 +235,35 @@ describe("one session", () => {
     expect(person.trouble).toEqual([]);
   });
 
+  test("an answer can be copied, tried again and linked; the palette finds it by its text and marks it", async () => {
+    const person = await somebody();
+    const { page } = person;
+    await person.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await begin(person, "scripted", "first [[say:The *pangolin* sleeps.]]");
+    await ready(person);
+    const id = new URL(page.url()).pathname.split("/").at(-1)!;
+    await page.locator(".row.text").last().hover();
+    await page.click('.answer-tools button:has-text("Copy answer")');
+    await page.waitForSelector('.answer-tools button:has-text("Copied")');
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("The *pangolin* sleeps.");
+    await page.click('.answer-tools button:has-text("Copy link")');
+    await page.waitForFunction(() => document.querySelectorAll(".answer-tools button.copy")[1]!.textContent === "Copied");
+    const link = await page.evaluate(() => navigator.clipboard.readText());
+    expect(link).toMatch(new RegExp(`^${host.url}/app/s/${id}#turn=`));
+    await page.click('.answer-tools button:has-text("Try again")');
+    await page.click('dialog[open] button:has-text("Replace this answer")');
+    await ready(person);
+    await page.waitForFunction(() => document.querySelectorAll("#transcript .message").length === 1 && document.querySelectorAll("#transcript .end").length === 1);
+    await page.goto(`${host.url}/app/usage`);
+    await page.keyboard.press("Control+k");
+    await page.fill(".palette input", "pangolin");
+    await page.click('.palette [data-group="In messages"] [role=option]:has-text("pangolin")');
+    await page.waitForURL(new RegExp(`/app/s/${id}#turn=.*find=pangolin`));
+    await page.waitForFunction(() => [...(CSS.highlights.get("found") ?? [])].map(String).includes("pangolin"));
+    expect(await person.barriers()).toEqual([]);
+    expect(person.trouble).toEqual([]);
+  });
+
   test("answers are remembered for one session, listed there and forgotten", async () => {
     const person = await somebody();
     const { page } = person;

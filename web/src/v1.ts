@@ -66,6 +66,7 @@ export const v1 = {
   cancel: (id: string) => ask("POST /sessions/{id}/cancel", { id }),
   resume: (id: string) => ask("POST /sessions/{id}/resume", { id }),
   fork: (id: string, turn?: string) => ask("POST /sessions/{id}/fork", { id }, { body: turn === undefined ? {} : { turn } }),
+  sendAgain: (id: string, text: string, attachments: object[]) => ask("POST /sessions/{id}/messages", { id }, { body: { text, attachments: attachments as Record<string, unknown>[] } }),
   truncate: (id: string, turn?: string) => ask("POST /sessions/{id}/truncate", { id }, { body: turn === undefined ? {} : { turn } }),
   close: (id: string) => ask("POST /sessions/{id}/close", { id }),
   reopen: (id: string) => ask("POST /sessions/{id}/reopen", { id }),

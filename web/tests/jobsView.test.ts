@@ -46,3 +46,39 @@ test("a job that changes or arrives leaves the other rows and the focus in place
   view.leave();
   expect(listeners.size).toBe(0);
 });
+
+test("a heading sorts: numbers from the largest, text from A to Z, the second click the other way round", () => {
+  const { view } = open(job("b", 3000, { status: "succeeded", ended: 3500 }), job("a", 2000, { status: "failed", ended: 9000 }), job("c", 1000, { status: "succeeded", ended: 2500 }));
+  const press = (name: string) => [...document.querySelectorAll<HTMLButtonElement>("th button")].find(({ textContent }) => textContent!.startsWith(name))!.click();
+  const names = () => rows().map(([name]) => name);
+  const cases: [string, string[]][] = [["Took", ["a", "c", "b"]], ["Took", ["b", "c", "a"]], ["Job", ["a", "b", "c"]], ["Job", ["c", "b", "a"]], ["Started", ["b", "a", "c"]]];
+  for (const [column, expected] of cases) {
+    press(column);
+    expect([column, names()]).toEqual([column, expected]);
+  }
+  expect([...document.querySelectorAll("th")].map((each) => each.getAttribute("aria-sort"))).toEqual(["none", "none", "none", "none", "descending", "none", "none"]);
+  view.leave();
+});
+
+test("words and a state filter the rows; a filter without a match says so", () => {
+  const { view } = open(job("nightly", 1000, { status: "failed", ended: 2000 }), job("review", 2000, { status: "succeeded", ended: 3000, cwd: "/w/blog" }));
+  const [search, state] = [document.querySelector<HTMLInputElement>("input[type=search]")!, document.querySelector<HTMLSelectElement>("select")!];
+  const set = (field: HTMLInputElement | HTMLSelectElement, value: string, event: string) => ((field.value = value), field.dispatchEvent(new Event(event)));
+  set(search, "blog", "input");
+  expect(rows().map(([name]) => name)).toEqual(["review"]);
+  set(state, "failed", "change");
+  expect(document.querySelector(".wide")!.textContent).toContain("No job matches the filter.");
+  set(search, "", "input");
+  expect(rows().map(([name]) => name)).toEqual(["nightly"]);
+  view.leave();
+});
+
+test("the cost is the sum of what the sessions of its tasks reported", () => {
+  const listeners = new Set<() => void>();
+  const session = (id: string, task: string, cost?: number) => [id, { session: { id, by: `task:${task}`, usage: cost === undefined ? {} : { cost } } }] as const;
+  const feed = { jobs: new Map([["j", job("j", 1000)]]), rows: new Map([session("1", "t", 0.5), session("2", "t", 0.25), session("3", "other", 9), session("4", "t")]), watch: () => () => listeners.clear() };
+  const view = new JobsView({ feed } as unknown as ViewContext);
+  document.body.replaceChildren(view.element);
+  expect(rows()[0]!.at(-1)).toBe("$0.75");
+  view.leave();
+});

@@ -11,6 +11,7 @@ import { FilterField } from "./filterField";
 import { GroupView, place } from "./groupView";
 import { icon } from "../icons";
 import { remember, remembered } from "./preferences";
+import { hitHash, pathOf } from "./router";
 import { RowView } from "./row";
 import type { Day } from "../time";
 
@@ -219,7 +220,7 @@ export class ListView {
     const words = this.filter.words.split(" ");
     for (const hit of [...once.values()].reverse()) {
       const anchor = make("a", "entry hit");
-      anchor.href = `${root}/app/s/${encodeURIComponent(hit.session)}${hit.turn ? `#turn=${encodeURIComponent(hit.turn)}` : ""}`;
+      anchor.href = pathOf({ at: "session", id: hit.session }) + hitHash(hit, this.filter.words);
       const title = this.feed.rows.get(hit.session)?.session.title || hit.session;
       const excerpt = make("span", "act");
       excerpt.append(...markWords(plain(hit.excerpt), words));

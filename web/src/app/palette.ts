@@ -1,4 +1,4 @@
-/** Search or run a command: what needs you, sessions, things to do, files; `>` only things to do, `@` files, `#` what was said. */
+/** Search or run a command: what needs you, sessions, things to do, files; `>` only things to do, `@` files, `#` only messages. */
 
 import { plain } from "../conversation/pieces";
 import { make } from "../page";
@@ -7,6 +7,8 @@ import type { Entry } from "./entries";
 import { icon, type Icon } from "../icons";
 import { markWords } from "./list";
 import { MARKS } from "./row";
+import { hitHash } from "./router";
+import type { OpenSession } from "./view";
 import type { Key, Workbench } from "./workbench";
 
 interface Item {
@@ -26,7 +28,7 @@ export function openPalette(shell: Workbench, keys: Key[], text = ""): void {
   box.setAttribute("aria-label", "Search or run a command");
   const input = make("input");
   input.value = text;
-  input.placeholder = "Search, or > commands, @ files, # what was said";
+  input.placeholder = "Search, or > commands, @ files, # messages";
   input.setAttribute("aria-label", "Search or run a command");
   input.setAttribute("role", "combobox");
   input.setAttribute("aria-expanded", "true");
@@ -132,16 +134,29 @@ async function remote(shell: Workbench, query: string): Promise<Item[]> {
   const text = query.replace(/^[>@#]/, "").trim();
   const view = shell.session;
   try {
-    if (query.startsWith("#") && text.length >= 2) {
-      const { hits } = await v1.search(text);
-      return hits.map(({ session, excerpt }) => ({ group: "Said", icon: "chats", text: plain(excerpt), about: shell.feed.rows.get(session)?.session.title ?? session, run: () => shell.go({ at: "session", id: session }) }));
-    }
-    if (view && (query.startsWith("@") || (text.length >= 2 && !query.startsWith(">")))) {
-      const { items } = await call<{ items: { text: string }[] }>("GET", `/sessions/${encodeURIComponent(view.id)}/suggestions?${new URLSearchParams({ q: `@${text}` })}`);
-      return items.slice(0, MOST).map(({ text: found }) => ({ group: "Files", icon: "file", text: found.slice(1), about: "put into the message", run: () => view.composer.add(found) }));
-    }
+    const none = Promise.resolve<Item[]>([]);
+    const inText = !/^[>@]/.test(query) && text.length >= 2;
+    const inFiles = view && (query.startsWith("@") || (text.length >= 2 && !/^[>#]/.test(query)));
+    const found = await Promise.all([inText ? matches(shell, text) : none, inFiles ? files(view, text) : none]);
+    return found.flat();
   } catch {
-    // Out of reach, or not allowed: what is here stays.
+    return []; // unreachable, or not allowed: the local results stay
   }
-  return [];
+}
+
+/** Messages and answers that contain the text. */
+async function matches(shell: Workbench, text: string): Promise<Item[]> {
+  const { hits } = await v1.search(text);
+  return hits.slice(0, MOST).map((hit) => ({
+    group: "In messages",
+    icon: "chats",
+    text: plain(hit.excerpt),
+    about: shell.feed.rows.get(hit.session)?.session.title ?? hit.session,
+    run: () => shell.go({ at: "session", id: hit.session }, false, hitHash(hit, text)),
+  }));
+}
+
+async function files(view: OpenSession, text: string): Promise<Item[]> {
+  const { items } = await call<{ items: { text: string }[] }>("GET", `/sessions/${encodeURIComponent(view.id)}/suggestions?${new URLSearchParams({ q: `@${text}` })}`);
+  return items.slice(0, MOST).map(({ text: found }) => ({ group: "Files", icon: "file", text: found.slice(1), about: "put into the message", run: () => view.composer.add(found) }));
 }

@@ -1,4 +1,4 @@
-/** Edit and resend: the conversation goes back to before a turn, here or in a copy, and the turn's message into the field. */
+/** Edit and resend, or try again: the conversation returns to the state before a turn, here or in a copy. */
 
 import { plain } from "../conversation/pieces";
 import type { Turn } from "../conversation/state";
@@ -8,14 +8,32 @@ import { v1 } from "../v1";
 import type { OpenSession, SessionContext } from "./view";
 import { plural } from "../texts/plural";
 
+/** Puts the turn's message into the field, to be edited and sent. */
 export function resend(view: OpenSession, frame: SessionContext, turn: Turn): void {
+  rewind(view, frame, turn, "Edit and resend", "Edit here", {
+    here: async () => view.composer.add(plain(turn.message.text)),
+    copy: (id) => v1.draft(id, turn.message.text),
+  });
+}
+
+/** Sends the turn's message again. */
+export function tryAgain(view: OpenSession, frame: SessionContext, turn: Turn): void {
+  const send = (id: string) => v1.sendAgain(id, turn.message.text, turn.message.attachments ?? []);
+  rewind(view, frame, turn, "Try again", "Replace this answer", { here: () => send(view.id), copy: send });
+}
+
+interface Then {
+  here(): Promise<unknown>;
+  copy(id: string): Promise<unknown>;
+}
+
+function rewind(view: OpenSession, frame: SessionContext, turn: Turn, title: string, hereText: string, then: Then): void {
   const turns = view.state?.turns ?? [];
   const at = turns.indexOf(turn);
   const before = turns[at - 1];
-  const box = dialog("Edit and resend");
+  const box = dialog(title);
   box.addEventListener("close", () => box.remove());
-  const later = turns.length - at;
-  const text = make("p", "", `This removes everything after this message (${plural(later, "turn")}) from the session. Files are not touched. To keep it, continue in a copy.`);
+  const text = make("p", "", `This removes everything after this message (${plural(turns.length - at, "turn")}) from the session. Files are not touched. To keep it, continue in a copy.`);
   const row = make("div", "answers");
   const copy = makeButton("primary", "Continue in a copy", () => {
     box.close();
@@ -23,14 +41,14 @@ export function resend(view: OpenSession, frame: SessionContext, turn: Turn): vo
     void view.attempt(async () => {
       const { id } = await v1.fork(view.id, before.id);
       frame.go({ at: "session", id });
-      await v1.draft(id, turn.message.text);
+      await then.copy(id);
     });
   });
-  const here = makeButton("danger", "Edit here", () => {
+  const here = makeButton("danger", hereText, () => {
     box.close();
     void view.attempt(async () => {
       await v1.truncate(view.id, before?.id);
-      view.composer.add(plain(turn.message.text));
+      await then.here();
     });
   });
   row.append(copy, here);

@@ -95,6 +95,12 @@ export function pathOf(place: Place): string {
   }
 }
 
+/** The hash that leads to the turn of a search hit and marks the text in it. */
+export const hitHash = (hit: { turn?: string | null }, text: string): string => (hit.turn ? `#turn=${encodeURIComponent(hit.turn)}&find=${encodeURIComponent(text)}` : "");
+
+/** The full address of a turn, to be opened in another browser. */
+export const turnLink = (session: string, turn: string): string => `${window.location.origin}${pathOf({ at: "session", id: session })}#turn=${encodeURIComponent(turn)}`;
+
 export class Router {
   constructor(private readonly show: (place: Place) => void) {
     page.on(window, "popstate", () => this.show(this.place));

@@ -3,6 +3,7 @@
 import { active } from "../conversation/state";
 import { exportAddress, v1 } from "../v1";
 import { menu } from "./menu";
+import { pathOf } from "./router";
 import type { OpenSession, SessionContext } from "./view";
 
 const EXPORTS = [["markdown", "Markdown"], ["html", "HTML"], ["jsonl", "JSON Lines"]] as const;
@@ -17,6 +18,7 @@ export function sessionMenu(view: OpenSession, frame: SessionContext): HTMLEleme
       ...(stopped ? [{ id: "resume", text: "Resume", run: () => attempt(() => v1.resume(id)) }] : []),
       { id: "rename", text: "Rename", key: "R", run: () => rename(view) },
       { id: "fork", text: "Continue in a copy", run: () => void view.fork() },
+      { id: "link", text: "Copy the link", run: () => attempt(() => navigator.clipboard.writeText(window.location.origin + pathOf({ at: "session", id }))) },
       { id: "changes", text: "Files changed", key: "D", run: () => frame.panelAt("changes") },
       { id: "terminal", text: "Terminal", key: "T", run: () => frame.panelAt("terminal") },
       { id: "details", text: "Details and cost", run: () => frame.panelAt("details") },

@@ -1,6 +1,7 @@
 /** One session in the middle: its head, its conversation, what happens now, the queue and the field to write in. */
 
 import { Conversation } from "../conversation/conversation";
+import { hasText } from "../conversation/found";
 import { explain } from "../failure";
 import { type Acts, counted, plain, relative } from "../conversation/pieces";
 import { commandOf, helperName, kindOf, subjectOf } from "../conversation/calls";
@@ -17,7 +18,7 @@ import { lastName, queuedLine } from "./entries";
 import type { Helper } from "./helper";
 import { icon } from "../icons";
 import type { MessageMap } from "./messageMap";
-import { pathOf } from "./router";
+import { pathOf, turnLink } from "./router";
 import { sessionMenu } from "./sessionMenu";
 import { cost, elapsed, tokens } from "../time";
 import type { OpenSession, SessionContext } from "./view";
@@ -93,6 +94,8 @@ export class SessionView implements OpenSession {
       resume: () => void this.attempt(() => v1.resume(this.id)),
       files: (turn: string) => this.frame.panelAt("changes", { turn }),
       resend: (turn: Turn) => void import("./resend").then((module) => module.resend(this, this.frame, turn)),
+      again: (turn: Turn) => void import("./resend").then((module) => module.tryAgain(this, this.frame, turn)),
+      link: (turn: string) => turnLink(this.id, turn),
       helper: (callId: string) => this.helperOf(callId),
     };
     this.conversation = new Conversation(view, end, acts);
@@ -157,18 +160,20 @@ export class SessionView implements OpenSession {
   // -- the state ----------------------------------------------------------------------------------------------------
 
   /** The turn that somebody has searched for. */
-  private wanted = "";
+  private wanted: { turn: string; text: string } | undefined;
 
-  goTo(turn: string): void {
-    const found = this.state?.turns?.find(({ id }) => id === turn);
-    this.wanted = found ? "" : turn;
-    if (found) this.conversation.goToMessage(found);
+  /** Shows a turn; with `text`, the row that contains it, and marks it there. */
+  goTo(turn: string, text = ""): void {
+    // A turn that was replaced is in the search index but not in the session: the newest one with the text is shown.
+    const found = this.state?.turns?.find(({ id }) => id === turn) ?? (text ? this.state?.turns?.findLast((each) => hasText(each, text)) : undefined);
+    this.wanted = found ? undefined : { turn, text };
+    if (found) this.conversation.goToText(found, text);
   }
 
   private opened(state: SessionState): void {
     this.state = state;
     this.conversation.open(state);
-    if (this.wanted) this.goTo(this.wanted);
+    if (this.wanted) this.goTo(this.wanted.turn, this.wanted.text);
     this.frame.feed.retryNow();
     this.map?.show(state);
     this.announcer.begin(state);

@@ -202,8 +202,8 @@ export class Shell {
 
   // -- places -------------------------------------------------------------------------------------------------------
 
-  go(place: Place, replace = false): void {
-    this.router.go(place, replace);
+  go(place: Place, replace = false, hash = ""): void {
+    this.router.go(place, replace, hash);
   }
 
   /** `byKey`: letters go on to be keys, so the focus stays out of the field. */
@@ -282,8 +282,9 @@ export class Shell {
     const line = /^#L(\d+)$/.exec(window.location.hash)?.[1];
     if (place.tab === "changes" || place.tab === "terminal" || place.tab === "details") this.panel.open(place.tab, { ...(place.file === undefined ? {} : { file: place.file }), ...(line ? { line: Number(line) } : {}) }, false);
     else if (this.phone) this.panel.close(true);
-    const turn = /^#turn=(.+)$/.exec(window.location.hash)?.[1];
-    if (turn) this.session?.goTo(decodeURIComponent(turn));
+    const wanted = new URLSearchParams(window.location.hash.slice(1));
+    const turn = wanted.get("turn");
+    if (turn) this.session?.goTo(turn, wanted.get("find") ?? "");
   }
 
   /** In the field, to write at once; where a card waits, or somebody goes from session to session by keys, beside it: letters are keys there. */

@@ -15,7 +15,7 @@ export interface Workbench {
   readonly view: View | undefined;
   /** What the keys Y, N and 1 to 9 answer. */
   readonly answering: Pick<View, "press" | "chooseAnswer"> | undefined;
-  go(place: Place, replace?: boolean): void;
+  go(place: Place, replace?: boolean, hash?: string): void;
   open(entry: Entry, byKey?: boolean): void;
   nextNeeded(): boolean;
   toggleSide(): void;

@@ -5,7 +5,8 @@ import { settled } from "../settle";
 import { CallRow, LookRow } from "./callRows";
 import { kindOf } from "./calls";
 import type { Acts } from "./pieces";
-import { EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
+import { contains, markFound, textOf } from "./found";
+import { EndRow, endOf, markdownReady, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
 import { type LogRecord, type Part, type SessionState, type Turn, waits } from "./state";
 import { type Row, Transcript } from "./transcript";
 import { learn } from "./words";
@@ -195,6 +196,14 @@ export class Conversation {
       else high = middle;
     }
     return turns[low - 1];
+  }
+
+  /** Shows the row of a turn that contains the text, and marks it there. */
+  goToText(turn: Turn, text: string): void {
+    const part = contains(turn.message.text, text) ? undefined : turn.parts?.find((each) => contains(textOf(each), text));
+    const key = part ? this.rowKey(part.id) : messageOf(turn);
+    this.transcript.reveal(key, "start");
+    void markdownReady.then(() => markFound(this.transcript.element(key), text));
   }
 
   goToMessage(turn: Turn): void {

@@ -27,6 +27,10 @@ export interface Acts extends CardActs {
   terminal?(): void;
   /** Takes a message up again, from before its turn. */
   resend?(turn: Turn): void;
+  /** Sends the message of the last turn again, in place of that turn. */
+  again?(turn: Turn): void;
+  /** The address of a turn. */
+  link?(turn: string): string;
   /** The conversation of the helper that this call started, if it started one. */
   helper?(call: string): HTMLElement | undefined;
 }

@@ -316,6 +316,12 @@ function problem({ message }: Problem): HTMLElement[] {
   return [make("span", "", first), more];
 }
 
+/** The text that the agent wrote in a turn, without its reasoning. */
+export const answerOf = (turn: Turn): string =>
+  (turn.parts ?? [])
+    .flatMap((part) => (part.part === "text" && part.kind !== "reasoning" && part.text ? [part.text.trim()] : []))
+    .join("\n\n");
+
 /** What became of the turn, and what it cost. */
 export class EndRow implements Row {
   readonly key: string;
@@ -345,7 +351,21 @@ export class EndRow implements Row {
     const line = make("span", "soft", facts.join(" · "));
     if (turn.parts?.some((part) => part.part === "call" && part.ok && CHANGING.has(kindOf(part)))) line.append(makeButton("quiet", "Changes of this turn", () => this.acts.files(turn.id)));
     if (line.hasChildNodes()) row.append(line);
+    row.append(this.tools());
     return row;
+  }
+
+  /** Actions on the answer; shown on hover and on keyboard focus. */
+  private tools(): HTMLElement {
+    const { turn, acts } = this;
+    const tools = make("div", "answer-tools");
+    const answer = answerOf(turn);
+    if (answer) tools.append(copyButton(() => answer, "Copy answer"));
+    // A failed turn has this button in its card.
+    if (acts.again && this.last() && turn.outcome !== "failed" && turn.outcome !== "interrupted") tools.append(makeButton("quiet", "Try again", () => acts.again?.(turn)));
+    tools.append(makeButton("quiet", "Continue in a copy from here", () => acts.fork(turn.id)));
+    if (acts.link) tools.append(copyButton(() => acts.link?.(turn.id) ?? "", "Copy link"));
+    return tools;
   }
 
   private sentence(): string {

@@ -60,5 +60,11 @@ export const JOBS = {
   about: "A job runs a saved plan of tasks, with checks.",
   start: "Start a job",
   empty: "No jobs yet. Start one, and watch its steps here.",
-  columns: ["Job", "State", "Folder", "Steps run", "Started", "Took"],
+  columns: { name: "Job", state: "State", folder: "Folder", steps: "Steps run", started: "Started", took: "Took", cost: "Cost" },
+  filter: "Filter jobs by name or folder",
+  all: "All states",
+  states: { running: "Working", waiting: "Needs you", succeeded: "Succeeded", failed: "Failed", canceled: "Stopped" },
+  noMatch: "No job matches the filter.",
+  sort: (column: string) => `Sort by ${column.toLowerCase()}`,
+  ago: (time: string) => (/ min$/.test(time) ? `${time} ago` : time),
 } as const;
