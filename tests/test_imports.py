@@ -34,7 +34,8 @@ CORE_LINES = 12_000
 
 ROOMS: dict[str, set[str]] = {
     "log": {"log"},
-    "workspace": {"workspace"},
+    "sandbox": {"sandbox"},
+    "workspace": {"sandbox", "workspace"},
     "host": {"host", "log"},
     "approvals": {"approvals", "host", "workspace"},
     "changes": {"changes", "host", "workspace"},

@@ -23,6 +23,7 @@
     ├── LogUnavailable        the disk is full, read-only or locked; what was acknowledged is safe
     │   ├── LogDamaged        the file is not a (whole) database
     │   └── LogTooNew         written by a newer Portico
+    ├── SandboxUnavailable    a sandbox is required and does not work here
     └── AgentError            the agent failed
         ├── AgentUnavailable  it is not installed, not signed in or will not start
         │   └── SignInRequired
@@ -151,6 +152,10 @@ class LogTooNew(LogUnavailable):
     code = "log_too_new"
 
 
+class SandboxUnavailable(PorticoError):
+    code = "sandbox_unavailable"
+
+
 class AgentError(PorticoError):
     code = "agent_failed"
 
@@ -201,6 +206,7 @@ KINDS: dict[str, Kind] = {
     "log_unavailable": Kind(503, -32603, 74),
     "log_damaged": Kind(503, -32603, 74),
     "log_too_new": Kind(503, -32603, 74),
+    "sandbox_unavailable": Kind(503, -32603, 69),
     "agent_failed": Kind(502, -32603, 69),
     "agent_unavailable": Kind(503, -32603, 69),
     "sign_in_required": Kind(503, -32007, 77),

@@ -1,0 +1,50 @@
+"""Starts a command under a policy: the arguments for `subprocess.Popen` with the files that they refer to.
+
+bubblewrap gets a fixed environment and reads its options from a file in memory.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from portico.sandbox.available import program
+from portico.sandbox.bubblewrap import BWRAP, NSENTER, bubblewrap, enter, options_file
+from portico.sandbox.mounts import locate
+from portico.sandbox.policy import Policy
+from portico.sandbox.seccomp import FILTER
+
+OUTER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Launch(Struct, frozen=True):
+    command: list[str]
+    env: dict[str, str]
+    pass_fds: tuple[int, ...]
+
+
+@contextmanager
+def launch(
+    command: Sequence[str], policy: Policy, env: Mapping[str, str], cwd: str, *, tty: bool = False, keep: Sequence[str]
+) -> Iterator[Launch]:
+    """Return how to start the command. `keep`: names of the environment that bubblewrap itself has as well."""
+    options = bubblewrap(policy, locate(policy), env, cwd, tty=tty)
+    with _memory("options", b"") as arguments, _memory("filter", FILTER) as rules:
+        os.write(arguments, options_file([*options, *(("--seccomp", str(rules)) if FILTER else ())]))
+        os.lseek(arguments, 0, os.SEEK_SET)
+        joined = [program(NSENTER), *enter(policy.joins)] if policy.joins else []
+        outer = {name: env[name] for name in keep if name in env} | {"PATH": OUTER_PATH}
+        yield Launch([*joined, program(BWRAP), "--args", str(arguments), "--", *command], outer, (arguments, rules))
+
+
+@contextmanager
+def _memory(name: str, content: bytes) -> Iterator[int]:
+    """A file in memory, readable from its start."""
+    opened = os.memfd_create(f"portico-{name}", 0)
+    try:
+        os.write(opened, content)
+        os.lseek(opened, 0, os.SEEK_SET)
+        yield opened
+    finally:
+        os.close(opened)
