@@ -329,12 +329,12 @@ async def test_history_is_kept_as_long_as_it_says(open_host: HostOpener, tmp_pat
     for number in range(1, 5):
         await pass_time(clock, 3600)
         runs = await settle(automations, number)
-    assert await automations.sweep() == 2
+    assert await automations.delete_old() == 2
     assert list(automations.store.runs.values()) == runs[-2:]
     assert await automations.host.log.read(f"run/{runs[0].id}") == []
     await automations.host.do(c.PauseAutomation(automation="often"), ME)
     clock.advance(86400 * 2)
-    assert await automations.sweep() == 2
+    assert await automations.delete_old() == 2
     automations = await opened(await open_host(clock=clock), tmp_path)
     assert automations.store.runs == {}
 
@@ -470,11 +470,11 @@ async def test_a_run_outlives_its_automation(open_host: HostOpener, tmp_path: Pa
     await automations.close()
     automations = await opened(await open_host(clock=clock), tmp_path)
     await until_over(automations, named.run)
-    assert await automations.sweep() == 0, "whoever reads it sees how it ended"
+    assert await automations.delete_old() == 0, "whoever reads it sees how it ended"
     ends = [record.event for record in await automations.host.log.read(f"run/{named.run}")][-1:]
     assert [event.outcome for event in ends if isinstance(event, e.RunEnded)] == ["interrupted"]
     clock.advance(61)
-    assert await automations.sweep() == 1
+    assert await automations.delete_old() == 1
     assert automations.store.runs == {}
     assert await automations.host.log.read(f"run/{named.run}") == []
 

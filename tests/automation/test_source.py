@@ -108,17 +108,17 @@ async def test_a_file_that_is_being_saved_takes_nothing_away(
         path.unlink()
         if between is not None:
             path.write_text(between)
-        await here.server._look_at_automations()
+        await here.server.automations.poll()
         path.unlink(missing_ok=True)
         path.write_text(GOOD.replace("@daily", "@weekly"))
-        await here.server._look_at_automations()
+        await here.server.automations.poll()
         assert store.get("nightly").id == before
-        await here.server._look_at_automations()
+        await here.server.automations.poll()
         assert (store.get("nightly").id, store.get("nightly").plan.schedule) == (
             before,
             Schedule(cron="@weekly", zone="Europe/Berlin"),
         )
         path.unlink()
         for _ in range(2):
-            await here.server._look_at_automations()
+            await here.server.automations.poll()
         assert store.find("nightly") is None

@@ -147,12 +147,12 @@ async def test_a_subscription_ends_with_its_token(desk: Desk, at: PushService, t
     await at.until(lambda: len(at.got) == 1)
     notices.is_token = lambda ident: ident != ME.id
     if looked:
-        await notices.end_subscriptions()
+        await notices.poll()
         assert notices.subscriptions.targets == {}
     await desk.turn(await desk.session(tmp_path))
     await desk.host.log.flush()
     assert [each for each in notices.deliveries.values() if each.notice.kind == "turn_done"] == []
-    await notices.end_subscriptions()
+    await notices.poll()
     assert (notices.subscriptions.targets, await notices.subscriptions.load()) == ({}, False)
 
 
@@ -173,7 +173,7 @@ async def test_a_host_ends_the_subscriptions_of_a_token_within_a_second(
         target_ = target(at.url, caller=caller.id, person="ada")
         notices.subscriptions.targets[target_.name] = target_
         await notices.subscriptions._save()
-        await notices.end_subscriptions()
+        await notices.poll()
         assert len(notices.subscriptions.targets) == 1
         saved, save = asyncio.Event(), notices.subscriptions._save
 

@@ -1,14 +1,14 @@
-"""The interface for doors and the command line: the automations of one host, from their triggers to the end of runs.
+"""The feature `automations`: all automations of one host, from their triggers to the end of their runs.
 
-`await Automations.open(host, jobs, home)` loads them and handles their commands. `start` resumes the runs that a crash
-interrupted and starts the timer. Nothing starts before its claim is durable. A claim starts a command with a unique id,
-so a start that is repeated after a crash finds what was started.
+`recover` loads them. `start` resumes the runs that a crash interrupted and starts the timer. Nothing starts before its
+claim is durable. A claim starts a command with a unique id, so a start that is repeated after a crash finds what was
+started.
 """
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from portico import commands as c
 from portico import events as e
 from portico import faults, limits
 from portico.automation import hook as hooks
-from portico.automation.commands import install
+from portico.automation.commands import FILE, AutomationCommands
 from portico.automation.decide import (
     DELETED,
     Appended,
@@ -31,15 +31,19 @@ from portico.automation.decide import (
 from portico.automation.files import FileWatch
 from portico.automation.lease import Lease, LocalLease
 from portico.automation.run import Runs
+from portico.automation.source import apply as apply_file
 from portico.automation.state import AutomationState, RunSummary, begin_run
 from portico.automation.store import AutomationStore
 from portico.automation.timer import Timer
 from portico.errors import Conflict, LogUnavailable, PorticoError, RateLimited
 from portico.events import Record
+from portico.home import stamp
 from portico.host.do import note_answer
+from portico.host.feature import Feature, receive
 from portico.host.host import Host
 from portico.host.rate import Bucket
 from portico.jobs.jobs import Jobs
+from portico.locks import KeyedLocks
 from portico.log.log import NotOwner
 from portico.tasks import end_tasks
 
@@ -52,18 +56,30 @@ _AT_ONCE = 50
 """Automations that are checked before control returns to the event loop."""
 
 
+_FileStamp = tuple[tuple[int, int] | None, bool]
+"""The modification of the file, and whether this host applies it."""
+
+
 class Delivered(c.RunNamed, omit_defaults=True):
     reason: str = ""
     """Why there is no run, or why it was skipped."""
 
 
-class Automations:
+class Automations(Feature):
+    name = "automations"
+    commands = get_args(c.AutomationCommand)
+
     def __init__(self, host: Host, jobs: Jobs | None, home: Path, lease: Lease) -> None:
         self.host = host
         self.jobs = jobs
         self.lease = lease
         self.secrets = hooks.Secrets(home / "hooks.key")
         self.store = AutomationStore(host.log, self._changed)
+        super().__init__(host, handlers=[AutomationCommands(self)])
+        self._run_locks = KeyedLocks()
+        self._file = home / FILE
+        self._file_applied: _FileStamp | None = None
+        self._file_seen: _FileStamp | None = None
         self.runs = Runs(self)
         self.timer = Timer(host.clock, lease, self._due, self.begin)
         self.files = FileWatch(self)
@@ -76,20 +92,41 @@ class Automations:
         self._buckets: dict[str, Bucket] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self.closing = True
-        install(self)
 
     @classmethod
     async def open(cls, host: Host, jobs: Jobs | None, home: Path, lease: Lease | None = None) -> "Automations":
         automations = cls(host, jobs, home, lease or LocalLease())
-        await automations.store.open()
+        await host.add(automations)
         return automations
+
+    def lock_of(self, command: c.Command) -> asyncio.Lock:
+        """One lock for all automations, because their names are unique, and one for each run."""
+        return self._run_locks.of(command.run) if isinstance(command, c.CancelRun) else self.lock
+
+    async def recover(self) -> None:
+        await self.store.open()
+        self.host.commits.on_channel(self.name, self.store.follow, "automation")
+        self.host.commits.on_channel(self.name, self.store.follow_run, "run")
+
+    async def on_serving(self) -> None:
+        await self.poll()
+        await self.start()
+
+    async def poll(self) -> None:
+        """Apply a change of the file only if two polls in a row see it. While an editor saves, the file can be missing
+        or incomplete for a moment, and automations that are not in the file lose their history."""
+        before, self._file_seen = self._file_seen, (stamp(self._file), self.lease.held())
+        if self._file_seen == self._file_applied:
+            return
+        if self._file_applied is None or self._file_seen == before:
+            self._file_applied = self._file_seen
+            await apply_file(self._file, self)
 
     async def start(self) -> None:
         """Resume the runs of the last host, then start the timer."""
         self.closing = False
-        self.host.log.on_commit(self._committed)
         self.begin()
-        self._tasks += [self.host.own(self.timer.run(), "schedules"), self.host.own(self._sweep(), "old runs")]
+        self._tasks += [self.host.own(self.timer.run(), "schedules")]
 
     def begin(self) -> None:
         """Check all automations again from the log. Called at the start, after the clock was set back, and when this
@@ -104,11 +141,14 @@ class Automations:
                 await asyncio.sleep(0)  # a schedule takes 0.2 ms, and there may be thousands
         await self._offer_ended_jobs()
 
-    async def close(self) -> None:
+    async def stop(self) -> None:
         """Stop all tasks; called before the jobs close. Open runs get no end: the next start resumes them."""
         self.closing = True
         tasks = [*self._tasks, *self.files.close(), *self.runs.tasks.values()]
         await end_tasks(*tasks)
+
+    async def close(self) -> None:
+        await self.stop()
 
     # -- claims ------------------------------------------------------------------------------------------------
 
@@ -284,12 +324,15 @@ class Automations:
             and (not after.outcomes or outcome in after.outcomes)
         ]
 
-    def _committed(self, records: Sequence[Record]) -> None:
-        for record in records:
-            if isinstance(record.event, e.JobEnded):
-                self.runs.job_ended(record.event.job)
-                if not self.closing and any(each.plan.after for each in self.store.automations.values()):
-                    self.host.own(self._follow_job(record.event.job), f"after {record.event.job}")
+    @receive(e.JobEnded)
+    def _job_ended(self, record: Record) -> None:
+        assert isinstance(record.event, e.JobEnded)
+        job = record.event.job
+        if self.closing:
+            return
+        self.runs.job_ended(job)
+        if any(each.plan.after for each in self.store.automations.values()):
+            self.host.own(self._follow_job(job), f"after {job}")
 
     async def _offer_ended_jobs(self) -> None:
         """Trigger automations for jobs whose end the last host did not process."""
@@ -345,15 +388,10 @@ class Automations:
 
     # -- old runs ----------------------------------------------------------------------------------------------
 
-    async def _sweep(self) -> None:
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            try:
-                await self.sweep()
-            except PorticoError as error:
-                self.host.logger.warning("old runs stay for now: %s", error.message)
+    async def sweep(self) -> None:
+        await self.delete_old()
 
-    async def sweep(self) -> int:
+    async def delete_old(self) -> int:
         """Delete the runs that exceed the history of each automation; return the number of deleted runs."""
         count = 0
         for automation, runs in self.store.history():

@@ -1,6 +1,5 @@
-"""The commands that automations take; `install` registers their handlers."""
+"""The handlers of the commands about automations and runs."""
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from portico import commands as c
@@ -11,7 +10,7 @@ from portico.automation.plan import check_name, check_plan, needed_scopes
 from portico.automation.state import AutomationState
 from portico.errors import AlreadyExists, Conflict, Forbidden
 from portico.host.do import note_answer
-from portico.locks import KeyedLocks
+from portico.host.feature import handle
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations
@@ -19,19 +18,15 @@ if TYPE_CHECKING:
 FILE = "automations.toml"
 
 
-def install(automations: "Automations") -> None:
-    own, take = AutomationCommands(automations), automations.host.commands.take
-    take(own.create, own.edit, own.pause, own.resume, own.run, own.rotate, own.delete, lock=asyncio.Lock())
-    runs = KeyedLocks()
-    take(own.cancel, lock=lambda command: runs.of(command.run))
-
-
 class AutomationCommands:
+    """The handlers. The host runs them under the lock that `Automations.lock_of` returns."""
+
     def __init__(self, automations: "Automations") -> None:
         self._all = automations
         self._host = automations.host
         self._store = automations.store
 
+    @handle
     async def create(self, command: c.CreateAutomation, caller: c.Caller) -> c.AutomationMade:
         if len(self._store.automations) >= limits.AUTOMATIONS:
             raise Conflict(f"There are {limits.AUTOMATIONS} automations, which are the most.")
@@ -53,6 +48,7 @@ class AutomationCommands:
             if known is not None and known.id != but:
                 raise AlreadyExists(f"There is an automation {taken!r} already.", field="name")
 
+    @handle
     async def edit(self, command: c.EditAutomation, caller: c.Caller) -> c.AutomationNamed:
         state = self._mine(command.automation, caller)
         _check_file(state, caller)
@@ -69,6 +65,7 @@ class AutomationCommands:
             )
         return c.AutomationNamed(state.id)
 
+    @handle
     async def pause(self, command: c.PauseAutomation, caller: c.Caller) -> c.AutomationNamed:
         state = self._store.get(command.automation)
         if state.enabled:
@@ -76,12 +73,14 @@ class AutomationCommands:
             await self._append(state.id, e.AutomationPaused(by=caller.by, reason=reason))
         return c.AutomationNamed(state.id)
 
+    @handle
     async def resume(self, command: c.ResumeAutomation, caller: c.Caller) -> c.AutomationNamed:
         state = self._mine(command.automation, caller)
         if not state.enabled:
             await self._append(state.id, e.AutomationResumed(by=caller.by))
         return c.AutomationNamed(state.id)
 
+    @handle
     async def run(self, command: c.RunAutomation, caller: c.Caller) -> c.RunNamed:
         state = self._mine(command.automation, caller)
         now = self._host.now()
@@ -90,6 +89,7 @@ class AutomationCommands:
             return c.RunNamed(await self._all.claim(state, cause))
         return c.RunNamed(await self._all.run_now(state, Cause("person", now, caller.by, command.input)))
 
+    @handle
     async def cancel(self, command: c.CancelRun, caller: c.Caller) -> c.Done:
         run = self._store.run(command.run)
         if not run.open:
@@ -97,6 +97,7 @@ class AutomationCommands:
         await self._all.runs.stop(run, by=caller.by)
         return c.Done()
 
+    @handle
     async def rotate(self, command: c.RotateSecret, caller: c.Caller) -> c.HookSecret:
         state = self._mine(command.automation, caller)
         if state.plan.hook is None:
@@ -105,6 +106,7 @@ class AutomationCommands:
         await self._append(state.id, e.HookRotated(by=caller.by))
         return c.HookSecret(self._all.secrets.of(state))
 
+    @handle
     async def delete(self, command: c.DeleteAutomation, caller: c.Caller) -> c.Done:
         state = self._store.get(command.automation)
         _check_file(state, caller)

@@ -51,7 +51,7 @@ class Runs:
         self.tasks.pop(run, None)
 
     async def _perform(self, run: RunSummary) -> None:
-        while True:
+        while not self._all.closing:  # a host that stops refuses turns with `LogUnavailable`: do not retry that
             try:
                 if run.status == "pending":
                     await self._start(run)

@@ -1,6 +1,6 @@
 """All automations and runs in memory, as the log has them: filled at the start, and from every commit after that."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -42,7 +42,6 @@ class AutomationStore:
                 self._name(state)
         for run in await self._stored(RUN, RunSummary, begin_run, fold_run):
             self._add(run)
-        self._log.on_commit(self._apply)
 
     async def _stored(
         self, key: str, kind: type[T], begin: Callable[[Any, int], T], fold: Callable[[T, e.Event, int], None]
@@ -68,16 +67,8 @@ class AutomationStore:
 
     # -- from every commit -------------------------------------------------------------------------------------
 
-    def _apply(self, records: Iterable[Record]) -> None:
-        for record in records:
-            kind, _, ident = record.channel.partition("/")
-            if kind == AUTOMATION:
-                self._follow(record, ident)
-            elif kind == RUN:
-                self._follow_run(record, ident)
-
-    def _follow(self, record: Record, ident: str) -> None:
-        event = record.event
+    def follow(self, record: Record) -> None:
+        event, ident = record.event, record.channel.partition("/")[2]
         if isinstance(event, e.AutomationCreated):
             self._next_automation = max(self._next_automation, number_of(record.channel) + 1)
             self.automations[ident] = begin(event, record.time)
@@ -93,8 +84,8 @@ class AutomationStore:
             del self.automations[ident]
         self._on_change(ident, event)
 
-    def _follow_run(self, record: Record, ident: str) -> None:
-        event = record.event
+    def follow_run(self, record: Record) -> None:
+        event, ident = record.event, record.channel.partition("/")[2]
         if isinstance(event, e.RunClaimed):
             self._next_run = max(self._next_run, number_of(record.channel) + 1)
             self._add(begin_run(event, record.time))

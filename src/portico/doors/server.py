@@ -28,7 +28,6 @@ from portico.agents.registry import discover
 from portico.agents.scripted import seed
 from portico.approvals.policy import WorkspacePolicy
 from portico.automation.automations import Automations
-from portico.automation.source import apply as apply_automations
 from portico.changes.component import FolderChanges
 from portico.compose import build_host, configure, installed_features
 from portico.doors.app import App
@@ -83,8 +82,6 @@ class Server:
         self.options = options
         self.home = options.home
         self._stamp = self._settings_stamp()  # before the first load, so that no edit is missed
-        self._automations_stamp: tuple[tuple[int, int] | None, bool] | None = None
-        self._automations_seen: tuple[tuple[int, int] | None, bool] | None = None
         self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
         self._stop = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
@@ -133,8 +130,6 @@ class Server:
         self.doors = await Doors.open(self.app)
         stack.push_async_callback(self.doors.close)
         await self.jobs.recover()
-        await self._look_at_automations()
-        await self.automations.start()
         self.host.part(Notices).is_token = lambda ident: self.tokens.by_id(ident) is not None
         for part in self.host.parts:
             await part.on_serving()
@@ -173,7 +168,6 @@ class Server:
         if settings.log.url:
             self.automations.secrets.make()
             await self._share_files(log)
-        stack.push_async_callback(self.automations.close)
 
     async def _open_gate(self, log: Log) -> None:
         settings, options = self.loaded.settings, self.options
@@ -303,7 +297,7 @@ class Server:
     async def __aexit__(self, *_: object) -> None:
         """Unwind the stack in the reverse order of the start, except that the host is closed first: connected clients
         still receive the end of their turns."""
-        await self.automations.close()
+        await self.automations.stop()
         await self.jobs.close()
         await self.host.close()
         await self._stack.aclose()
@@ -342,37 +336,21 @@ class Server:
                 await asyncio.wait_for(self._look_now.wait(), _WATCH_SECONDS)
             self._look_now.clear()
             self.notify.alive()  # sent from the loop that serves all requests: if it hangs, this stops
-            for look in (
-                self._token_audit.look,
-                self._look_at_settings,
-                self._look_at_automations,
-                self._look_at_certificate,
-                self.host.part(Notices).end_subscriptions,
-            ):
+            own = (self._token_audit.look, self._look_at_settings, self._look_at_certificate)
+            for poll in (*own, *(part.poll for part in self.host.parts)):
                 try:
                     self.gate.close_revoked()
-                    await look()
+                    await poll()
                 except LogUnavailable as error:
                     logger.warning("watching settings and tokens: %s", error.message)
                 except Exception:  # the sockets of tokens revoked later must still be closed
-                    logger.exception("watching settings and tokens failed; the next look comes in a second")
+                    logger.exception("watching settings and tokens failed; the next poll comes in a second")
 
     async def _look_at_settings(self) -> None:
         now = self._settings_stamp()
         if now != self._stamp:
             self._stamp = now
             await self._reload()
-
-    async def _look_at_automations(self) -> None:
-        """Apply a change only if two polls in a row see it. While an editor saves, the file can be missing or
-        incomplete for a moment, and automations that are not in the file lose their history."""
-        path = self.home.automations_path
-        before, self._automations_seen = self._automations_seen, (stamp(path), self.host.members.held())
-        if self._automations_seen == self._automations_stamp:
-            return
-        if self._automations_stamp is None or self._automations_seen == before:
-            self._automations_stamp = self._automations_seen
-            await apply_automations(path, self.automations)
 
     async def _look_at_certificate(self) -> None:
         if self.certificate is not None:

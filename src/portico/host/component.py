@@ -40,8 +40,14 @@ class Component:
     async def sweep(self) -> None:
         """Called once a minute."""
 
+    async def poll(self) -> None:
+        """Called once a second while the doors are open, to check what others change: files, tokens."""
+
     async def forget(self, session: "Session", by: str) -> None:
         """Called when the session is being deleted."""
+
+    async def stop(self) -> None:
+        """Called when the host stops, before its turns are ended: start nothing more. It may be called twice."""
 
     async def close(self) -> None:
         """Called when the host stops, after its turns have ended."""

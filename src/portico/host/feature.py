@@ -2,7 +2,7 @@
 `portico.features`; our own features are found in the same way (docs/guide/writing-a-feature.md)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from portico.commands import Command
@@ -31,6 +31,13 @@ def receive(*types: type[Event]) -> Callable[[F], F]:
     return mark
 
 
+def _marked(of: object, mark: str) -> Iterator[tuple[Any, Callable[..., Any]]]:
+    """Return the marked methods of an object, with their marks. Properties are not read."""
+    for name in dir(type(of)):
+        if hasattr(method := getattr(type(of), name), mark):
+            yield getattr(method, mark), getattr(of, name)
+
+
 class Feature(Component):
     name: ClassVar[str]
     commands: ClassVar[tuple[type[Command], ...]] = ()
@@ -39,18 +46,17 @@ class Feature(Component):
     settings: ClassVar[type[Any] | None] = None
     """The shape of its table in the settings file; `configure` receives it."""
 
-    def __init__(self, host: "Host") -> None:
+    def __init__(self, host: "Host", handlers: Sequence[object] = ()) -> None:
+        """`handlers`: further objects with methods that are marked with `handle`."""
         self.host = host
         self.lock = asyncio.Lock()
-        kind = type(self)
-        handlers = {each.__handles__: name for name in dir(kind) if hasattr(each := getattr(kind, name), "__handles__")}
-        if {*handlers} != {*self.commands}:
+        found = {mark: method for each in (self, *handlers) for mark, method in _marked(each, "__handles__")}
+        if {*found} != {*self.commands}:
             raise TypeError(f"The feature {self.name!r} lists other commands than it handles.")
-        for command, name in handlers.items():
-            host.commands.handle(command, getattr(self, name), self.lock_of)
-        for name in dir(kind):
-            if types := getattr(getattr(kind, name), "__receives__", ()):
-                host.commits.on(self.name, getattr(self, name), *types)
+        for command, method in found.items():
+            host.commands.handle(command, method, self.lock_of)
+        for types, method in _marked(self, "__receives__"):
+            host.commits.on(self.name, method, *types)
 
     def lock_of(self, command: Any) -> asyncio.Lock:
         """The lock of a command that declares `lock = "feature"`."""

@@ -151,6 +151,8 @@ class Host:
         if self.stopping:
             return
         self.stopping = True
+        for part in reversed(self.parts):
+            await part.stop()
         # With a full disk an end cannot be written; the next start will write it.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.STOP_SECONDS):
@@ -226,6 +228,11 @@ class Host:
         session = self.catalogue.get(channel.removeprefix("session/")) or self.catalogue.adopt(channel, records)
         if session is not None:
             session.apply(records)
+
+    async def add(self, part: Component) -> None:
+        """Register a component that is built after the host was opened."""
+        self.parts.append(part)
+        await part.recover()
 
     def part(self, kind: type[P]) -> P:
         """Return the component of that type that the application has registered."""

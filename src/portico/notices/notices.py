@@ -194,8 +194,8 @@ class Notices(Feature):
                 lane.wake()
         await self.host.log.flush()
 
-    async def end_subscriptions(self) -> None:
-        """Removes those whose token or person is gone. Called every second."""
+    async def poll(self) -> None:
+        """Remove subscriptions whose token or person is gone."""
         ended = [each.name for each in self.subscriptions.targets.values() if not self._is_valid(each)]
         if self._started and ended:
             async with self.lock:
