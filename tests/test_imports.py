@@ -73,6 +73,8 @@ ROOMS: dict[str, set[str]] = {
     "client": {
         "client",
         "command_shapes",
+        "changes.commands",
+        "files.commands",
         "notices.commands",
         "projects.commands",
         "secrets.commands",

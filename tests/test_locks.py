@@ -14,8 +14,10 @@ import pytest
 from portico import commands as c
 from portico.agents.agent import Message, Turn
 from portico.automation.automations import Automations
+from portico.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
 from portico.errors import LogUnavailable, PorticoError
 from portico.events import ToolSpec
+from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
 from portico.home import Home
 from portico.host.agent import AgentInfo, Capabilities, Model, Resource
 from portico.host.decide import DECISIONS, HOST_DECISIONS
@@ -476,31 +478,31 @@ async def _repository(world: World) -> str:
     return ident
 
 
-@case(c.CommitChanges)
+@case(CommitChanges)
 async def _commit_changes(world: World) -> Pair:
     session = await _repository(world)
-    first, second = (c.CommitChanges(session=session, message=n, state=None, paths=[f"{n}.txt"]) for n in "ab")
+    first, second = (CommitChanges(session=session, message=n, state=None, paths=[f"{n}.txt"]) for n in "ab")
     return first, second
 
 
-@case(c.DiscardChanges)
+@case(DiscardChanges)
 async def _discard_changes(world: World) -> Pair:
     session = await _repository(world)
-    first, second = (c.DiscardChanges(session=session, state=None, paths=[f"{n}.txt"]) for n in "ab")
+    first, second = (DiscardChanges(session=session, state=None, paths=[f"{n}.txt"]) for n in "ab")
     return first, second
 
 
-@case(c.RestoreChanges)
+@case(RestoreChanges)
 async def _restore_changes(world: World) -> Pair:
     session = await _repository(world)
-    (done,) = await world.do(c.DiscardChanges(session=session, state=None, paths=["a.txt"]))
-    return twice(c.RestoreChanges(session=session, undo=done.undo, paths=["a.txt"]))
+    (done,) = await world.do(DiscardChanges(session=session, state=None, paths=["a.txt"]))
+    return twice(RestoreChanges(session=session, undo=done.undo, paths=["a.txt"]))
 
 
-@case(c.WriteFile)
+@case(WriteFile)
 async def _write_file(world: World) -> Pair:
     path = str(world.folder / "file.txt")
-    return c.WriteFile(path=path, data="a", create_only=True), c.WriteFile(path=path, data="b", create_only=True)
+    return WriteFile(path=path, data="a", create_only=True), WriteFile(path=path, data="b", create_only=True)
 
 
 def _two_files(world: World) -> list[str]:
@@ -509,28 +511,28 @@ def _two_files(world: World) -> list[str]:
     return [str(world.folder / name) for name in "ab"]
 
 
-@case(c.CopyFile)
+@case(CopyFile)
 async def _copy_file(world: World) -> Pair:
     to = str(world.folder / "c")
-    first, second = (c.CopyFile(source=each, destination=to, fail_if_exists=True) for each in _two_files(world))
+    first, second = (CopyFile(source=each, destination=to, fail_if_exists=True) for each in _two_files(world))
     return first, second
 
 
-@case(c.MoveFile)
+@case(MoveFile)
 async def _move_file(world: World) -> Pair:
     to = str(world.folder / "c")
-    first, second = (c.MoveFile(source=each, destination=to, fail_if_exists=True) for each in _two_files(world))
+    first, second = (MoveFile(source=each, destination=to, fail_if_exists=True) for each in _two_files(world))
     return first, second
 
 
-@case(c.DeleteFile)
+@case(DeleteFile)
 async def _delete_file(world: World) -> Pair:
-    return twice(c.DeleteFile(path=_two_files(world)[0]))
+    return twice(DeleteFile(path=_two_files(world)[0]))
 
 
-@case(c.MakeFolder)
+@case(MakeFolder)
 async def _make_folder(world: World) -> Pair:
-    return twice(c.MakeFolder(path=str(world.folder / "x" / "y")))
+    return twice(MakeFolder(path=str(world.folder / "x" / "y")))
 
 
 @case(c.OpenTerminal)

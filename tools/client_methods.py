@@ -10,7 +10,7 @@ from portico import command_shapes, features
 from portico import commands as c
 from portico import events as e
 
-_MODULES = {"e": e, "c": c, "notices": features.notices, "projects": features.projects, "secrets": features.secrets}
+_MODULES = {"e": e, "c": c, **{name: getattr(features, name) for name in features.__all__}}
 TARGET = Path(__file__).parents[1] / "src/portico/client/methods.py"
 
 _HEAD = '''"""One method for each command. Written by `python -m tools.client_methods` from the table; do not edit.
@@ -22,9 +22,7 @@ _HEAD = '''"""One method for each command. Written by `python -m tools.client_me
 # ruff: noqa: B006, B008
 from typing import Any
 
-import portico.notices.commands as notices
-import portico.projects.commands as projects
-import portico.secrets.commands as secrets
+FEATURES
 from portico import commands as c
 from portico import events as e
 from portico import limits
@@ -39,7 +37,10 @@ class Methods:
 
 
 def source() -> str:
-    return _HEAD + "".join(_method(kind) for kind in c.COMMANDS.values())
+    methods = "".join(_method(kind) for kind in c.COMMANDS.values())
+    used = [name for name in features.__all__ if f" {name}." in methods]
+    imports = "\n".join(f"import portico.{name}.commands as {name}" for name in used)
+    return _HEAD.replace("FEATURES", imports) + methods
 
 
 def _method(kind: type[c.Command]) -> str:

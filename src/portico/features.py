@@ -4,8 +4,10 @@ The table of commands (`portico.commands.COMMANDS`) is complete after that: door
 their routes, tools and verbs from it.
 """
 
+from portico.changes import commands as changes
+from portico.files import commands as files
 from portico.notices import commands as notices
 from portico.projects import commands as projects
 from portico.secrets import commands as secrets
 
-__all__ = ["notices", "projects", "secrets"]
+__all__ = ["changes", "files", "notices", "projects", "secrets"]

@@ -10,6 +10,7 @@ from portico import commands as c
 from portico.commands import SCOPES, Caller
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.events import Audited
+from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
 from portico.host.host import Host
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -51,7 +52,7 @@ async def test_a_file_is_written(
     file = folder / "a.txt"
     if before is not None:
         file.write_bytes(before)
-    await host.do(c.WriteFile(path=str(file), **fields), ADA)
+    await host.do(WriteFile(path=str(file), **fields), ADA)
     assert file.read_bytes() == after
 
 
@@ -70,7 +71,7 @@ async def test_a_file_is_left_as_it_is(
 ) -> None:
     (folder / "a.txt").write_text("old")
     with pytest.raises(error) as refused:
-        await host.do(c.WriteFile(path=str(folder / "a.txt"), **fields), ADA)
+        await host.do(WriteFile(path=str(folder / "a.txt"), **fields), ADA)
     assert (folder / "a.txt").read_text() == "old"
     if field is not None:
         assert refused.value.field == field
@@ -78,11 +79,11 @@ async def test_a_file_is_left_as_it_is(
 
 def commands(path: str, inside: str) -> list[c.Command]:
     return [
-        c.WriteFile(path=path, data="x"),
-        c.CopyFile(source=inside, destination=path),
-        c.MoveFile(source=inside, destination=path),
-        c.DeleteFile(path=path),
-        c.MakeFolder(path=f"{path}/new"),
+        WriteFile(path=path, data="x"),
+        CopyFile(source=inside, destination=path),
+        MoveFile(source=inside, destination=path),
+        DeleteFile(path=path),
+        MakeFolder(path=f"{path}/new"),
     ]
 
 
@@ -113,7 +114,7 @@ async def test_what_git_would_run_needs_the_scope_of_terminals(
     with pytest.raises(Forbidden, match="needs the scope 'terminal' too"):
         await host.do(commands(str(folder / name), str(folder / "a.txt"))[number], WRITER)
     assert (folder / name).read_text() == "old"
-    await host.do(c.WriteFile(path=str(folder / name), data="new"), ADA)
+    await host.do(WriteFile(path=str(folder / name), data="new"), ADA)
     assert (folder / name).read_text() == "new"
 
 
@@ -121,7 +122,7 @@ async def test_a_file_moved_out_of_there_counts_too(host: Host, folder: Path) ->
     (folder / ".git").mkdir()
     (folder / ".git/config").write_text("old")
     with pytest.raises(Forbidden):
-        await host.do(c.MoveFile(source=str(folder / ".git/config"), destination=str(folder / "x")), WRITER)
+        await host.do(MoveFile(source=str(folder / ".git/config"), destination=str(folder / "x")), WRITER)
 
 
 async def test_a_link_into_it_is_seen_through(host: Host, folder: Path) -> None:
@@ -129,18 +130,18 @@ async def test_a_link_into_it_is_seen_through(host: Host, folder: Path) -> None:
     (folder / ".git/config").write_text("old")
     (folder / "harmless.txt").symlink_to(folder / ".git/config")
     with pytest.raises(Forbidden):
-        await host.do(c.WriteFile(path=str(folder / "harmless.txt"), data="x"), WRITER)
+        await host.do(WriteFile(path=str(folder / "harmless.txt"), data="x"), WRITER)
     assert (folder / ".git/config").read_text() == "old"
 
 
 async def test_what_people_do_to_files_is_on_record(host: Host, folder: Path) -> None:
     a, b, d, sub = (str(folder / name) for name in ("a", "b", "d", "sub"))
     for command in (
-        c.WriteFile(path=a, data="x"),
-        c.CopyFile(source=a, destination=b),
-        c.MoveFile(source=b, destination=d),
-        c.DeleteFile(path=d),
-        c.MakeFolder(path=sub),
+        WriteFile(path=a, data="x"),
+        CopyFile(source=a, destination=b),
+        MoveFile(source=b, destination=d),
+        DeleteFile(path=d),
+        MakeFolder(path=sub),
     ):
         await host.do(command, ADA)
     events = [record.event for record in await host.log.read("host", 0)]
@@ -157,7 +158,7 @@ async def test_what_people_do_to_files_is_on_record(host: Host, folder: Path) ->
 async def test_what_is_there_is_replaced_unless_that_is_not_wanted(host: Host, folder: Path, fail: bool) -> None:
     (folder / "a").write_text("new")
     (folder / "b").write_text("old")
-    command = c.CopyFile(source=str(folder / "a"), destination=str(folder / "b"), fail_if_exists=fail)
+    command = CopyFile(source=str(folder / "a"), destination=str(folder / "b"), fail_if_exists=fail)
     if fail:
         with pytest.raises(Conflict):
             await host.do(command, ADA)
@@ -170,7 +171,7 @@ async def test_what_is_there_is_replaced_unless_that_is_not_wanted(host: Host, f
 async def test_a_full_folder_goes_only_when_that_is_said(host: Host, folder: Path, recursive: bool) -> None:
     (folder / "sub").mkdir()
     (folder / "sub/a").write_text("a")
-    command = c.DeleteFile(path=str(folder / "sub"), recursive=recursive)
+    command = DeleteFile(path=str(folder / "sub"), recursive=recursive)
     if recursive:
         await host.do(command, ADA)
     else:
@@ -182,5 +183,5 @@ async def test_a_full_folder_goes_only_when_that_is_said(host: Host, folder: Pat
 async def test_without_the_scope_nothing_is_written(host: Host, folder: Path) -> None:
     reader = Caller("t3", "reader", frozenset({"read", "drive"}))
     with pytest.raises(Forbidden):
-        await host.do(c.WriteFile(path=str(folder / "a"), data="x"), reader)
+        await host.do(WriteFile(path=str(folder / "a"), data="x"), reader)
     assert not (folder / "a").exists()

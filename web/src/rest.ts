@@ -57,9 +57,6 @@ export interface Routes {
   "POST /terminals/{id}/resize": { body: ResizeTerminalBody; answer: TerminalInfo };
   "DELETE /terminals/{id}": { body: undefined; answer: undefined };
   "GET /terminals/{id}": { body: undefined; answer: TerminalScreen };
-  "POST /sessions/{id}/commit": { body: CommitChangesBody; answer: Committed };
-  "POST /sessions/{id}/discard": { body: DiscardChangesBody; answer: Discarded };
-  "POST /sessions/{id}/discard/undo": { body: RestoreChangesBody; answer: undefined };
   "POST /tokens": { body: AddTokenBody; answer: TokenMade };
   "GET /tokens": { body: undefined; answer: TokenList };
   "DELETE /tokens/{id}": { body: undefined; answer: undefined };
@@ -72,6 +69,9 @@ export interface Routes {
   "POST /retention": { body: ApplyRetentionBody; answer: RetentionDone };
   "POST /hosts/{name}/drain": { body: EmptyBody; answer: Member };
   "POST /hosts/{name}/give-up": { body: EmptyBody; answer: GivenUp };
+  "POST /sessions/{id}/commit": { body: CommitChangesBody; answer: Committed };
+  "POST /sessions/{id}/discard": { body: DiscardChangesBody; answer: Discarded };
+  "POST /sessions/{id}/discard/undo": { body: RestoreChangesBody; answer: undefined };
   "POST /notices/{notice}/redeliver": { body: EmptyBody; answer: NoticeNamed };
   "POST /notices/test": { body: TestNoticeBody; answer: NoticeNamed };
   "POST /push": { body: SubscribePushBody; answer: PushNamed };

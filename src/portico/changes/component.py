@@ -10,6 +10,7 @@ from portico import commands as c
 from portico import limits
 from portico.changes import review
 from portico.changes.captures import Captures
+from portico.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
 from portico.changes.isolation import isolate, release
 from portico.events import Json
 from portico.host.component import Worktrees
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 class FolderChanges(Feature, Worktrees):
     name = "changes"
-    commands = (c.CommitChanges, c.DiscardChanges, c.RestoreChanges)
+    commands = (CommitChanges, DiscardChanges, RestoreChanges)
 
     def __init__(self, host: "Host") -> None:
         super().__init__(host)
@@ -36,24 +37,24 @@ class FolderChanges(Feature, Worktrees):
         host.worktrees = self
         self._locks = KeyedLocks()
 
-    def lock_of(self, command: c.CommitChanges | c.DiscardChanges | c.RestoreChanges) -> asyncio.Lock:
+    def lock_of(self, command: CommitChanges | DiscardChanges | RestoreChanges) -> asyncio.Lock:
         """Return the lock of the work tree, which several sessions may share."""
         session = self._host.find(command.session)
         folder = os.path.realpath(session.summary.cwd) if session is not None else ""
         return self._locks.of(work_tree(folder) or folder)
 
     @handle
-    async def _commit(self, command: c.CommitChanges, caller: c.Caller) -> c.Committed:
+    async def _commit(self, command: CommitChanges, caller: c.Caller) -> c.Committed:
         session = await self._host.get(command.session)
         return c.Committed(await review.commit(session, command.message, command.paths, command.state, by=caller.by))
 
     @handle
-    async def _discard(self, command: c.DiscardChanges, caller: c.Caller) -> c.Discarded:
+    async def _discard(self, command: DiscardChanges, caller: c.Caller) -> c.Discarded:
         session = await self._host.get(command.session)
         return c.Discarded(await review.discard(session, command.paths, command.state, by=caller.by))
 
     @handle
-    async def _restore(self, command: c.RestoreChanges, caller: c.Caller) -> c.Done:
+    async def _restore(self, command: RestoreChanges, caller: c.Caller) -> c.Done:
         session = await self._host.get(command.session)
         await review.undo_discard(session, command.paths, command.undo, by=caller.by)
         return c.Done()

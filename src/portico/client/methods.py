@@ -7,6 +7,7 @@
 # ruff: noqa: B006, B008
 from typing import Any
 
+import portico.files.commands as files
 import portico.notices.commands as notices
 import portico.projects.commands as projects
 import portico.secrets.commands as secrets
@@ -337,49 +338,6 @@ class Methods:
     async def stop_task(self, task: str, *, request: str = "") -> c.Done:
         """Stop a task."""
 
-    async def commit_changes(
-        self, session: str, message: str, state: str | None, *, paths: list[str] = [], request: str = ""
-    ) -> c.Committed:
-        """Commit changed files."""
-
-    async def discard_changes(
-        self, session: str, state: str | None, *, paths: list[str] = [], request: str = ""
-    ) -> c.Discarded:
-        """Throw changes away."""
-
-    async def restore_changes(self, session: str, undo: str, paths: list[str], *, request: str = "") -> c.Done:
-        """Take the last discard back."""
-
-    async def write_file(
-        self,
-        path: str,
-        data: str,
-        *,
-        encoding: c.Encoding = "utf-8",
-        mode: c.WriteMode = "truncate",
-        position: int = 0,
-        if_match: str | None = None,
-        create_only: bool = False,
-        request: str = "",
-    ) -> c.Done:
-        """Write a file in a workspace or in a session's folder."""
-
-    async def copy_file(
-        self, source: str, destination: str, *, fail_if_exists: bool = False, request: str = ""
-    ) -> c.Done:
-        """Copy a file or a folder."""
-
-    async def move_file(
-        self, source: str, destination: str, *, fail_if_exists: bool = False, request: str = ""
-    ) -> c.Done:
-        """Move a file or a folder."""
-
-    async def delete_file(self, path: str, *, recursive: bool = False, request: str = "") -> c.Done:
-        """Delete a file or a folder."""
-
-    async def make_folder(self, path: str, *, request: str = "") -> c.Done:
-        """Make a folder, and those above it."""
-
     async def import_archive(
         self, archive: e.Json, *, agent: str | None = None, cwd: str | None = None, request: str = ""
     ) -> Summary:
@@ -463,6 +421,49 @@ class Methods:
 
     async def delete_automation(self, automation: str, *, request: str = "") -> c.Done:
         """Delete an automation and its history; what it has started goes on."""
+
+    async def commit_changes(
+        self, session: str, message: str, state: str | None, *, paths: list[str] = [], request: str = ""
+    ) -> c.Committed:
+        """Commit changed files."""
+
+    async def discard_changes(
+        self, session: str, state: str | None, *, paths: list[str] = [], request: str = ""
+    ) -> c.Discarded:
+        """Throw changes away."""
+
+    async def restore_changes(self, session: str, undo: str, paths: list[str], *, request: str = "") -> c.Done:
+        """Take the last discard back."""
+
+    async def write_file(
+        self,
+        path: str,
+        data: str,
+        *,
+        encoding: files.Encoding = "utf-8",
+        mode: files.WriteMode = "truncate",
+        position: int = 0,
+        if_match: str | None = None,
+        create_only: bool = False,
+        request: str = "",
+    ) -> c.Done:
+        """Write a file in a workspace or in a session's folder."""
+
+    async def copy_file(
+        self, source: str, destination: str, *, fail_if_exists: bool = False, request: str = ""
+    ) -> c.Done:
+        """Copy a file or a folder."""
+
+    async def move_file(
+        self, source: str, destination: str, *, fail_if_exists: bool = False, request: str = ""
+    ) -> c.Done:
+        """Move a file or a folder."""
+
+    async def delete_file(self, path: str, *, recursive: bool = False, request: str = "") -> c.Done:
+        """Delete a file or a folder."""
+
+    async def make_folder(self, path: str, *, request: str = "") -> c.Done:
+        """Make a folder, and those above it."""
 
     async def redeliver_notice(self, notice: str, *, request: str = "") -> notices.NoticeNamed:
         """Send a notice again, now: one that was given up, one that waits for its next attempt, or one that arrived."""

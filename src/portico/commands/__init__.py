@@ -18,4 +18,3 @@ from portico.commands.reads import *
 from portico.commands.session import *
 from portico.commands.table import *
 from portico.commands.terminal import *
-from portico.commands.workspace import *

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from portico import commands as c
 from portico.errors import BadRequest, Forbidden
+from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
 from portico.files.jail import jail_of
 from portico.host.feature import Feature, handle
 from portico.workspace.files import Files
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 class WorkspaceFiles(Feature):
     name = "files"
-    commands = (c.WriteFile, c.CopyFile, c.MoveFile, c.DeleteFile, c.MakeFolder)
+    commands = (WriteFile, CopyFile, MoveFile, DeleteFile, MakeFolder)
 
     def __init__(self, host: "Host") -> None:
         super().__init__(host)
@@ -35,7 +36,7 @@ class WorkspaceFiles(Feature):
                 raise Forbidden(words, field="path")
 
     @handle
-    async def _write(self, command: c.WriteFile, caller: c.Caller) -> c.Done:
+    async def _write(self, command: WriteFile, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.path, follow=True)
         await self.files(caller).write(
             command.path,
@@ -49,35 +50,35 @@ class WorkspaceFiles(Feature):
         return c.Done()
 
     @handle
-    async def _copy(self, command: c.CopyFile, caller: c.Caller) -> c.Done:
+    async def _copy(self, command: CopyFile, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.destination)
         await self.files(caller).copy(command.source, command.destination, fail_if_exists=command.fail_if_exists)
         await self._host.audit("file.copied", caller.by, path=command.destination, source=command.source)
         return c.Done()
 
     @handle
-    async def _move(self, command: c.MoveFile, caller: c.Caller) -> c.Done:
+    async def _move(self, command: MoveFile, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.source, command.destination)
         await self.files(caller).move(command.source, command.destination, fail_if_exists=command.fail_if_exists)
         await self._host.audit("file.moved", caller.by, path=command.destination, source=command.source)
         return c.Done()
 
     @handle
-    async def _delete(self, command: c.DeleteFile, caller: c.Caller) -> c.Done:
+    async def _delete(self, command: DeleteFile, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.path)
         await self.files(caller).delete(command.path, recursive=command.recursive)
         await self._host.audit("file.deleted", caller.by, path=command.path)
         return c.Done()
 
     @handle
-    async def _make_folder(self, command: c.MakeFolder, caller: c.Caller) -> c.Done:
+    async def _make_folder(self, command: MakeFolder, caller: c.Caller) -> c.Done:
         await self._check_git(caller, command.path)
         await self.files(caller).mkdir(command.path)
         await self._host.audit("folder.made", caller.by, path=command.path)
         return c.Done()
 
 
-def _bytes(command: c.WriteFile) -> bytes:
+def _bytes(command: WriteFile) -> bytes:
     if command.encoding == "utf-8":
         return command.data.encode("utf-8", "surrogatepass")
     try:

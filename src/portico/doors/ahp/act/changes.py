@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from portico import commands as c
+from portico.changes.commands import CommitChanges, DiscardChanges
 from portico.changes.component import captures_of
 from portico.doors.ahp.act import reported_edits
 from portico.doors.ahp.act.command import Method, text
@@ -315,12 +316,12 @@ def _path(view: Changeset, params: Json) -> str | None:
 
 async def _commit(connection: "Connection", session: Session) -> str:
     title = session.state.title or "Work of an agent"
-    await connection.do(c.CommitChanges(session=session.id, message=title, state=None))
+    await connection.do(CommitChanges(session=session.id, message=title, state=None))
     return "Committed."
 
 
 async def _discard(connection: "Connection", session: Session, path: str | None) -> str:
-    await connection.do(c.DiscardChanges(session=session.id, state=None, paths=[path] if path else []))
+    await connection.do(DiscardChanges(session=session.id, state=None, paths=[path] if path else []))
     return "Discarded."
 
 
@@ -349,4 +350,4 @@ async def review(connection: "Connection", target: Target, action: Json, by: str
             )
 
 
-COMMANDS = {"invokeChangesetOperation": Method(invoke, c.CommitChanges, seed=False)}
+COMMANDS = {"invokeChangesetOperation": Method(invoke, CommitChanges, seed=False)}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from portico import commands as c
 from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire import rpc
@@ -19,6 +18,7 @@ from portico.doors.ahp.wire.rpc import WireError
 from portico.doors.ahp.wire.versions import iso
 from portico.doors.body import field_path
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
 from portico.host.fold import find_approval
 from portico.host.state import CallPart
 from portico.workspace import patch
@@ -114,7 +114,7 @@ async def write(connection: "Connection", params: Json) -> Json:
                 "if_match": optional(params, "ifMatch", str),
                 "create_only": optional(params, "createOnly", bool) or False,
             },
-            c.WriteFile,
+            WriteFile,
         )
     except msgspec.ValidationError as error:
         field = field_path(str(error))
@@ -144,7 +144,7 @@ async def list_folder(connection: "Connection", params: Json) -> Json:
     return {"entries": entries}
 
 
-async def _transfer(kind: type[c.CopyFile | c.MoveFile], connection: "Connection", params: Json) -> Json:
+async def _transfer(kind: type[CopyFile | MoveFile], connection: "Connection", params: Json) -> Json:
     source, destination = names.path_of(text(params, "source")), names.path_of(text(params, "destination"))
     fail = optional(params, "failIfExists", bool) or False
     await connection.do(kind(source=source, destination=destination, fail_if_exists=fail))
@@ -153,7 +153,7 @@ async def _transfer(kind: type[c.CopyFile | c.MoveFile], connection: "Connection
 
 async def delete(connection: "Connection", params: Json) -> Json:
     path = names.path_of(text(params, "uri"))
-    await connection.do(c.DeleteFile(path=path, recursive=optional(params, "recursive", bool) or False))
+    await connection.do(DeleteFile(path=path, recursive=optional(params, "recursive", bool) or False))
     return {}
 
 
@@ -172,7 +172,7 @@ async def resolve(connection: "Connection", params: Json) -> Json:
 
 
 async def mkdir(connection: "Connection", params: Json) -> Json:
-    await connection.do(c.MakeFolder(path=names.path_of(text(params, "uri"))))
+    await connection.do(MakeFolder(path=names.path_of(text(params, "uri"))))
     return {}
 
 
@@ -188,12 +188,12 @@ async def request(connection: "Connection", params: Json) -> Json:
 
 COMMANDS = {
     "resourceRead": Method(read, "files", beside=True),
-    "resourceWrite": Method(write, c.WriteFile, beside=True),
+    "resourceWrite": Method(write, WriteFile, beside=True),
     "resourceList": Method(list_folder, "files", beside=True),
-    "resourceCopy": Method(partial(_transfer, c.CopyFile), c.CopyFile, beside=True),
-    "resourceMove": Method(partial(_transfer, c.MoveFile), c.MoveFile, beside=True),
-    "resourceDelete": Method(delete, c.DeleteFile, beside=True),
+    "resourceCopy": Method(partial(_transfer, CopyFile), CopyFile, beside=True),
+    "resourceMove": Method(partial(_transfer, MoveFile), MoveFile, beside=True),
+    "resourceDelete": Method(delete, DeleteFile, beside=True),
     "resourceResolve": Method(resolve, "files", beside=True, seed=False),
-    "resourceMkdir": Method(mkdir, c.MakeFolder, beside=True, seed=False),
+    "resourceMkdir": Method(mkdir, MakeFolder, beside=True, seed=False),
     "resourceRequest": Method(request, "files", beside=True, seed=False),
 }

@@ -1,52 +1,11 @@
-"""Commands about files: those of a session that differ from the last commit, and those inside the jail."""
+"""Commands about files inside the jail."""
 
 from typing import Literal
 
-from portico.commands.answers import Committed, Discarded, Done
-from portico.commands.command import AboutSession, Command, Http, NoLock
+from portico.commands import Command, Done, NoLock, register
 
-_ONE = "/v1/sessions/{id}"
 Encoding = Literal["utf-8", "base64"]
 WriteMode = Literal["truncate", "append", "insert"]
-
-
-class CommitChanges(AboutSession, frozen=True, tag="changes.commit"):
-    """Commit changed files."""
-
-    scope = "files"
-    lock = "feature"
-    gives = Committed
-    http = Http("POST", f"{_ONE}/commit", 201)
-
-    message: str
-    state: str | None
-    """As `GET …/uncommitted` told it: the folder that you have seen. Null: whatever it is now."""
-    paths: list[str] = []
-    """None: all of them."""
-
-
-class DiscardChanges(AboutSession, frozen=True, tag="changes.discard"):
-    """Throw changes away."""
-
-    scope = "files"
-    lock = "feature"
-    gives = Discarded
-    http = Http("POST", f"{_ONE}/discard")
-
-    state: str | None
-    paths: list[str] = []
-
-
-class RestoreChanges(AboutSession, frozen=True, tag="changes.restore"):
-    """Take the last discard back."""
-
-    scope = "files"
-    lock = "feature"
-    gives = Done
-    http = Http("POST", f"{_ONE}/discard/undo", 204)
-
-    undo: str
-    paths: list[str]
 
 
 class WriteFile(Command, frozen=True, tag="file.write"):
@@ -108,3 +67,6 @@ class MakeFolder(Command, frozen=True, tag="file.make_folder"):
     gives = Done
 
     path: str
+
+
+register(WriteFile, CopyFile, MoveFile, DeleteFile, MakeFolder)
