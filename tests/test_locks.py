@@ -31,6 +31,8 @@ from portico.people.identity import new_token
 from portico.people.people import add_person as add_to_file
 from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
 from portico.projects.projects import Projects
+from portico.secrets.commands import RemoveSecret, SetSecret
+from portico.secrets.feature import HostSecrets
 from portico.settings import NoticeCommand, NoticeSettings, PeopleSettings
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
@@ -94,6 +96,7 @@ class World:
         self.automations = await Automations.open(self.host, self.jobs, self.folder)
         self.projects = Projects(self.host, self.folder / "home", list)
         PeopleCommands(self.host, self.home, PeopleSettings)
+        HostSecrets(self.host, self.home)
         self.host.part(Notices).configure(NoticeSettings(commands=[NoticeCommand(name="note", command=["true"])]), "")
         return self
 
@@ -503,6 +506,17 @@ async def _restore_changes(world: World) -> Pair:
 async def _write_file(world: World) -> Pair:
     path = str(world.folder / "file.txt")
     return WriteFile(path=path, data="a", create_only=True), WriteFile(path=path, data="b", create_only=True)
+
+
+@case(SetSecret)
+async def set_secret(world: World) -> Pair:
+    return SetSecret(name="A", value="one secret"), SetSecret(name="A", value="another secret")
+
+
+@case(RemoveSecret)
+async def remove_secret(world: World) -> Pair:
+    await world.do(SetSecret(name="A", value="one secret"))
+    return twice(RemoveSecret(name="A"))
 
 
 def _two_files(world: World) -> list[str]:
