@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1] / "src/portico"
 
 WORDS = {
     "portico",
+    "portico.addresses",
     "portico.cache",
     "portico.commands",
     "portico.correlation",

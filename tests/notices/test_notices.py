@@ -13,6 +13,7 @@ from standardwebhooks import Webhook as Verifier
 
 from portico import commands as c
 from portico import events as e
+from portico.addresses import is_public
 from portico.agents.agent import Message
 from portico.budgets.budgets import Budgets
 from portico.errors import AgentError, BadRequest, NotFound
@@ -21,10 +22,9 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.turn import Turn
 from portico.notices import notices as room
-from portico.notices.address import NotSent, is_public
 from portico.notices.commands import NoticeNamed, RedeliverNotice
 from portico.notices.commands import TestNotice as NoticeTest
-from portico.notices.notice import WAITS, Delivery, Notice, after_quiet, due, wants
+from portico.notices.notice import WAITS, Delivery, Notice, NotSent, after_quiet, due, wants
 from portico.notices.notices import PROGRAMS_AT_ONCE, Notices
 from portico.notices.send import Sender, secret_of, signature
 from portico.notices.targets import targets_of

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from portico.errors import BadRequest
-from portico.notices.address import NotSent
-from portico.notices.notice import WAITS, Delivery, Notice, is_quiet_form, tried, wants
+from portico.notices.notice import WAITS, Delivery, Notice, NotSent, is_quiet_form, tried, wants
 from portico.notices.send import body_of, keys_of, secret_of, signature
 from portico.notices.targets import target_problem, targets_of
 from portico.settings import NoticeCommand, NoticeSettings, NoticeTarget, Webhook

@@ -18,6 +18,10 @@ LOOKING_SECONDS = 60
 """Delay for a question in a session that a client shows: the person may be away from the open page."""
 
 
+class NotSent(Exception):
+    """This attempt failed; `str` is the reason."""
+
+
 class Notice(Struct, frozen=True, omit_defaults=True):
     kind: NoticeKind | Literal["test"]
     text: str

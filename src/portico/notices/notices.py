@@ -21,9 +21,8 @@ from portico.host.host import Host
 from portico.host.ownership import Access
 from portico.host.people import HOST_OWNER
 from portico.host.session import Session
-from portico.notices.address import NotSent
 from portico.notices.commands import NoticeNamed, PushNamed, RedeliverNotice, SubscribePush, TestNotice, UnsubscribePush
-from portico.notices.notice import LOOKING_SECONDS, Delivery, Notice, after_quiet, due, tried, wants
+from portico.notices.notice import LOOKING_SECONDS, Delivery, Notice, NotSent, after_quiet, due, tried, wants
 from portico.notices.push import PREFIX, PushTarget
 from portico.notices.read import SETTLED, TOLD, read_notice, settled
 from portico.notices.send import Gone, PushSender, Sender, Target

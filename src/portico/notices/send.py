@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from portico.addresses import NoAddress, PrivateAddress, resolve, system_lookup
 from portico.errors import PorticoError
 from portico.notices import push
-from portico.notices.address import NotSent, resolve
-from portico.notices.notice import Delivery
+from portico.notices.notice import Delivery, NotSent
 from portico.notices.push import PushTarget
 from portico.settings import NoticeCommand, NoticeSettings, Webhook
 from portico.workspace.child import environment
@@ -96,6 +96,7 @@ class Sender:
     def __init__(self) -> None:
         self._client: httpx.AsyncClient | None = None
         self._threads = ThreadPoolExecutor(_RESOLVERS, "notices")
+        self._lookup = system_lookup(self._threads)
 
     async def send(
         self, delivery: Delivery, target: Target, settings: NoticeSettings, now: int, sender: PushSender | None = None
@@ -138,7 +139,12 @@ class Sender:
         headers = {"Host": url.netloc.decode("ascii"), "User-Agent": "Portico", **headers}
         name = url.raw_host.decode("ascii")
         port = url.port or (443 if url.scheme == "https" else 80)
-        addresses = await resolve(name, port, settings.allow_private, self._threads)
+        try:
+            addresses = await resolve(name, port, settings.allow_private, self._lookup)
+        except PrivateAddress as refused:
+            raise NotSent(f"{refused} Name it in notices.allow_private if that is meant.") from None
+        except NoAddress as failed:
+            raise NotSent(str(failed)) from failed
         error: Exception | None = None
         for found in addresses:
             request = httpx.Request(

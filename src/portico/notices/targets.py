@@ -3,8 +3,7 @@
 import re
 
 from portico.errors import BadRequest
-from portico.notices.address import NotSent
-from portico.notices.notice import is_quiet_form
+from portico.notices.notice import NotSent, is_quiet_form
 from portico.notices.push import PREFIX, PushTarget
 from portico.notices.send import Target, keys_of
 from portico.settings import NoticeCommand, NoticeSettings, Webhook
