@@ -356,6 +356,63 @@ async def test_an_archived_session_comes_back_within_the_quota_only(tmp_path: Pa
             assert (await unarchive(first)).is_success
 
 
+QUOTA_OF = {"terminal": "terminals", "message": "turns"}
+"""The quota that a kind of request counts toward; sessions for the others."""
+
+
+@pytest.mark.parametrize("kind", ["start", "keyed", "fork", "import", "unarchive", "terminal", "message"])
+async def test_concurrent_requests_do_not_exceed_a_quota(tmp_path: Path, kind: str) -> None:
+    """Bug: 40 concurrent starts created 7 sessions with a quota of 5."""
+    async with standing(tmp_path, flags={f"quotas.{QUOTA_OF.get(kind, 'sessions')}": 3}) as here:
+        add_person(here.home, "ann", SCOPES if kind == "import" else SCOPES[:-1])
+        async with here.client(new_token(here.home, "laptop", list(SCOPES), "ann")) as ann:
+
+            async def start(**headers: str) -> httpx.Response:
+                return await ann.post("/v1/sessions", json={"agent": "scripted"}, headers=headers)
+
+            archived = []
+            for _ in range(8 if kind in ("unarchive", "message") else 1):
+                archived.append((await start()).json()["id"])
+                if kind == "unarchive":
+                    await ann.patch(f"/v1/sessions/{archived[-1]}", json={"archived": True})
+            archive = (await ann.get(f"/v1/sessions/{archived[0]}/archive")).json()
+
+            async def request(number: int) -> httpx.Response:
+                match kind:
+                    case "keyed":
+                        return await start(**{"Idempotency-Key": str(number)})
+                    case "fork":
+                        return await ann.post(f"/v1/sessions/{archived[0]}/fork", json={})
+                    case "import":
+                        return await ann.post("/v1/sessions/import", json={"archive": archive})
+                    case "unarchive":
+                        return await ann.patch(f"/v1/sessions/{archived[number]}", json={"archived": False})
+                    case "terminal":
+                        return await ann.post("/v1/terminals", json={})
+                    case "message":
+                        return await ann.post(f"/v1/sessions/{archived[number]}/messages", json={"text": "[[hang]]"})
+                return await start()
+
+            answers = await asyncio.gather(*map(request, range(8)))
+            before = 1 if QUOTA_OF.get(kind) is None and kind != "unarchive" else 0
+            assert sorted(each.status_code for each in answers)[3 - before :] == [429] * (5 + before)
+            assert sum(each.is_success for each in answers) == 3 - before
+            if kind == "keyed":  # a repeated request gets its answer, although the quota is used up
+                first = next(number for number, each in enumerate(answers) if each.is_success)
+                assert (await request(first)).json() == answers[first].json()
+
+
+async def test_the_portal_reports_a_quota_as_every_other_door(tmp_path: Path) -> None:
+    """Bug: it was a 500."""
+    async with standing(tmp_path, flags={"quotas.sessions": 1}) as here:
+        add_person(here.home, "ann", SCOPES[:-1])
+        async with here.client(new_token(here.home, "laptop", list(SCOPES), "ann")) as ann:
+            [model, *_] = (await ann.get("/api/copilot/models")).json()["models"]
+            assert "sessionId" in (await ann.post(f"/api/copilot/session/start/{model['id']}")).json()
+            answer = await ann.post(f"/api/copilot/session/start/{model['id']}")
+            problem(answer, 429, "quota_exceeded", "quotas.sessions")
+
+
 async def test_the_quota_of_the_disk(tmp_path: Path) -> None:
     async with standing(tmp_path, flags={"quotas.disk_mb": 1}) as here:
         add_person(here.home, "ann", SCOPES[:-1])

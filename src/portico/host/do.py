@@ -1,7 +1,7 @@
 """The only entry point for commands: `host.do(command, caller)`.
 
-The order: check the scope, the guards (ownership, quotas, budgets), the rate limit and the idempotency key; query the
-preconditions; take the lock that the command declares; run the decision or the handler; append the events.
+The order: check the scope, the guards (ownership, budgets), the rate limit, the idempotency key and the quotas; query
+the preconditions; take the lock that the command declares; run the decision or the handler; append the events.
 Effects follow the commit (`react.py`). Doors check no scopes and append no events: they only send commands.
 """
 
@@ -40,7 +40,7 @@ Handler = Callable[[Any, c.Caller], Awaitable[Any]]
 """Handles a command that is more than a decision about one session. The scope is already checked."""
 
 Guard = Callable[[c.Command, c.Caller], None]
-"""A check for all commands: ownership, quotas, budgets. It raises to refuse, and does no I/O."""
+"""A check for all commands: ownership, budgets. It raises to refuse, and does no I/O."""
 
 FeatureLock = asyncio.Lock | Callable[[Any], asyncio.Lock]
 """The lock of a feature, or a function that returns the lock for a command: of one terminal, of one folder."""
@@ -90,6 +90,8 @@ class Dispatcher:
         self._locks: dict[type[c.Command], FeatureLock] = {}
         self._subjects: dict[str, Callable[[str], Any]] = {}
         self._guards: list[Guard] = []
+        self.bound: Callable[[c.Command, c.Caller], AbstractAsyncContextManager[None] | None] = lambda *_: None
+        """Counts a command toward a quota while it runs, or refuses it; None: it counts toward none."""
         self._buckets = Cache[str, Bucket](limits.CALLERS)
         self.clients = Cache[str, bytes](limits.CALLERS)
         """Cache of the stored values of recent clients."""
@@ -166,6 +168,10 @@ class Dispatcher:
             raise
 
     async def _perform(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:
+        async with self.bound(command, caller) or contextlib.nullcontext():
+            return await self._run(command, caller, receipt)
+
+    async def _run(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
         handler = self._handlers.get(type(command))
         if handler is not None:
             session = await self._subject_session(command) if command.lock in _OF_SESSION else None
@@ -320,7 +326,7 @@ class Dispatcher:
                 self._admit(command, caller)
                 if not command.plain:
                     raise TypeError(f"{type(command).__name__} is not a plain command.")
-                if self._host.members.owns(session.channel):
+                if self._host.members.owns(session.channel) and self.bound(command, caller) is None:
                     ground = ground or (self.context(session, caller), self._host.ownership.of_session(session))
                     within = self._host.ownership.within(caller, ground[1])
                     planned.append((command, caller, decide(session.state, command, replace(ground[0], caller=within))))

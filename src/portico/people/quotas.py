@@ -1,8 +1,14 @@
-"""Limits how much one person may have concurrently. A guard that runs before every command; off by default.
+"""Limits how much one person may have concurrently. Off by default.
 
 Sessions, jobs and terminals count for their owner, not for the caller: a turn that a colleague starts in a shared
 session counts for the owner of the session. What the host owns (tokens without a person) is not counted.
 """
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import NoReturn
 
 import msgspec
 from msgspec import Struct
@@ -47,7 +53,10 @@ class Quotas(Feature):
         self.bounds = _UNBOUNDED
         self._bytes: dict[str, int] = {}
         """Size of each person's sessions in the log, as last measured."""
-        host.commands.guard(self.check)
+        self._held: Counter[tuple[str, str]] = Counter()
+        """Running commands by person and quota."""
+        self._released = asyncio.Event()
+        host.commands.bound = self.bound
 
     def configure(self, settings: QuotaSettings) -> None:
         self.bounds = msgspec.convert(settings, QuotaBounds, from_attributes=True)
@@ -69,23 +78,60 @@ class Quotas(Feature):
         }
         return [Quota(name, used[name], getattr(self.bounds, name)) for name in used]
 
-    # -- the guard ---------------------------------------------------------------------------------------------
+    # -- one command -------------------------------------------------------------------------------------------
 
-    def check(self, command: c.Command, caller: c.Caller) -> None:
-        if self.bounds == _UNBOUNDED:
-            return
-        person = self._concerned(command, caller)
+    def bound(self, command: c.Command, caller: c.Caller) -> AbstractAsyncContextManager[None] | None:
+        """Count a command toward the quotas of a person while it runs; None: it counts toward none."""
+        person = self._concerned(command, caller) if self.bounds != _UNBOUNDED else ""
         if person in ("", HOST_OWNER):
-            return
+            return None
+        names = self._counted(command, person)
+        return self._hold(person, names) if names else None
+
+    @asynccontextmanager
+    async def _hold(self, person: str, names: list[str]) -> AsyncIterator[None]:
+        """What a running command creates is not listed yet, so another one waits if it could be one too many."""
+        while not all(self._has_room(person, name) for name in names):
+            await self._released.wait()
+        held = [(person, name) for name in names]
+        self._held.update(held)
+        try:
+            yield
+        finally:
+            self._held.subtract(held)
+            self._released.set()
+            self._released = asyncio.Event()
+
+    def _counted(self, command: c.Command, person: str) -> list[str]:
+        found: list[str] = []
         if isinstance(command, (*_NEW_SESSION, c.StartJob)) or self._unarchives(command):
-            names = [each.id for each in self._sessions(person)]
-            self._refuse(person, "sessions", names, "archive or delete some")
+            found.append("sessions")
         if isinstance(command, (*_NEW_TURN, c.StartJob)) and command.subject not in self._turns(person):
-            self._refuse(person, "turns", self._turns(person), "wait for one to end, or cancel one")
+            found.append("turns")
         if isinstance(command, (*_NEW_SESSION, *_NEW_TURN, c.StartJob)):
-            self._check_disk(person)
+            found.append("disk_mb")
         if isinstance(command, c.OpenTerminal):
-            self._refuse(person, "terminals", self._terminals(person), "close some")
+            found.append("terminals")
+        return [name for name in found if getattr(self.bounds, name)]
+
+    def _has_room(self, person: str, name: str) -> bool:
+        """Return whether one more fits with the running commands. Raise QuotaExceeded if none fits without them."""
+        if name == "disk_mb":
+            self._check_disk(person)
+            return True
+        having, way_out = self._having(person, name)
+        if len(having) >= getattr(self.bounds, name):
+            self._refuse(person, name, having, way_out)
+        return bool(len(having) + self._held[person, name] < getattr(self.bounds, name))
+
+    def _having(self, person: str, name: str) -> tuple[list[str], str]:
+        """Return what a person has, and how to have less."""
+        match name:
+            case "sessions":
+                return [each.id for each in self._sessions(person)], "archive or delete some"
+            case "turns":
+                return self._turns(person), "wait for one to end, or cancel one"
+        return self._terminals(person), "close some"
 
     def _unarchives(self, command: c.Command) -> bool:
         """Return whether a command restores an archived session. Archived sessions do not count, so this adds one."""
@@ -102,10 +148,8 @@ class Quotas(Feature):
             return ""  # the host itself continues what it has started
         return self._host.ownership.owner_of(session) if session is not None else caller.person
 
-    def _refuse(self, person: str, name: str, having: list[str], way_out: str) -> None:
+    def _refuse(self, person: str, name: str, having: list[str], way_out: str) -> NoReturn:
         bound: int = getattr(self.bounds, name)
-        if not bound or len(having) < bound:
-            return
         shown = ", ".join(having[:_NAMED]) + (", ..." if len(having) > _NAMED else "")
         words = f"{person!r} has {len(having)} of at most {bound} {name} (quotas.{name}): {way_out} ({shown})."
         raise QuotaExceeded(words, field=f"quotas.{name}")

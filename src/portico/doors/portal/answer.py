@@ -19,7 +19,16 @@ from portico.doors.behind import is_behind, not_current
 from portico.doors.body import JsonResponse
 from portico.doors.portal.live import Live
 from portico.doors.route import Doc, Endpoint, Route, Scope
-from portico.errors import BadRequest, LogUnavailable, PlaceAway, PorticoError, RateLimited, TooLarge, Unreachable
+from portico.errors import (
+    BadRequest,
+    LogUnavailable,
+    PlaceAway,
+    PorticoError,
+    QuotaExceeded,
+    RateLimited,
+    TooLarge,
+    Unreachable,
+)
 from portico.jobs import Jobs, NoEntry
 
 Level = Literal["latest", "000"]
@@ -27,6 +36,7 @@ Answer = Callable[[Request], Awaitable[Any]]
 Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
 UNKNOWN = {"error": "Unknown API endpoint"}
 
+_AS_ELSEWHERE = (BadRequest, TooLarge, RateLimited, QuotaExceeded, LogUnavailable, PlaceAway, Unreachable)
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
@@ -89,7 +99,7 @@ def _endpoint(answer: Answer) -> Endpoint:
             return JsonResponse({"error": refusal.code})
         except NoEntry as error:
             return JsonResponse({"error": f"Error: {error.message}"}, 500)
-        except (BadRequest, TooLarge, RateLimited, LogUnavailable, PlaceAway, Unreachable):
+        except _AS_ELSEWHERE:
             raise  # reported as HTTP errors, as in every other door
         except PorticoError as error:
             return JsonResponse({"error": error.message}, 500)
