@@ -324,7 +324,7 @@ class NoticeSettings(Struct, forbid_unknown_fields=True):
     `server.public_url`."""
     allow_private: list[str] = []
     """Names or addresses, as they stand in `url`, that a webhook may reach although they are private, and without
-    TLS."""
+    TLS. `NAME:PORT` allows only this port, and allows it for web push, too."""
 
 
 class Settings(Struct, forbid_unknown_fields=True):

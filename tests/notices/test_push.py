@@ -19,11 +19,13 @@ from portico.notices.notices import Notices
 from portico.notices.push import PushTarget
 from portico.people.identity import new_login, new_token, remove_person, revoke_token
 from portico.people.people import add_person
+from portico.settings import NoticeSettings
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.doors.standing import standing
 from tests.notices.receiver import Receiver, receiver
-from tests.notices.test_notices import ME, Desk, settings
+from tests.notices.test_notices import ME, Desk
+from tests.notices.test_notices import settings as notice_settings
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 AUTH = b"0123456789abcdef"
@@ -51,6 +53,10 @@ def decrypted(body: bytes) -> bytes:
 
 class PushService(Receiver):
     """What a vendor's push service and the browser behind it do: verify the sender, and decrypt."""
+
+    @property
+    def place(self) -> str:
+        return self.url.split("/")[2]
 
     async def _note(self, path: str, headers: dict[str, str], body: bytes) -> None:
         scheme, _, rest = headers["authorization"].partition(" ")
@@ -83,6 +89,11 @@ def desk(open_host: HostOpener, clock: FakeClock) -> Desk:
     return Desk(open_host, clock)
 
 
+def settings(at: PushService | None = None, **more: Any) -> NoticeSettings:
+    """Allow the push service of the test, which is on loopback."""
+    return notice_settings(**{"allow_private": [at.place] if at is not None else [], **more})
+
+
 def subscription(url: str, **more: Any) -> SubscribePush:
     known = target(url)
     return SubscribePush(endpoint=url, p256dh=known.p256dh, auth=known.auth, **more)
@@ -103,7 +114,7 @@ def test_the_example_of_rfc_8291() -> None:
 
 
 async def test_a_browser_hears_that_something_waits_and_not_what(desk: Desk, at: PushService, tmp_path: Path) -> None:
-    notices = await desk.open(settings(contact="mailto:ada@example.org"))
+    notices = await desk.open(settings(at, contact="mailto:ada@example.org"))
     named = await desk.host.do(subscription(at.url), ME)
     await at.until(lambda: len(at.got) == 1)
     assert at.got[0]["text"] == "This browser is told from now on."
@@ -124,13 +135,13 @@ async def test_a_browser_hears_that_something_waits_and_not_what(desk: Desk, at:
 async def test_what_did_not_arrive_is_sent_again_also_after_a_restart(
     desk: Desk, at: PushService, tmp_path: Path
 ) -> None:
-    await desk.open(settings())
+    await desk.open(settings(at))
     await desk.host.do(subscription(at.url), ME)
     await at.until(lambda: len(at.got) == 1)
     at.status = 503
     await desk.turn(await desk.session(tmp_path))
     await at.until(lambda: at.requests == 2)
-    notices = await desk.open(settings())
+    notices = await desk.open(settings(at))
     (waiting,) = [each for each in notices.deliveries.values() if each.waits]
     assert waiting.notice.kind == "turn_done"
     at.status = 200
@@ -142,7 +153,7 @@ async def test_what_did_not_arrive_is_sent_again_also_after_a_restart(
 @pytest.mark.parametrize("looked", [False, True], ids=["before the look of each second", "after it"])
 async def test_a_subscription_ends_with_its_token(desk: Desk, at: PushService, tmp_path: Path, looked: bool) -> None:
     """Bug: pushes went on to browsers whose token was revoked or whose person was removed."""
-    notices = await desk.open(settings())
+    notices = await desk.open(settings(at))
     await desk.host.do(subscription(at.url), ME)
     await at.until(lambda: len(at.got) == 1)
     notices.is_token = lambda ident: ident != ME.id
@@ -194,7 +205,7 @@ async def test_a_host_ends_the_subscriptions_of_a_token_within_a_second(
 
 
 async def test_a_subscription_that_the_browser_ended_goes(desk: Desk, at: PushService, tmp_path: Path) -> None:
-    notices = await desk.open(settings())
+    notices = await desk.open(settings(at))
     await desk.host.do(subscription(at.url), ME)
     await at.until(lambda: len(at.got) == 1)
     at.status = 410
@@ -229,9 +240,13 @@ async def test_a_wrong_subscription_is_named(desk: Desk, changed: dict[str, Any]
     assert found.value.field == field
 
 
-async def test_a_private_address_is_never_called(desk: Desk, tmp_path: Path) -> None:
-    """A browser's endpoint is whatever a client says it is."""
-    notices = await desk.open(settings(allow_private=[]))
+@pytest.mark.parametrize("allowed", [[], ["127.0.0.1"], ["127.0.0.1:2"], ["127.0.0.1:443"], ["localhost:1"]])
+async def test_a_private_address_is_never_called(desk: Desk, tmp_path: Path, allowed: list[str]) -> None:
+    """A browser's endpoint is whatever a client says it is. Bug: with a name in `allow_private`, a token with the scope
+    read sent requests to any port of it."""
+    notices = await desk.open(settings(allow_private=allowed))
+    with pytest.raises(BadRequest, match="HOST:PORT"):
+        await desk.host.do(subscription("http://127.0.0.1:1/push"), ME)
     await desk.host.do(subscription("https://127.0.0.1:1/push"), ME)
     await desk.attempts(1)
     (delivery,) = notices.deliveries.values()
@@ -242,7 +257,7 @@ async def test_a_private_address_is_never_called(desk: Desk, tmp_path: Path) -> 
 async def test_a_person_hears_of_what_they_may_see(
     desk: Desk, at: PushService, tmp_path: Path, sessions: str, told: list[str]
 ) -> None:
-    await desk.open(settings())
+    await desk.open(settings(at))
     desk.host.workspaces.append(tmp_path)
     ada, bob = (c.Caller(f"t-{name}", name, frozenset({"read", "drive"}), person=name) for name in ("ada", "bob"))
     named = await desk.host.do(subscription(at.url, sessions=sessions), ada)

@@ -12,7 +12,7 @@ from portico.notices.targets import target_problem, targets_of
 from portico.settings import NoticeCommand, NoticeSettings, NoticeTarget, Webhook
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef").decode()
-SETTINGS = NoticeSettings(allow_private=["box.local"])
+SETTINGS = NoticeSettings(allow_private=["box.local", "[::1]:8080", "port.local:8080"])
 
 
 def webhook(**fields: Any) -> Webhook:
@@ -26,6 +26,8 @@ def command(**fields: Any) -> NoticeCommand:
 RIGHT = {
     "a webhook": webhook(),
     "in plain HTTP to a host that is allowed": webhook(url="http://box.local/x"),
+    "in plain HTTP to a port that is allowed": webhook(url="http://port.local:8080/x"),
+    "in plain HTTP to a port of IPv6 that is allowed": webhook(url="http://[::1]:8080/x"),
     "with a port": webhook(url="https://example.org:8443/hook"),
     "with quiet hours": webhook(quiet="22:00-07:00", zone="Europe/Berlin"),
     "of one session": webhook(sessions="session-7"),
@@ -54,6 +56,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a zone that is none": (webhook(zone="Europe/Nowhere"), "no time zone 'Europe/Nowhere'"),
     "a zone that leads elsewhere": (webhook(zone="../../etc/passwd"), "no time zone"),
     "sessions of nobody": (webhook(sessions="yours"), "is none of 'all', 'mine'"),
+    "another port than the allowed one": (webhook(url="http://port.local/x"), "url needs https"),
     "no address": (webhook(url=""), "url is an address"),
     "another scheme": (webhook(url="ftp://example.org"), "url is an address"),
     "no host": (webhook(url="https:///x"), "url is an address"),

@@ -16,8 +16,6 @@ import { visitors } from "./visitors";
 
 useWholeBrowser();
 const host = new RealHost();
-mkdirSync(join(host.folder, "home"), { mode: 0o700 });
-writeFileSync(join(host.folder, "home", "settings.toml"), '[notices]\nallow_private = ["127.0.0.1"]\n');
 
 const own = createECDH("prime256v1");
 const publicKey = own.generateKeys();
@@ -43,8 +41,13 @@ const service = createServer(async (request, response) => {
   pushed.push(decrypt(Buffer.concat(parts)));
   response.writeHead(201).end();
 });
+beforeAll(async () => {
+  await new Promise<void>((done) => service.listen(0, "127.0.0.1", done));
+  mkdirSync(join(host.folder, "home"), { mode: 0o700 });
+  const { port } = service.address() as AddressInfo;
+  writeFileSync(join(host.folder, "home", "settings.toml"), `[notices]\nallow_private = ["127.0.0.1:${port}"]\n`);
+});
 const somebody = visitors(host);
-beforeAll(() => new Promise<void>((done) => service.listen(0, "127.0.0.1", done)));
 afterAll(() => void service.close());
 
 test("a browser is told, shows it, and leads to what waits", async () => {

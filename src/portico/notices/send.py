@@ -92,6 +92,19 @@ def secret_of(webhook: Webhook) -> str:
     return os.environ[webhook.secret_env] if webhook.secret_env else webhook.secret
 
 
+def is_allowed(url: "httpx.URL", settings: NoticeSettings, *, from_client: bool) -> bool:
+    """Return whether the settings allow a private address here: by `HOST:PORT`, or by `HOST` alone if the URL is in the
+    settings, too. A client chooses the endpoint of its browser, and must not reach every port of a host."""
+    host = url.raw_host.decode("ascii")
+    name = f"[{host}]" if ":" in host else host
+    allowed = settings.allow_private
+    return f"{name}:{_port(url)}" in allowed or (host in allowed and not from_client)
+
+
+def _port(url: "httpx.URL") -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
 class Sender:
     def __init__(self) -> None:
         self._client: httpx.AsyncClient | None = None
@@ -120,7 +133,7 @@ class Sender:
     ) -> None:
         headers = push.headers(delivery, target, sender.key, sender.contact, now)
         body = push.encrypt(target, push.payload(delivery.notice, sender.base))
-        await self._call(target.endpoint, headers, body, settings)
+        await self._call(target.endpoint, headers, body, settings, from_client=True)
 
     async def _post(self, delivery: Delivery, target: Webhook, settings: NoticeSettings, now: int) -> None:
         body, timestamp = body_of(delivery), now // 1000
@@ -130,17 +143,19 @@ class Sender:
             "webhook-timestamp": str(timestamp),
             "webhook-signature": signature(secret_of(target), delivery.id, timestamp, body),
         }
-        await self._call(target.url, headers, body, settings)
+        await self._call(target.url, headers, body, settings, from_client=False)
 
-    async def _call(self, address: str, headers: dict[str, str], body: bytes, settings: NoticeSettings) -> None:
+    async def _call(
+        self, address: str, headers: dict[str, str], body: bytes, settings: NoticeSettings, *, from_client: bool
+    ) -> None:
         import httpx  # late: most hosts have no webhooks
 
         url = httpx.URL(address)
         headers = {"Host": url.netloc.decode("ascii"), "User-Agent": "Portico", **headers}
         name = url.raw_host.decode("ascii")
-        port = url.port or (443 if url.scheme == "https" else 80)
+        allowed = (name,) if is_allowed(url, settings, from_client=from_client) else ()
         try:
-            addresses = await resolve(name, port, settings.allow_private, self._lookup)
+            addresses = await resolve(name, _port(url), allowed, self._lookup)
         except PrivateAddress as refused:
             raise NotSent(f"{refused} Name it in notices.allow_private if that is meant.") from None
         except NoAddress as failed:

@@ -5,7 +5,7 @@ import re
 from portico.errors import BadRequest
 from portico.notices.notice import NotSent, is_quiet_form
 from portico.notices.push import PREFIX, PushTarget
-from portico.notices.send import Target, keys_of
+from portico.notices.send import Target, is_allowed, keys_of
 from portico.settings import NoticeCommand, NoticeSettings, Webhook
 
 
@@ -37,15 +37,15 @@ def target_problem(target: Target, settings: NoticeSettings) -> str:
     if target.sessions not in ("all", "mine") and not target.sessions.startswith("session-"):
         return f"sessions = {target.sessions!r} is none of 'all', 'mine' and the id of a session"
     if isinstance(target, PushTarget):
-        return _url_problem(target.endpoint, settings)
+        return _url_problem(target.endpoint, settings, from_client=True)
     if target.name.startswith(PREFIX):
         return f"names that begin with {PREFIX!r} are those of browsers"
     if isinstance(target, NoticeCommand):
         return "" if target.command and target.command[0] else "command is a list: a program and its arguments"
-    return _url_problem(target.url, settings) or _secret_problem(target)
+    return _url_problem(target.url, settings, from_client=False) or _secret_problem(target)
 
 
-def _url_problem(text: str, settings: NoticeSettings) -> str:
+def _url_problem(text: str, settings: NoticeSettings, *, from_client: bool) -> str:
     import httpx  # late: most hosts have no webhooks
 
     try:
@@ -59,8 +59,9 @@ def _url_problem(text: str, settings: NoticeSettings) -> str:
         return f"url has the port {url.port}, which is none"
     if url.userinfo or "@" in url.netloc.decode("ascii", "replace"):
         return "url holds a name or password before '@'; the signature says who sends"
-    if url.scheme == "http" and name not in settings.allow_private:
-        return "url needs https, unless its host is named in notices.allow_private"
+    if url.scheme == "http" and not is_allowed(url, settings, from_client=from_client):
+        form = "HOST:PORT is" if from_client else "host is"
+        return f"url needs https, unless its {form} named in notices.allow_private"
     return ""
 
 
