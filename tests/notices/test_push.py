@@ -13,7 +13,7 @@ from joserfc.jwk import ECKey
 from portico import commands as c
 from portico.agents.agent import Message
 from portico.errors import BadRequest, Forbidden
-from portico.notices import push
+from portico.notices import commands, push
 from portico.notices.commands import SubscribePush, UnsubscribePush
 from portico.notices.notices import Notices
 from portico.notices.push import PushTarget
@@ -24,7 +24,7 @@ from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.doors.standing import standing
 from tests.notices.receiver import Receiver, receiver
-from tests.notices.test_notices import ME, Desk
+from tests.notices.test_notices import ME, SECRET, Desk
 from tests.notices.test_notices import settings as notice_settings
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -273,3 +273,30 @@ async def test_a_person_hears_of_what_they_may_see(
         await desk.turn(await desk.host.get(started.id))
     await at.until(lambda: len(at.got) == 1 + len(told))
     assert sorted(ids[each["tag"]] for each in at.got[1:]) == told
+
+
+@pytest.mark.parametrize("reader", ["ada", "bob", "admin", "host"])
+async def test_a_person_sees_no_notice_to_another_one(desk: Desk, at: PushService, tmp_path: Path, reader: str) -> None:
+    """Bug: everybody saw the test notices of other people. Here Bob shares a session with Ada, both have a browser, and
+    the settings have a webhook for all and one for Bob."""
+    hook = {"secret": SECRET, "url": "https://127.0.0.1:1/hook"}  # refused, and seen nevertheless
+    hooks = [{"name": "all", **hook}, {"name": "his", "person": "bob", **hook}]
+    notices = await desk.open(settings(at, webhooks=hooks))
+    desk.host.workspaces.append(tmp_path)
+    ada, bob = (c.Caller(f"t-{name}", name, frozenset({"read", "drive"}), person=name) for name in ("ada", "bob"))
+    pushes = {(await desk.host.do(subscription(f"{at.url}{each.name}"), each)).push: each.name for each in (ada, bob)}
+    for name in ("all", "his"):
+        await desk.host.do(commands.TestNotice(target=name), ME)
+    started = await desk.host.do(c.StartSession(agent="play", cwd=str(tmp_path)), bob)
+    await desk.host.do(c.ShareSession(session=started.id, person="ada", rights=["read"]), bob)
+    await desk.turn(await desk.host.get(started.id))
+    await desk.attempts(8)
+    scopes = frozenset({"read", "admin"} if reader == "admin" else {"read"})
+    person = "" if reader == "host" else reader
+    found = notices.visible(c.Caller("r", reader, scopes, person=person))
+    seen = sorted((pushes.get(each.target, each.target), each.notice.kind) for each in found)
+    ended, tested = "turn_done", "test"
+    hers = [("ada", tested), ("ada", ended), ("all", ended)]
+    his = [("all", ended), ("bob", tested), ("bob", ended), ("his", tested), ("his", ended)]
+    everything = [("ada", tested), ("ada", ended), ("all", tested), *his]
+    assert seen == {"ada": hers, "bob": his}.get(reader, everything)

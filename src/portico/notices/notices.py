@@ -425,6 +425,20 @@ class Notices(Feature):
         contact = self._settings.contact or (self._base if self._base.startswith("https:") else "")
         return PushSender(await self.subscriptions.key(), contact, self._base)
 
+    def visible(self, caller: c.Caller) -> list[Delivery]:
+        """Return the deliveries that a caller may see, oldest first. A person sees those to their own browsers, and
+        those of the settings about what they may read; not those to other people, and no test of a webhook."""
+        if not caller.person or caller.may("admin"):
+            return list(self.deliveries.values())
+        return [each for each in self.deliveries.values() if self._is_visible(each, caller)]
+
+    def _is_visible(self, delivery: Delivery, caller: c.Caller) -> bool:
+        target = self._targets.get(delivery.target)
+        if delivery.target.startswith(PREFIX) or (target is not None and target.person):
+            return target is not None and target.person == caller.person
+        ownership, notice = self.host.ownership, delivery.notice
+        return notice.kind != "test" and ownership.may(caller, ownership.of_channel(notice.channel))
+
     # -- commands ----------------------------------------------------------------------------------------------
 
     @handle

@@ -46,8 +46,8 @@ def table(app: App) -> Table:
         wanted = request.query_params.get("state")
         if wanted is not None and wanted not in get_args(State):
             raise BadRequest(f"'state' is one of {', '.join(get_args(State))}, not {wanted!r}.", field="state")
-        view, deliveries = app.view(request), app.host.part(Notices).deliveries.values()
-        found = [each for each in deliveries if wanted in (None, each.state) and view.sees(each.notice.channel)]
+        visible = app.host.part(Notices).visible(caller(request))
+        found = [each for each in visible if wanted in (None, each.state)]
         return NoticeList(found[::-1])
 
     @read("/v1/push", "read", "The key for web push, and your browsers.")
