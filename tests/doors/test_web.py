@@ -86,6 +86,26 @@ async def test_under_tls_the_cookie_is_secure(shared: Standing) -> None:
     assert "secure" not in faked.headers["set-cookie"].lower(), "what a client says about its way here is ignored"
 
 
+@pytest.mark.parametrize("way", ["tkn", "code", "wrong"])
+@pytest.mark.parametrize(
+    ("site", "logs_in"),
+    [(None, True), ("none", True), ("same-origin", True), ("cross-site", False), ("same-site", False)],
+)
+async def test_a_link_on_another_site_does_not_log_in(
+    shared: Standing, way: str, site: str | None, logs_in: bool
+) -> None:
+    """Bug: a foreign page that opened `/login?tkn=` with a token of its own replaced the login of the person."""
+    tokens = shared.server.tokens
+    code = tokens.code(tokens.owner())
+    query = {"tkn": {"tkn": shared.home.token()}, "code": {"code": code}, "wrong": {"tkn": "wrong"}}[way]
+    answer = await shared.stranger.get("/login", params=query, headers={"Sec-Fetch-Site": site} if site else {})
+    assert answer.status_code == (303 if logs_in else 200)
+    assert ("set-cookie" in answer.headers) == (logs_in and way != "wrong")
+    if not logs_in:
+        assert "Log in" in answer.text
+        assert tokens.by_code(code) is not None, "the code still works"
+
+
 async def test_the_form_logs_in_and_a_wrong_token_does_not(shared: Standing) -> None:
     async with shared.client() as browser:
         wrong = await browser.post("/login", data={"tkn": "wrong"})

@@ -262,6 +262,19 @@ describe("a server on another port of the same machine", () => {
   });
 });
 
+test("a login link on another site does not replace the login, until the person says so", async () => {
+  const { page } = await somebody();
+  const cookies = async () => JSON.stringify(await page.context().cookies(host.url));
+  const before = await cookies();
+  await page.goto(`http://${FOREIGN_NAME}:${port}/`);
+  await page.evaluate((link) => window.location.assign(link), host.login);
+  await page.waitForSelector("#login-link:not([hidden])");
+  expect([await cookies(), new URL(page.url()).search]).toEqual([before, ""]);
+  await page.click("button[type=submit]");
+  await page.waitForSelector(".list a");
+  expect(await cookies()).not.toBe(before);
+});
+
 test("our own page may do what the hostile one may not", async () => {
   const { page } = await somebody();
   await page.goto(`${host.url}/test.html`);

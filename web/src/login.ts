@@ -5,6 +5,14 @@ import { byId } from "./page";
 const query = new URLSearchParams(window.location.search);
 byId("login-error").hidden = !query.has("error");
 
+// The host did not log in by this link, because another site opened it: the person decides.
+const token = query.get("tkn");
+if (token) {
+  byId("login-token", HTMLInputElement).value = token;
+  byId("login-link").hidden = false;
+  window.history.replaceState(null, "", "./login");
+}
+
 const next = query.get("next") ?? "";
 // Only a path of this host: anything else would send a fresh login to a stranger's page.
 if (/^\/(?![/\\])/.test(next)) byId("login-next", HTMLInputElement).value = next;

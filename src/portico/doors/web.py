@@ -223,6 +223,8 @@ def _routes(app: App, pages: Pages) -> Table:
     @route("/login", "open", summary, media="text/html", others=_NO_SITE, query=query)
     async def login_page(request: Request) -> Response:
         code, token = request.query_params.get("code"), request.query_params.get("tkn")
+        if _is_foreign(request):  # a link on another site must not replace the login: the page asks the person first
+            code = token = None
         if code is not None:
             return await enter(request, gate.tokens.by_code(code))
         if token is None:
@@ -265,6 +267,11 @@ def _routes(app: App, pages: Pages) -> Table:
     media = tuple(sorted({media.partition(";")[0] for media in _TYPES.values()}))
     route("/{name:path}", "open", "The pages' files.", media=media, others=_NO_PAGE)(page)
     return route.table
+
+
+def _is_foreign(request: Request) -> bool:
+    """Return whether a page of another site opened this link."""
+    return request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
 
 
 def _not_found(request: Request, name: str) -> Response:
