@@ -25,7 +25,7 @@ READING = {
     *("log.epoch.encode", "members.all", "members.held", "members.owns", "members.metrics", "members.catch_up"),
     *("members.hear", "members.owner", "commits.failed.items"),
     *("part(Terminals).find", "part(Terminals).list", "part(Terminals).past", "part(Terminals).watch"),
-    *("part(Notices).deliveries.values", "part(Notices).viewing", "get(session)).state.turn"),
+    *("part(Notices).visible", "part(Notices).viewing", "get(session)).state.turn"),
 }
 """What a door asks the host besides sending commands: none of it changes anything."""
 SENDING = {"do", "do_all", "commands.check_subject"}
