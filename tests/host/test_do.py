@@ -27,6 +27,7 @@ from portico.host.state import CallPart
 from portico.host.turn import Turn
 from portico.log import group_commit
 from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
+from portico.secrets.commands import RemoveSecret, SetSecret
 from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
@@ -109,6 +110,8 @@ async def test_every_command_is_decided_or_handled(host: Host) -> None:
         ForgetProject,
         OpenProject,
         ClearProject,
+        SetSecret,
+        RemoveSecret,
         c.AddToken,
         c.RevokeToken,
         *people,

@@ -1,5 +1,6 @@
 """A feature is one class: what it lists is registered when the host opens, and nothing else is."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from msgspec import Struct
 from portico import commands as c
 from portico import events as e
 from portico.compose import ROOMS, configure
+from portico.errors import LogUnavailable
 from portico.events import HOST, Record
 from portico.host.feature import Feature, handle, receive
 from portico.host.host import Host
@@ -92,6 +94,27 @@ async def test_it_handles_its_commands_under_its_lock_and_receives_its_events(ho
 async def test_it_is_closed_with_the_host(host: Host) -> None:
     await host.close()
     assert host.part(Counting).calls == ["recover", "close"]
+
+
+async def test_tasks_that_retry_a_command_end_with_the_host(host: Host) -> None:
+    """Where the command ended before its caller, the cancellation of the caller counted as a busy host: it sent the
+    command again, was canceled again, and so on. A host with a run that was about to start took minutes to close."""
+    tries: list[int] = []
+
+    async def retry(number: int) -> None:
+        while True:
+            tries.append(number)
+            try:
+                await host.do(Count(), ADA.asking(f"start {number}"))
+            except LogUnavailable:
+                await host.log.available()
+
+    async with host.part(Counting).lock:  # the commands wait
+        tasks = [host.own(retry(number), f"run {number}") for number in range(20)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await host.close()
+    assert (tries, [task.cancelled() for task in tasks]) == ([*range(20)], [True] * 20)
 
 
 class Listed(Counting):

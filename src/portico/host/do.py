@@ -378,7 +378,8 @@ class Dispatcher:
         try:
             return await asyncio.shield(running[1])
         except asyncio.CancelledError:
-            if running[1].cancelled() and self._host.stopping:
+            caller_ends = (own := asyncio.current_task()) is not None and own.cancelling() > 0
+            if running[1].cancelled() and self._host.stopping and not caller_ends:
                 raise LogUnavailable("The host is stopping; try again.", retry_after=1) from None
             raise
 
