@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from portico.agents.acp.action import permission_action, terminal_action
-from portico.agents.acp.command import TerminalCommands
 from portico.agents.acp.update import Track
 from portico.agents.agent import Call
+from portico.agents.terminal_commands import TerminalCommands
 from portico.host.action import Action
 from portico.workspace.jail import Jail
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico.agents.acp.choice import choices
-from portico.agents.acp.command import TerminalCommands
 from portico.agents.acp.own_tools import OwnTools
 from portico.agents.acp.service import choose
 from portico.agents.acp.update import Updates
 from portico.agents.attachment import text_of
+from portico.agents.terminal_commands import TerminalCommands
 from portico.events import Message
 from portico.host.state import CallPart
 from portico.host.turn import Turn

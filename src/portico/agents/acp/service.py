@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portico.agents.acp.action import permission_action, terminal_action
-from portico.agents.acp.command import TerminalCommands
 from portico.agents.acp.update import CANCELLED, Track
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.elicitation import elicit
+from portico.agents.terminal_commands import TerminalCommands
 from portico.approvals.coverage import same
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.host.action import Action

@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from portico.agents.acp.command import TerminalCommands
 from portico.agents.acp.error_text import CHARS
 from portico.agents.acp.own_tools import OwnTools, tool_names
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.attachment import text_of
+from portico.agents.plans import plan_content
+from portico.agents.terminal_commands import TerminalCommands
 from portico.terminals.command_turn import CommandOutput
 from portico.workspace import patch
 
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"})
-_MARKS = {"completed": "x", "in_progress": "~"}
 _NAMED = dict.fromkeys(("shell", "bash", "exec_command", "run_shell_command"), "execute") | dict.fromkeys(
     ("write", "edit", "create", "write_file", "text_editor", "apply_patch"), "edit"
 )
@@ -204,12 +204,8 @@ class Updates:
             return
         if self._plan is None:
             self._plan = self._turn.tool("plan", "{}", title="Plan", kind="think")
-        lines = [
-            f"- [{_MARKS.get(str(each.get('status')), ' ')}] {each.get('content')}"
-            for each in entries
-            if isinstance(each, dict)
-        ]
-        self._plan.content([{"type": "text", "text": "\n".join(lines)}])
+        steps = [(str(each.get("content")), str(each.get("status"))) for each in entries if isinstance(each, dict)]
+        self._plan.content(plan_content(steps))
 
     def _usage(self, update: Json) -> None:
         cost = update.get("cost")

@@ -12,6 +12,7 @@ from portico.agents.loop.protocol import QUOTE, ModelAction
 from portico.agents.loop.record import STEP, result_text
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import CommandFailed, LoopToolbox, PlannedCall, plain
+from portico.agents.loop.toolset.offered import EXTRAS
 from portico.agents.mcp.sign_in import SignInNeeded, asked
 from portico.errors import Forbidden, PorticoError
 from portico.events import ErrorInfo, Json
@@ -19,7 +20,7 @@ from portico.host.approval import Decision
 from portico.host.call import Call
 from portico.host.turn import Turn
 
-_KINDS = {
+_KINDS = {name: each.kind for name, each in EXTRAS.items()} | {
     "listFiles": "search",
     "readFiles": "read",
     "search": "search",
@@ -57,8 +58,8 @@ async def perform(call: Call, wanted: Json, planned: Awaitable[PlannedCall], cur
         return await fail(call, error)
     call.ready(arguments, plan.title)
     try:
-        decision = await _decide(call, plan, current)
-        if not decision.allowed:
+        decision = None if plan.free else await _decide(call, plan, current)
+        if decision is not None and not decision.allowed:
             refused = ErrorInfo("denied", f"Refused: {decision.reason or 'a person said no'}.")
             await call.end(ok=False, error=refused, outcome="cancelled")
             return result_text(False, "", refused)
@@ -71,7 +72,7 @@ async def perform(call: Call, wanted: Json, planned: Awaitable[PlannedCall], cur
         problem = ErrorInfo("agent_failed", f"{error.strerror or error}")
         await call.end(ok=False, error=problem)
         return result_text(False, "", problem)
-    exit_code = 0 if plan.action.kind == "shell" else None
+    exit_code = 0 if plan.exits else None
     await call.end(output=text, title=plan.title, content=plan.content or None, exit_code=exit_code)
     return result_text(True, text, None)
 
@@ -80,8 +81,7 @@ async def _acted(plan: PlannedCall, call: Call) -> str:
     """Does it; a server that wants a token first gets one from a person, or the call fails."""
     while True:
         try:
-            text: str = await plan.act(call.output)
-            return text
+            return await plan.act(call)
         except SignInNeeded as needed:
             if not await asked(needed, call):
                 raise

@@ -3,15 +3,19 @@
 from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
+from portico.agents.loop.background import BackgroundCommands
 from portico.agents.loop.command import execute
 from portico.agents.loop.model_call import ModelCaller
-from portico.agents.loop.prompt import describe_place
+from portico.agents.loop.prompt import describe_place, is_small
 from portico.agents.loop.record import StepHistory
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import LoopRun
 from portico.agents.loop.servers import ServerTools, tool_name
 from portico.agents.loop.settings import Current
+from portico.agents.loop.subagents import SubAgents
 from portico.agents.loop.tools import LoopToolbox
+from portico.agents.loop.toolset.offered import Toolset, choose
+from portico.agents.loop.toolset.tool import ToolContext
 from portico.agents.loop.transcript import Entry, UserText
 from portico.events import Json
 from portico.host.context import to_agent
@@ -33,6 +37,7 @@ class LoopConversation:
         self._place: str | None = None
         self._seen: dict[str, str] = {}
         """Files that were read in earlier turns, in which state."""
+        self._commands = BackgroundCommands()
         bearer = agent.bearer(opening.client)
         self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, bearer)
 
@@ -63,7 +68,11 @@ class LoopConversation:
             return
         self._run = run
         try:
-            await run.pursue(toolbox, _steps(meta, current), self._opening.tools, self._servers)
+            names = choose(current.loop.tools, current.loop.tools_off, is_small(models[0]))
+            subagents = SubAgents(self._agent, self._commands, current, models, self._place or "", names)
+            context = ToolContext(toolbox.roots, self._commands, subagents.delegate)
+            toolset = Toolset(names, toolbox, context)
+            await run.pursue(toolset, _steps(meta, current), self._opening.tools, self._servers)
         finally:
             self._run = None
             self._servers.rest()
@@ -134,6 +143,7 @@ class LoopConversation:
         return False  # everything here can be cancelled where it waits
 
     async def close(self) -> None:
+        await self._commands.close()
         await self._servers.close()
 
 

@@ -30,7 +30,8 @@ from portico.agents.loop.repeats import INFORM, STOP, Repeats, advice
 from portico.agents.loop.reply import ModelError, Reply, Said, WireName
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
-from portico.agents.loop.tools import CHANGES, READS, TOOLS, LoopToolbox, plain
+from portico.agents.loop.tools import CHANGES, plain
+from portico.agents.loop.toolset.offered import Toolset
 from portico.agents.loop.transcript import Entry, Exchange, UserText, compacts, cut, fitting, size_of
 from portico.agents.loop.visible_calls import VisibleCalls
 from portico.agents.loop.visible_text import VisibleText
@@ -86,7 +87,6 @@ class LoopRun:
         self._compacted = False
         self._guidance = ""
         """The project's rules and skills."""
-        self._own: set[str] = set()
         self._tool_chars = 0
         """What the declarations of the tools take."""
         self.steered: list[str] = []
@@ -116,13 +116,15 @@ class LoopRun:
     # -- an agent run ------------------------------------------------------------------------------------------
 
     async def pursue(
-        self, toolbox: LoopToolbox, max_steps: int, more_tools: Sequence[ToolSpec], servers: ServerTools
-    ) -> None:
-        """Steps until the model is done, the budget is spent, or its answers stay invalid."""
-        self._guidance = await guidance(toolbox.roots)
-        self._toolbox = toolbox
-        self._own = {tool.name for tool in TOOLS}
-        tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in {*self._own, FINISH})]
+        self, toolset: Toolset, max_steps: int, more_tools: Sequence[ToolSpec], servers: ServerTools
+    ) -> str:
+        """Steps until the model is done, the budget is spent, or its answers stay invalid. Returns the last answer."""
+        self._guidance = await guidance(toolset.roots)
+        self._tools = toolset
+        tools = [
+            *toolset.specs,
+            *(tool for tool in more_tools if tool.name not in toolset and tool.name != FINISH),
+        ]
         tools += await servers.offer(self._turn, [tool.name for tool in tools])
         self._tool_chars = len(msgspec.json.encode(tools))
         self._servers = servers
@@ -131,7 +133,7 @@ class LoopRun:
         while True:
             if left == 0:
                 if not await self._continues(f"The agent has made {max_steps} steps and is not done."):
-                    return
+                    return ""
                 left = max_steps
             left -= 1
             self._take_steering()
@@ -152,10 +154,10 @@ class LoopRun:
                         f"{self._asker.model} made {wrong} invalid calls in a row. {step.actions[0].problem}"
                     )
                 if not await self._act(step, said):
-                    return
+                    return ""
                 continue
             if not self.steered:
-                return
+                return step.summary
 
     def _read(self, reply: Reply, tools: Sequence[ToolSpec]) -> ModelStep:
         names = [tool.name for tool in tools]
@@ -216,7 +218,8 @@ class LoopRun:
         await self._turn.admit()
         await self._compact(system or self._instructions(tools, True))
         self._number += 1
-        self._shown = shown = VisibleCalls(self._turn, self._number, tuple(self._own))
+        own = tuple(spec.name for spec in self._tools.specs) if tools else ()
+        self._shown = shown = VisibleCalls(self._turn, self._number, own)
         asked = ""
 
         def void() -> None:
@@ -341,16 +344,16 @@ class LoopRun:
         results: list[tuple[str, str]] = []
         waiting: list[ModelAction] = []
         for action in step.actions:
-            if waiting and not (self._only_reads(action) and self._only_reads(waiting[-1])):
+            if waiting and not (self._tools.only_reads(action) and self._tools.only_reads(waiting[-1])):
                 results += await self._together(waiting)
                 waiting = []
             waiting.append(action)
         results += await self._together(waiting)
         self._entries.append(Exchange(step, results, said))
+        if shown := self._tools.take_pictures():
+            names = ", ".join(name for name, _ in shown)
+            self._add(UserText("user", f"<pictures>\n{names}\n</pictures>", [data for _, data in shown]))
         return await self._notice_repeats(step, results)
-
-    def _only_reads(self, action: ModelAction) -> bool:
-        return action.tool in READS and not action.problem
 
     async def _together(self, actions: Sequence[ModelAction]) -> list[tuple[str, str]]:
         started = [(action, self._begin(action)) for action in actions]
@@ -362,7 +365,7 @@ class LoopRun:
             return None
         if (shown := self._shown.take(action)) is not None:
             return shown
-        if action.problem or action.tool in self._own or self._is_unknown(action):
+        if action.problem or action.tool in self._tools or self._is_unknown(action):
             return begin(self._turn, action, self._number)
         if action.tool in self._servers:
             return begin(self._turn, action, self._number, self._origin(action.tool))
@@ -374,9 +377,9 @@ class LoopRun:
         if action.problem:
             call.ready("{}", action.tool)
             return await fail(call, BadRequest(action.problem, field="arguments"))
-        if action.tool in self._own or self._is_unknown(action):
+        if action.tool in self._tools or self._is_unknown(action):
             wanted = plain(action.arguments)
-            return await perform(call, wanted, self._toolbox.plan(action.tool, wanted), self._current)
+            return await perform(call, wanted, self._tools.plan(action.tool, wanted), self._current)
         if action.tool in self._servers:
             plan = self._servers.plan(action.tool, action.arguments)
             return await perform(call, action.arguments, plan, self._current)

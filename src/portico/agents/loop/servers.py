@@ -16,6 +16,7 @@ from portico.agents.servers import McpServer
 from portico.errors import AgentError, NotFound, PorticoError
 from portico.events import Json, ToolSpec
 from portico.host.action import Action
+from portico.host.call import Call
 from portico.host.turn import Turn
 
 NAME_CHARS = 64
@@ -83,10 +84,10 @@ class ServerTools:
 
     def _acting(
         self, server: str, tool: ServerTool, arguments: Json, content: list[Json]
-    ) -> Callable[[Callable[[str], None]], Awaitable[str]]:
-        async def act(report: Callable[[str], None]) -> str:
+    ) -> Callable[[Call], Awaitable[str]]:
+        async def act(call: Call) -> str:
             with self._servers[server].busy():
-                result = await self._clients[server].call(tool.name, arguments, report)
+                result = await self._clients[server].call(tool.name, arguments, call.output)
             if not result.ok:
                 raise ToolRefused(result.output or "The tool failed.")
             content[:] = result.content

@@ -18,6 +18,11 @@ from portico.settings_load import load
 
 MINUTES_MAX = 10_000
 """A week: as good as never, and a number that a timer takes."""
+TOOL_NAMES = (
+    *("listFiles", "readFiles", "search", "createFile", "editFile", "runCommand", "plan", "askUser"),
+    *("viewImage", "webFetch", "startCommand", "commandOutput", "stopCommand", "delegate"),
+)
+"""All tools. Here, because the settings are read before the tools are imported."""
 Protocol = Literal["auto", "tools", "schema", "text"]
 
 
@@ -59,6 +64,11 @@ class LoopSettings(Struct, forbid_unknown_fields=True):
     """A bound of its own on what is sent of the conversation; 0: by the window, else 200,000 characters."""
     compaction: Literal["model", "cut"] = "model"
     """Who shortens a conversation that is longer: the model writes a summary, or old results and turns are left out."""
+    tools: Literal["auto", "basic", "all"] = "auto"
+    """basic: files, search and commands; all: also plans, questions, pictures, web pages, background commands and
+    sub-agents; auto: all, but basic for models of up to 8 billion parameters."""
+    tools_off: list[str] = []
+    """Names of tools that are not offered."""
     temperature: float | None = None
     budget_tokens: int = 0
     """Tokens one run may spend, read and written together; 0 is no limit."""
@@ -103,6 +113,12 @@ class SettingsFile:
             raise BadRequest("[agents.loop]: context_tokens and context_chars are 0 or more.", field="agents.loop")
         if loop.timeout <= 0 or not 0 <= loop.retries <= 10:
             raise BadRequest("[agents.loop]: timeout is more than 0, retries is 0 to 10.", field="agents.loop")
+        if unknown := set(loop.tools_off) - set(TOOL_NAMES):
+            names = ", ".join(sorted(unknown))
+            raise BadRequest(
+                f"[agents.loop]: tools_off names no tool: {names}. There are: {', '.join(TOOL_NAMES)}.",
+                field="agents.loop.tools_off",
+            )
         if not 0 <= loop.unload_minutes <= MINUTES_MAX:
             raise BadRequest(f"[agents.loop]: unload_minutes is 0 to {MINUTES_MAX}.", field="agents.loop")
         return Current(settings.agent, settings.models, loop)

@@ -5,10 +5,9 @@ exactly the planned call: the file's `etag` is passed from the plan to the actio
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -17,6 +16,7 @@ from portico.agents.loop.roots import Roots
 from portico.errors import AlreadyExists, BadRequest, Conflict, PorticoError
 from portico.events import Json, ToolSpec
 from portico.host.action import Action, command
+from portico.host.call import Call
 from portico.workspace import patch
 from portico.workspace.files import Text
 from portico.workspace.glob import Glob
@@ -95,11 +95,15 @@ class PlannedCall:
 
     action: Action
     title: str
-    act: Callable[[Callable[[str], None]], Any]
-    """Does it; gets a function for live output. Returns an awaitable text."""
+    act: Callable[[Call], Awaitable[str]]
+    """Does it for the call, which takes live output and content. Returns what the model reads."""
     diff: str | None = None
     content: list[Json] = field(default_factory=list)
     """For those who look at it afterwards: both sides of a file that it changes, the data that a server gave."""
+    exits: bool = False
+    """A command that was waited for: success is exit code 0."""
+    free: bool = False
+    """Touches nothing but the conversation (a plan, a question): there is nothing to approve."""
 
     @property
     def changes(self) -> bool:
@@ -293,11 +297,11 @@ class LoopToolbox:
         folder = await asyncio.to_thread(self.roots.jail.resolve, self.roots.within(wanted.cwd))
         action = command(wanted.command, cwd=str(folder))
 
-        async def act(report: Callable[[str], None]) -> str:
-            return await _run(action, wanted.timeout, report)
+        async def act(call: Call) -> str:
+            return await _run(action, wanted.timeout, call.output)
 
         place = "" if folder == self.roots.project else f" (in {self.roots.name(folder)})"
-        return PlannedCall(action, f"Run {action.text}{place}"[:200], act)
+        return PlannedCall(action, f"Run {action.text}{place}"[:200], act, exits=True)
 
 
 async def _run(action: Action, timeout: float, report: Callable[[str], None]) -> str:

@@ -1,0 +1,71 @@
+"""Which tools a model gets, and the plan of a call of any of them.
+
+The choice depends on `[agents.loop] tools` and on the size of the model: small models choose worse among many tools.
+"""
+
+from collections.abc import Collection
+from typing import Literal
+
+from portico.agents.loop.looking_commands import only_looks
+from portico.agents.loop.protocol import ModelAction
+from portico.agents.loop.tools import READS, TOOLS, LoopToolbox, PlannedCall
+from portico.agents.loop.toolset.ask import ASK
+from portico.agents.loop.toolset.background import OUTPUT, START, STOP
+from portico.agents.loop.toolset.delegate import DELEGATE
+from portico.agents.loop.toolset.picture import VIEW
+from portico.agents.loop.toolset.plan import PLAN
+from portico.agents.loop.toolset.tool import ExtraTool, ToolContext
+from portico.agents.loop.toolset.web import FETCH
+from portico.errors import BadRequest
+from portico.events import Json, ToolSpec
+
+EXTRAS: dict[str, ExtraTool] = {each.name: each for each in (PLAN, ASK, VIEW, FETCH, START, OUTPUT, STOP, DELEGATE)}
+NAMES = (*(tool.name for tool in TOOLS), *EXTRAS)
+LOOKING = frozenset({*READS, VIEW.name})
+"""The tools of a sub-agent that only looks."""
+Choice = Literal["auto", "basic", "all"]
+
+
+def choose(choice: Choice, off: Collection[str], small: bool) -> list[str]:
+    """The names of the tools that are offered."""
+    basic = choice == "basic" or (choice == "auto" and small)
+    names = [tool.name for tool in TOOLS] if basic else list(NAMES)
+    return [name for name in names if name not in off]
+
+
+class Toolset:
+    """The tools of one run."""
+
+    def __init__(self, names: Collection[str], toolbox: LoopToolbox, context: ToolContext) -> None:
+        self._toolbox = toolbox
+        self._context = context
+        self.specs: list[ToolSpec] = [tool for tool in TOOLS if tool.name in names]
+        self.specs += [each.spec for name, each in EXTRAS.items() if name in names]
+        self._names = {spec.name for spec in self.specs}
+        self.roots = toolbox.roots
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    async def plan(self, name: str, arguments: Json) -> PlannedCall:
+        if name not in self._names:
+            names = ", ".join(spec.name for spec in self.specs)
+            raise BadRequest(f"There is no tool {name!r}; there are: {names}.", field="tool")
+        if name in EXTRAS:
+            return await EXTRAS[name].planned(arguments, self._context)
+        return await self._toolbox.plan(name, arguments)
+
+    def only_reads(self, action: ModelAction) -> bool:
+        """Whether the call changes nothing, so that it runs at the same time as others of this kind."""
+        if action.problem or action.tool not in self._names:
+            return False
+        if action.tool == "runCommand":
+            return only_looks(action.arguments.get("command"))
+        if action.tool == DELEGATE.name:
+            return action.arguments.get("readOnly", True) is not False
+        return action.tool in READS or (action.tool in EXTRAS and EXTRAS[action.tool].reads)
+
+    def take_pictures(self) -> list[tuple[str, str]]:
+        """The pictures that calls have shown since the last time."""
+        found, self._context.pictures = self._context.pictures, []
+        return found
