@@ -17,7 +17,7 @@ from portico.agents.loop.page_text import page_text
 from portico.agents.loop.protocol import FINISH_TOOL
 from portico.agents.loop.settings import TOOL_NAMES
 from portico.agents.loop.tools import TOOLS
-from portico.agents.loop.toolset.offered import EXTRAS, NAMES, choose
+from portico.agents.loop.toolset.choice import EXTRAS, NAMES, choose
 from portico.agents.plans import plan_content, plan_steps
 from portico.testing.model import ModelRule, Script, ScriptedCall, Step
 from tests.agents.loop.conftest import Desk, calls, questions, texts

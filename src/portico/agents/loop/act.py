@@ -12,7 +12,7 @@ from portico.agents.loop.protocol import QUOTE, ModelAction
 from portico.agents.loop.record import STEP, result_text
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import CommandFailed, LoopToolbox, PlannedCall, plain
-from portico.agents.loop.toolset.offered import EXTRAS
+from portico.agents.loop.toolset.choice import EXTRAS
 from portico.agents.mcp.sign_in import SignInNeeded, asked
 from portico.errors import Forbidden, PorticoError
 from portico.events import ErrorInfo, Json

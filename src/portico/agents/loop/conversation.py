@@ -1,20 +1,25 @@
 """One conversation with the built-in agent: what a message asks for, and the run that answers it."""
 
+from collections.abc import Sequence
+
 from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
 from portico.agents.loop.background import BackgroundCommands
 from portico.agents.loop.command import execute
+from portico.agents.loop.guidance import Guidance, guidance
 from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.prompt import describe_place, is_small
+from portico.agents.loop.prompt_files import expand
 from portico.agents.loop.record import StepHistory
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import LoopRun
 from portico.agents.loop.servers import ServerTools, tool_name
 from portico.agents.loop.settings import Current
+from portico.agents.loop.skills import named
 from portico.agents.loop.subagents import SubAgents
 from portico.agents.loop.tools import LoopToolbox
-from portico.agents.loop.toolset.offered import Toolset, choose
+from portico.agents.loop.toolset.choice import Toolset, choose
 from portico.agents.loop.toolset.tool import ToolContext
 from portico.agents.loop.transcript import Entry, UserText
 from portico.events import Json
@@ -57,7 +62,8 @@ class LoopConversation:
                 turn.notice(f"{models[0]} {TOY_CHATS}")
             models, wants_agent = able or models, bool(able)
         toolbox = self._toolbox(turn, current)
-        said = await self._said(goal, message, turn, toolbox)
+        told = await guidance(toolbox.roots, self._agent.home)
+        said = await self._said(await _with_files(goal, turn, current, told), message, turn, toolbox)
         asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice, waits=turn.waits)
         if self._place is None and wants_agent:
             self._place = describe_place(toolbox.roots, turn.session.state.created)
@@ -66,16 +72,19 @@ class LoopConversation:
         if not wants_agent:
             await run.chat()
             return
+        toolset = self._toolset(toolbox, told, current, models)
         self._run = run
         try:
-            names = choose(current.loop.tools, current.loop.tools_off, is_small(models[0]))
-            subagents = SubAgents(self._agent, self._commands, current, models, self._place or "", names)
-            context = ToolContext(toolbox.roots, self._commands, subagents.delegate)
-            toolset = Toolset(names, toolbox, context)
-            await run.pursue(toolset, _steps(meta, current), self._opening.tools, self._servers)
+            await run.pursue(toolset, told, _steps(meta, current), self._opening.tools, self._servers)
         finally:
             self._run = None
             self._servers.rest()
+
+    def _toolset(self, toolbox: LoopToolbox, told: Guidance, current: Current, models: Sequence[str]) -> Toolset:
+        names = choose(current.loop.tools, current.loop.tools_off, is_small(models[0]))
+        subagents = SubAgents(self._agent, self._commands, current, models, self._place or "", names)
+        context = ToolContext(toolbox.roots, self._commands, subagents.delegate, told.skills)
+        return Toolset(names, toolbox, context)
 
     async def _execute(self, name: str, argument: str, turn: Turn, current: Current) -> None:
         directory, meta = self._agent.directory, turn.message.meta
@@ -156,6 +165,16 @@ def _stopped(turn: Turn) -> list[UserText]:
         return []
     why = f": {last.error.message}" if last.error is not None else ""
     return [UserText("user", f"<notice>\nThe turn before was {last.outcome}{why}\n</notice>")]
+
+
+async def _with_files(text: str, turn: Turn, current: Current, told: Guidance) -> str:
+    """The message with the text of the command that it names, and of the skills."""
+    said = turn.message.text.strip()
+    said = goal_of(said, current.agent.prefix) or said
+    if (command := await expand(said, told.sources)) is not None:
+        text = text.replace(said, command, 1)
+    skills = [f'<skill name="{each.name}">\n{await each.text()}\n</skill>' for each in named(told.skills, said)]
+    return "\n\n".join([text, *skills])
 
 
 def goal_of(said: str, prefix: str) -> str | None:

@@ -1,13 +1,14 @@
 """One turn of the built-in agent: an agent run of several steps, or one answer in a chat."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
 from portico.agents.loop.act import begin, fail, perform
 from portico.agents.loop.compaction import MARK, REQUEST, SYSTEM, split
-from portico.agents.loop.guidance import guidance
+from portico.agents.loop.guidance import Guidance, near_rules
 from portico.agents.loop.model_call import ModelCaller, Way
 from portico.agents.loop.prompt import system_message
 from portico.agents.loop.protocol import (
@@ -31,7 +32,7 @@ from portico.agents.loop.reply import ModelError, Reply, Said, WireName
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import CHANGES, plain
-from portico.agents.loop.toolset.offered import Toolset
+from portico.agents.loop.toolset.choice import Toolset
 from portico.agents.loop.transcript import Entry, Exchange, UserText, compacts, cut, fitting, size_of
 from portico.agents.loop.visible_calls import VisibleCalls
 from portico.agents.loop.visible_text import VisibleText
@@ -85,8 +86,6 @@ class LoopRun:
         self._native = False
         self._wire: WireName = "chat"
         self._compacted = False
-        self._guidance = ""
-        """The project's rules and skills."""
         self._tool_chars = 0
         """What the declarations of the tools take."""
         self.steered: list[str] = []
@@ -116,15 +115,21 @@ class LoopRun:
     # -- an agent run ------------------------------------------------------------------------------------------
 
     async def pursue(
-        self, toolset: Toolset, max_steps: int, more_tools: Sequence[ToolSpec], servers: ServerTools
+        self,
+        toolset: Toolset,
+        told: Guidance,
+        max_steps: int,
+        more_tools: Sequence[ToolSpec] = (),
+        servers: ServerTools | None = None,
     ) -> str:
         """Steps until the model is done, the budget is spent, or its answers stay invalid. Returns the last answer."""
-        self._guidance = await guidance(toolset.roots)
+        self._guidance = told
         self._tools = toolset
         tools = [
             *toolset.specs,
             *(tool for tool in more_tools if tool.name not in toolset and tool.name != FINISH),
         ]
+        servers = servers or ServerTools({}, Path(), "", ())
         tools += await servers.offer(self._turn, [tool.name for tool in tools])
         self._tool_chars = len(msgspec.json.encode(tools))
         self._servers = servers
@@ -276,7 +281,7 @@ class LoopRun:
     def _instructions(self, tools: Sequence[ToolSpec], native: bool) -> str:
         session = self._turn.session
         folders, model = session.folders.reach(), self._asker.model
-        return system_message(session.state.cwd, tools, native, folders, model, self._place) + self._guidance
+        return system_message(session.state.cwd, tools, native, folders, model, self._place) + self._guidance.text
 
     async def _record(self, reply: Reply, step: ModelStep) -> Said:
         """Stores the step before anything of it runs."""
@@ -350,6 +355,8 @@ class LoopRun:
             waiting.append(action)
         results += await self._together(waiting)
         self._entries.append(Exchange(step, results, said))
+        for rules in await near_rules(self._guidance.project, _touched(step), self._entries):
+            self._add(rules)
         if shown := self._tools.take_pictures():
             names = ", ".join(name for name, _ in shown)
             self._add(UserText("user", f"<pictures>\n{names}\n</pictures>", [data for _, data in shown]))
@@ -409,3 +416,12 @@ class LoopRun:
         if count >= INFORM:
             self._add(UserText("user", advice(tool, count)))
         return True
+
+
+def _touched(step: ModelStep) -> Iterator[str]:
+    """The files that the calls of a step name."""
+    for action in step.actions:
+        wanted = plain(action.arguments)
+        for value in (wanted.get("path"), *(files if isinstance(files := wanted.get("files"), list) else ())):
+            if isinstance(value, str):
+                yield value

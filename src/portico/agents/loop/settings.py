@@ -20,7 +20,7 @@ MINUTES_MAX = 10_000
 """A week: as good as never, and a number that a timer takes."""
 TOOL_NAMES = (
     *("listFiles", "readFiles", "search", "createFile", "editFile", "runCommand", "plan", "askUser"),
-    *("viewImage", "webFetch", "startCommand", "commandOutput", "stopCommand", "delegate"),
+    *("viewImage", "webFetch", "startCommand", "commandOutput", "stopCommand", "delegate", "skill"),
 )
 """All tools. Here, because the settings are read before the tools are imported."""
 Protocol = Literal["auto", "tools", "schema", "text"]

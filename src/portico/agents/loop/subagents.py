@@ -6,15 +6,15 @@ from collections.abc import Collection, Sequence
 from portico.agents.agent import Turn
 from portico.agents.loop.agent import LoopAgent
 from portico.agents.loop.background import BackgroundCommands
+from portico.agents.loop.guidance import guidance
 from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import LoopRun
-from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import LoopToolbox
 from portico.agents.loop.toolset.ask import ASK
+from portico.agents.loop.toolset.choice import LOOKING, Toolset
 from portico.agents.loop.toolset.delegate import DELEGATE, run_in_child
-from portico.agents.loop.toolset.offered import LOOKING, Toolset
 from portico.agents.loop.toolset.tool import Delegation, ToolContext
 from portico.agents.loop.transcript import UserText
 from portico.host.call import Call
@@ -57,8 +57,8 @@ class SubAgents:
         agent, current, state = self._agent, self._current, child.session.state
         roots = Roots(state.cwd, current.agent.allowed_roots, child.session.folders.reach())
         names = self._names & LOOKING if wanted.readOnly else self._names - {ASK.name, DELEGATE.name}
-        toolset = Toolset(names, LoopToolbox(roots), ToolContext(roots, self._commands))
+        told = await guidance(roots, agent.home)
+        toolset = Toolset(names, LoopToolbox(roots), ToolContext(roots, self._commands, skills=told.skills))
         asker = ModelCaller(agent.directory, current, self._models, agent.lacking, child.notice, waits=child.waits)
         run = LoopRun(child, asker, current, [], [UserText("user", wanted.task + REPORT)], self._place)
-        servers = ServerTools({}, agent.home, state.cwd, ())
-        return await run.pursue(toolset, current.agent.max_steps, (), servers)
+        return await run.pursue(toolset, told, current.agent.max_steps)

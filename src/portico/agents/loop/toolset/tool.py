@@ -1,6 +1,6 @@
 """The interface of one tool, and what a call of it may use."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from portico.agents.loop.background import BackgroundCommands
 from portico.agents.loop.roots import Roots
+from portico.agents.loop.skills import Skill
 from portico.agents.loop.tools import PlannedCall
 from portico.errors import BadRequest
 from portico.events import Json, ToolSpec
@@ -31,6 +32,7 @@ class ToolContext:
     commands: BackgroundCommands
     delegate: Callable[[Call, Delegation], Awaitable[str]] | None = None
     """Runs a sub-agent and returns its report. None inside a sub-agent: they start no others."""
+    skills: Sequence[Skill] = ()
     pictures: list[tuple[str, str]] = field(default_factory=list)
     """Name and data URL of pictures that the model gets with its next request."""
 
@@ -56,7 +58,7 @@ class ExtraTool:
         return await self.plan(wanted, context)
 
 
-def declare(name: str, description: str, required: list[str], **properties: Json) -> ToolSpec:
+def declare(name: str, description: str, required: list[str], /, **properties: Json) -> ToolSpec:
     schema: Json = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return ToolSpec(name, description, schema)
 

@@ -14,14 +14,16 @@ from portico.agents.loop.toolset.background import OUTPUT, START, STOP
 from portico.agents.loop.toolset.delegate import DELEGATE
 from portico.agents.loop.toolset.picture import VIEW
 from portico.agents.loop.toolset.plan import PLAN
+from portico.agents.loop.toolset.skill import SKILL
 from portico.agents.loop.toolset.tool import ExtraTool, ToolContext
 from portico.agents.loop.toolset.web import FETCH
 from portico.errors import BadRequest
 from portico.events import Json, ToolSpec
 
-EXTRAS: dict[str, ExtraTool] = {each.name: each for each in (PLAN, ASK, VIEW, FETCH, START, OUTPUT, STOP, DELEGATE)}
+_EXTRAS = (PLAN, ASK, VIEW, FETCH, START, OUTPUT, STOP, DELEGATE, SKILL)
+EXTRAS: dict[str, ExtraTool] = {each.name: each for each in _EXTRAS}
 NAMES = (*(tool.name for tool in TOOLS), *EXTRAS)
-LOOKING = frozenset({*READS, VIEW.name})
+LOOKING = frozenset({*READS, VIEW.name, SKILL.name})
 """The tools of a sub-agent that only looks."""
 Choice = Literal["auto", "basic", "all"]
 
@@ -40,7 +42,8 @@ class Toolset:
         self._toolbox = toolbox
         self._context = context
         self.specs: list[ToolSpec] = [tool for tool in TOOLS if tool.name in names]
-        self.specs += [each.spec for name, each in EXTRAS.items() if name in names]
+        extras = EXTRAS.values() if context.skills else (each for each in EXTRAS.values() if each is not SKILL)
+        self.specs += [each.spec for each in extras if each.name in names]
         self._names = {spec.name for spec in self.specs}
         self.roots = toolbox.roots
 
