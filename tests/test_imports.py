@@ -39,6 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "workspace": {"sandbox", "workspace"},
     "host": {"host", "log"},
     "approvals": {"approvals", "host", "workspace"},
+    "sandboxes": {"sandboxes", "sandbox", "approvals.policy", "host", "settings", "workspace"},
     "changes": {"changes", "host", "workspace"},
     "terminals": {"terminals", "files", "host", "log.listeners", "log.log", "workspace"},
     "files": {"files", "host", "workspace"},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from portico.addresses import Lookup
 from portico.sandbox.egress import Egress
-from portico.sandbox.network import Destination, Network, Verdict
+from portico.sandbox.network import Destination, EgressGate, Network, Verdict
 
 
 class NotingGate:
@@ -110,7 +110,7 @@ async def site(reply: bytes | None = None) -> AsyncIterator[Site]:
 
 @asynccontextmanager
 async def listener(
-    folder: Path, network: Network, gate: NotingGate | None = None, names: Lookup | None = None
+    folder: Path, network: Network, gate: EgressGate | None = None, names: Lookup | None = None
 ) -> AsyncIterator[Egress]:
     egress = Egress(folder / "e.sock", network, gate or NotingGate(), names or Names({}))
     await egress.start()

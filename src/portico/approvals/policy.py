@@ -74,6 +74,8 @@ COMMANDS = {
 ACCOUNTS = ("sudo", "doas", "pkexec", "su")
 """Those of `COMMANDS` that act under another account."""
 
+LEAVES = "leaves"
+"""In the data of a request to leave the sandbox: what it asks for (`host:example.com:443`, `read:/data`)."""
 _PATTERN_CHARS = 500
 RULE_SECONDS = 0.1
 """CPU time for all rules about one call. It usually takes a millisecond, and it blocks the host."""
@@ -139,6 +141,11 @@ def session_rules(config: Mapping[str, Any]) -> Rules:
     return rules
 
 
+def _leaves(request: Request) -> list[str] | None:
+    """Return what a request to leave the sandbox asks for; None for any other call."""
+    return request.meta.get(LEAVES) if request.meta is not None else None
+
+
 class WorkspacePolicy(Component, Judge):
     """The host's `Judge`: `refuse` is called before all policies, `allow` after them. The rules may change at any time;
     changes apply immediately."""
@@ -153,6 +160,8 @@ class WorkspacePolicy(Component, Judge):
         self.clients = rules_of(values)
 
     def coverage(self, request: Request, breadth: Breadth = "shown") -> list[str] | None:
+        if (leaves := _leaves(request)) is not None:
+            return leaves if breadth == "shown" else None
         shown = coverage(request.action, request.paths, _whole_input(request), request.home)
         return widened(request.action, shown, breadth, request.home)
 
@@ -174,6 +183,8 @@ class WorkspacePolicy(Component, Judge):
         to calls that reach beyond its folders."""
         if request.result:
             return None
+        if _leaves(request) is not None:
+            return "it leaves the sandbox"
         job = unattended(session) and not request.passing
         owned = bool(request.passing) or job
         sources = [self.settings] if owned else [self.settings, self.clients, session_rules(session.state.config)]

@@ -111,14 +111,21 @@ def matching(grants: Iterable[Grant], session: "Session", request: Request, allo
             grant
             for grant in grants
             if grant.allow is allow
-            and grant.expires > now
-            and grant.agent == session.state.agent
             and grant.tool in ("*", request.tool)
-            and (grant.session == session.id if grant.session else grant.project == session.state.cwd)
-            and (not grant.owner or grant.owner == session.host.ownership.owner_of(session))
+            and applies(grant, session, now)
             and _covers(grant, request, session.host.rules)
         ),
         None,
+    )
+
+
+def applies(grant: Grant, session: "Session", now: int) -> bool:
+    """Return whether a grant is for this session, directly or through its folder."""
+    return (
+        grant.expires > now
+        and grant.agent == session.state.agent
+        and (grant.session == session.id if grant.session else grant.project == session.state.cwd)
+        and (not grant.owner or grant.owner == session.host.ownership.owner_of(session))
     )
 
 
