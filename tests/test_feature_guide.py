@@ -1,22 +1,26 @@
 """Another package brings a feature through the entry point, as docs/guide/writing-a-feature.md describes."""
 
+import asyncio
 import logging
+import os
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from portico import commands as c
 from portico import events as e
 from portico.commands import table
-from portico.compose import GROUP, ROOMS, installed_features
+from portico.compose import ROOMS
 from portico.events import record
+from portico.feature_registry import GROUP, installed_features
 from portico.home import Home
+from portico.host import fold
 from portico.host.feature import Feature
-from tests.doors.standing import standing
+from tests.doors.standing import Standing, standing
 
 ROOT = Path(__file__).parents[1]
 POINT = "portico_bookmarks:Bookmarks"
@@ -26,14 +30,23 @@ GUIDE = ROOT / "docs" / "guide" / "writing-a-feature.md"
 @pytest.fixture(autouse=True)
 def tables() -> Iterator[None]:
     """Other tests see the tables as they were."""
-    commands, events = dict(c.COMMANDS), dict(record._registered)
     yield
+    forget_tables()
+
+
+_COMMANDS, _EVENTS, _SLICES = dict(c.COMMANDS), dict(record._registered), dict(fold._SLICES)
+
+
+def forget_tables() -> None:
+    """As in a process without the package."""
     c.COMMANDS.clear()
-    c.COMMANDS.update(commands)
+    c.COMMANDS.update(_COMMANDS)
     table._decoder.cache_clear()
     table.answer_types.cache_clear()
     record._registered.clear()
-    e.register_events(*events)
+    e.register_events(*_EVENTS)
+    fold._SLICES.clear()
+    fold._SLICES.update(_SLICES)
 
 
 def install(
@@ -44,19 +57,32 @@ def install(
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: portico-bookmarks\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[{GROUP}]\nbookmarks = {point}\n")
-    (folder / "portico_bookmarks.py").write_text(code)
+    package = folder / "portico_bookmarks"
+    package.mkdir()
+    (package / "__init__.py").write_text(code)
+    (package / "verbs.py").write_text(block("python", 2))
     monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delitem(sys.modules, "portico_bookmarks", raising=False)
+    for name in ("portico_bookmarks", "portico_bookmarks.verbs"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-def block(language: str) -> str:
-    return GUIDE.read_text().partition(f"```{language}\n")[2].partition("```")[0]
+def portico(here: Standing, *arguments: str) -> str:
+    """Run the command line in another process, as a user does."""
+    site = next(path for path in sys.path if Path(path, "portico_bookmarks").exists())
+    environment = {**os.environ, "PYTHONPATH": site, "PORTICO_HOME": str(here.server.home.path)}
+    command = [sys.executable, "-m", "portico", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def kept(host: Any) -> dict[str, str]:
-    (feature,) = [each for each in host.parts if getattr(each, "name", "") == "bookmarks"]
-    notes: dict[str, str] = feature.notes
-    return notes
+def block(language: str, number: int = 1) -> str:
+    return GUIDE.read_text().split(f"```{language}\n")[number].partition("```")[0]
+
+
+async def kept(here: Standing) -> dict[str, str]:
+    found = (await here.http.get("/v1/bookmarks")).json()["bookmarks"]
+    return {session: each["note"] for session, each in found.items()}
 
 
 async def test_the_feature_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,18 +94,25 @@ async def test_the_feature_of_the_guide_works(tmp_path: Path, monkeypatch: pytes
     async with standing(tmp_path) as here:
         first, second = await here.start(), await here.start()
         added = await here.http.post(f"/v1/sessions/{first}/bookmark", json={"note": "look here"})
-        assert (added.status_code, kept(here.server.host)) == (201, {first: "look here"})
+        assert (added.status_code, await kept(here)) == (201, {first: "look here"})
         assert (await here.http.post(f"/v1/sessions/{second}/bookmark", json={"note": "x"})).status_code == 409
         wrong = await here.http.post(f"/v1/sessions/{first}/bookmark", json={"text": "x"})
         assert (wrong.status_code, wrong.json()["field"]) == (400, "text")
         stranger = await here.stranger.post(f"/v1/sessions/{first}/bookmark", json={"note": "x"})
         assert stranger.status_code == 401
-        assert "/v1/sessions/{id}/bookmark" in (await here.http.get("/openapi.json")).json()["paths"]
+        paths = (await here.http.get("/openapi.json")).json()["paths"]
+        assert {"/v1/sessions/{id}/bookmark", "/v1/bookmarks"} <= paths.keys()
+        (shown,) = [each for each in (await here.http.get("/v1/sessions")).json()["sessions"] if each["id"] == first]
+        assert shown["features"]["bookmarks"]["note"] == "look here"
+        assert (await asyncio.to_thread(portico, here, "bookmarks")).split() == [first, "look", "here"]
+        removed = await asyncio.to_thread(portico, here, "do", "bookmark.remove", f"session={first}")
+        assert (removed, await kept(here)) == ("{}\n", {})
+        await here.http.post(f"/v1/sessions/{first}/bookmark", json={"note": "look here"})
     async with standing(tmp_path) as here:  # after a restart
-        assert kept(here.server.host) == {first: "look here"}
+        assert await kept(here) == {first: "look here"}
         assert (await here.http.delete(f"/v1/sessions/{first}/bookmark")).status_code == 204
         assert (await here.http.delete(f"/v1/sessions/{first}/bookmark")).status_code == 404
-        assert kept(here.server.host) == {}
+        assert await kept(here) == {}
 
 
 async def test_without_the_package_its_events_are_kept_as_unknown(
@@ -91,21 +124,19 @@ async def test_without_the_package_its_events_are_kept_as_unknown(
             session = await here.start()
             added = await here.http.post(f"/v1/sessions/{session}/bookmark", json={"note": "n"})
             assert added.status_code == 201
-            await here.server.host.log.append("bookmarks/all", _event(session))
-    record._registered.clear()
-    e.register_events()
+    forget_tables()
     async with standing(tmp_path) as here:
-        found = [each.event for each in await here.server.host.log.read("bookmarks/all")]
+        loaded = await here.server.host.get(session)
+        found = [each.event for each in await here.server.host.log.read(loaded.channel)]
         assert [each.raw for each in found if isinstance(each, e.Unknown)] == [
-            {"type": "bookmark.set", "session": session, "by": "token:owner", "note": "n"},
-            {"type": "bookmark.set", "session": session, "by": "t", "note": "x"},
+            {"type": "bookmark.set", "by": "token:owner", "note": "n"}
         ]
-
-
-def _event(session: str) -> e.Event:
-    kind: Any = sys.modules["portico_bookmarks"].BookmarkSet
-    event: e.Event = kind(session=session, by="t", note="x")
-    return event
+        loaded._snapshot_pos = -1000  # a host without the feature stores its state
+        loaded._keep_snapshot()
+        await here.server.host.log.flush()
+    install(tmp_path / "again", monkeypatch, block("python"))
+    async with standing(tmp_path) as here:
+        assert (await here.server.host.get(session)).state.features["bookmarks"].note == "n"
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ ROOMS: dict[str, set[str]] = {
     "chats": {"chats", "host"},
     "transcripts": {"transcripts", "host", "log.sqlite.schema"},
     "maintenance": {"maintenance", "log"},
-    "cluster": {"cluster", "home", "host", "log", "settings"},
+    "cluster": {"cluster", "home", "host", "log", "settings", "terminals.commands"},
     "agents": {
         "agents",
         "approvals",
@@ -80,6 +80,7 @@ ROOMS: dict[str, set[str]] = {
         "notices.commands",
         "projects.commands",
         "secrets.commands",
+        "terminals.commands",
         "host.agent",
         "host.state",
         "home",

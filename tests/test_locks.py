@@ -20,7 +20,6 @@ from portico.events import ToolSpec
 from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
 from portico.home import Home
 from portico.host.agent import AgentInfo, Capabilities, Model, Resource
-from portico.host.decide import DECISIONS, HOST_DECISIONS
 from portico.host.host import Host
 from portico.jobs import Jobs
 from portico.notices.commands import RedeliverNotice, SubscribePush, UnsubscribePush
@@ -34,6 +33,15 @@ from portico.projects.projects import Projects
 from portico.secrets.commands import RemoveSecret, SetSecret
 from portico.secrets.feature import HostSecrets
 from portico.settings import NoticeCommand, NoticeSettings, PeopleSettings
+from portico.terminals.commands import (
+    ClaimTerminal,
+    ClearTerminal,
+    CloseTerminal,
+    OpenTerminal,
+    RenameTerminal,
+    ResizeTerminal,
+    TypeInput,
+)
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -45,7 +53,7 @@ from tests.notices.test_push import subscription
 
 ME = c.Caller("t", "t", frozenset(c.SCOPES))
 ADA = c.Caller("t", "t", frozenset(c.SCOPES), person="ada")
-HANDLED = [name for name, kind in c.COMMANDS.items() if kind not in DECISIONS and kind not in HOST_DECISIONS]
+HANDLED = [name for name, kind in c.COMMANDS.items() if kind.decide is None]
 _READS = ("get_kv", "list_kv", "read", "read_all")
 _RANDOM = {"push.key"}
 """Values that are made at random."""
@@ -549,52 +557,52 @@ async def _make_folder(world: World) -> Pair:
     return twice(MakeFolder(path=str(world.folder / "x" / "y")))
 
 
-@case(c.OpenTerminal)
+@case(OpenTerminal)
 async def _open_terminal(world: World) -> Pair:
-    return twice(c.OpenTerminal(cwd=str(world.folder), uri="mine:/1"))
+    return twice(OpenTerminal(cwd=str(world.folder), uri="mine:/1"))
 
 
 async def _terminal(world: World) -> str:
-    (opened,) = await world.do(c.OpenTerminal(cwd=str(world.folder)))
+    (opened,) = await world.do(OpenTerminal(cwd=str(world.folder)))
     ident: str = opened.id
     return ident
 
 
-@case(c.TypeInput)
+@case(TypeInput)
 async def _type_input(world: World) -> Pair:
-    return twice(c.TypeInput(terminal=await _terminal(world), data=""))
+    return twice(TypeInput(terminal=await _terminal(world), data=""))
 
 
-@case(c.ResizeTerminal)
+@case(ResizeTerminal)
 async def _resize_terminal(world: World) -> Pair:
-    return twice(c.ResizeTerminal(terminal=await _terminal(world), cols=100, rows=30))
+    return twice(ResizeTerminal(terminal=await _terminal(world), cols=100, rows=30))
 
 
-@case(c.ClaimTerminal)
+@case(ClaimTerminal)
 async def _claim_terminal(world: World) -> Pair:
     """The first of two editors holds it; the other one is refused."""
     world.host.connected = ("ed-1", "ed-2")
     terminal = await _terminal(world)
     first, second = (
-        c.ClaimTerminal(terminal=terminal, claim={"kind": "client", "clientId": each}) for each in ("ed-1", "ed-2")
+        ClaimTerminal(terminal=terminal, claim={"kind": "client", "clientId": each}) for each in ("ed-1", "ed-2")
     )
     return first, second
 
 
-@case(c.RenameTerminal)
+@case(RenameTerminal)
 async def _rename_terminal(world: World) -> Pair:
     terminal = await _terminal(world)
-    return c.RenameTerminal(terminal=terminal, title="a"), c.RenameTerminal(terminal=terminal, title="b")
+    return RenameTerminal(terminal=terminal, title="a"), RenameTerminal(terminal=terminal, title="b")
 
 
-@case(c.ClearTerminal)
+@case(ClearTerminal)
 async def _clear_terminal(world: World) -> Pair:
-    return twice(c.ClearTerminal(terminal=await _terminal(world)))
+    return twice(ClearTerminal(terminal=await _terminal(world)))
 
 
-@case(c.CloseTerminal)
+@case(CloseTerminal)
 async def _close_terminal(world: World) -> Pair:
-    return twice(c.CloseTerminal(terminal=await _terminal(world)))
+    return twice(CloseTerminal(terminal=await _terminal(world)))
 
 
 # -- the table -------------------------------------------------------------------------------------------------
@@ -615,7 +623,7 @@ class Left:
         self.values = {place: data for place, data in values.items() if not place[0].startswith("task/")}
 
 
-REFUSED = {c.MoveChat: "conflict", c.CloseTerminal: "conflict"}
+REFUSED = {c.MoveChat: "conflict", CloseTerminal: "conflict"}
 """Commands that do not wait for another one about the same thing: the second is refused, and changes nothing."""
 JOINED = {c.CancelTurn}
 """Commands whose second caller waits for what the first one has begun, and is answered like it."""
@@ -623,7 +631,7 @@ JOINED = {c.CancelTurn}
 
 async def outcome(world: World, command: c.Command) -> str:
     caller = ADA if command.__struct_config__.tag.startswith("own_token") else ME  # type: ignore[union-attr]
-    if isinstance(command, c.ClaimTerminal):
+    if isinstance(command, ClaimTerminal):
         caller = msgspec.structs.replace(ME, client=command.claim["clientId"])
     try:
         await world.host.do(command, caller)

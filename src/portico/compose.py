@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from importlib.metadata import EntryPoint
+from functools import partial
+from typing import Any, TypeGuard, TypeVar
 
 import msgspec
 
@@ -11,8 +12,7 @@ from portico.approvals.policy import WorkspacePolicy
 from portico.budgets.budgets import Budgets
 from portico.changes.component import FolderChanges
 from portico.chats.component import Chats
-from portico.commands import register
-from portico.events import register_events
+from portico.feature_registry import installed_features as installed_features
 from portico.files.component import WorkspaceFiles
 from portico.host.agent import Agent
 from portico.host.clock import Clock
@@ -23,12 +23,11 @@ from portico.log.log import Log
 from portico.notices.notices import Notices
 from portico.people.quotas import Quotas
 from portico.people.retention import Retention
-from portico.plugins import installed
 from portico.settings import Settings
 from portico.terminals.handlers import open_terminals
 from portico.transcripts.component import Transcripts
 
-GROUP = "portico.features"
+T = TypeVar("T")
 logger = logging.getLogger("portico.features")
 
 ROOMS: tuple[Callable[[Host], Component], ...] = (
@@ -54,43 +53,42 @@ def configure(host: Host, settings: Settings) -> None:
 
 
 def _configure(feature: Feature, settings: Settings) -> None:
-    if type(feature) in ROOMS:
-        feature.configure(getattr(settings, feature.name))
-        return
+    for table in (getattr(settings, name) for name in settings.__struct_fields__):
+        if type(table) is feature.settings:
+            feature.configure(table)
+            return
     try:
         feature.configure(msgspec.convert(settings.features.get(feature.name, {}), feature.settings))
     except msgspec.ValidationError as error:
         logger.error("[features.%s] is not taken over: %s", feature.name, error)
 
 
-def installed_features() -> list[Callable[[Host], Component]]:
-    """The features of other packages. One that cannot be loaded is left out and logged: the host runs without it."""
-    own = {kind.name for kind in ROOMS if isinstance(kind, type) and issubclass(kind, Feature)}
-    found: list[Callable[[Host], Component]] = []
-    for point in sorted(installed(GROUP), key=lambda point: point.name):
-        if point.name not in own:
+class Provided:
+    """Objects by their types: features, and what the application gives them (`Home`)."""
+
+    def __init__(self, *objects: object) -> None:
+        self._objects: dict[type[Any], Any] = {type(each): each for each in objects}
+
+    def __getitem__(self, kind: type[T]) -> T:
+        found: T = self._objects[kind]
+        return found
+
+    def build(self, kind: type[Feature], host: Host) -> Feature:
+        """Build a feature from what it needs. KeyError names what is missing."""
+        made = self._objects[kind] = kind(host, *(self._objects[each] for each in kind.needs))
+        return made
+
+    def make(self, kind: type[Feature]) -> Callable[[Host], Component]:
+        """Build a feature of another package: if that fails, the host runs without it."""
+
+        def made(host: Host) -> Component:
             try:
-                found.append(_loaded(point))
-            except Exception as error:  # noqa: BLE001 - one broken plugin must not stop the host
-                logger.error("the feature %s is left out: %s: %s", point.name, type(error).__name__, error)
-    return found
+                return self.build(kind, host)
+            except Exception:
+                logger.exception("the feature %s is left out", kind.name)
+                return Component()
 
-
-def _loaded(point: EntryPoint) -> Callable[[Host], Component]:
-    kind = point.load()
-    if not (isinstance(kind, type) and issubclass(kind, Feature) and kind.name == point.name):
-        raise TypeError(f"{point.value} is no Feature of this name")
-    register(*kind.commands)
-    register_events(*kind.events)
-
-    def make(host: Host) -> Component:
-        try:
-            return kind(host)
-        except Exception:
-            logger.exception("the feature %s is left out", point.name)
-            return Component()
-
-    return make
+        return made
 
 
 async def build_host(
@@ -98,7 +96,24 @@ async def build_host(
     agents: Iterable[Agent],
     clock: Clock | None = None,
     before: Iterable[Callable[[Host], Component]] = (),
-    after: Iterable[Callable[[Host], Component]] = (),
+    after: Iterable[type[Feature]] = (),
+    provided: Provided | None = None,
 ) -> Host:
-    """`before`, `after`: what starts before or after our own features."""
-    return await Host.open(log, agents, clock, (*before, *ROOMS, *after))
+    """`before`, `after`: what starts before or after our own features. `provided` gets all features."""
+    found = provided if provided is not None else Provided()
+    own = [partial(found.build, room) if _is_feature(room) else room for room in ROOMS]
+    return await Host.open(log, agents, clock, (*before, *own, *map(found.make, ordered(after))))
+
+
+def _is_feature(room: Callable[[Host], Component]) -> TypeGuard[type[Feature]]:
+    return isinstance(room, type) and issubclass(room, Feature)
+
+
+def ordered(kinds: Iterable[type[Feature]]) -> list[type[Feature]]:
+    """Return the features so that each comes after those that it needs."""
+    left, found = list(kinds), list[type[Feature]]()
+    while left:
+        ready = [kind for kind in left if not any(each in kind.needs for each in left)]
+        found += ready or left  # those that need each other cannot be built, which is logged
+        left = [kind for kind in left if kind not in found]
+    return found

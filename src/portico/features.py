@@ -9,5 +9,6 @@ from portico.files import commands as files
 from portico.notices import commands as notices
 from portico.projects import commands as projects
 from portico.secrets import commands as secrets
+from portico.terminals import commands as terminals
 
-__all__ = ["changes", "files", "notices", "projects", "secrets"]
+__all__ = ["changes", "files", "notices", "projects", "secrets", "terminals"]

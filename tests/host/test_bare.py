@@ -13,6 +13,7 @@ from portico.errors import BadRequest, Conflict, NotFound
 from portico.events import Message
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
+from portico.terminals.commands import OpenTerminal
 from portico.testing.play import PlayAgent
 from tests.host.plays import allowed
 from tests.host.test_approval import ask, said
@@ -50,7 +51,7 @@ async def test_a_call_asks_and_an_answer_is_remembered_for_itself(bare: Host) ->
 
 async def test_what_a_room_would_do_is_refused(bare: Host, tmp_path: Path) -> None:
     with pytest.raises(Conflict, match=r"terminal\.open"):
-        await bare.do(c.OpenTerminal(cwd=str(tmp_path)), ADA)
+        await bare.do(OpenTerminal(cwd=str(tmp_path)), ADA)
     with pytest.raises(BadRequest, match="worktrees"):
         await bare.do(c.StartSession(cwd=str(tmp_path), worktree=True), ADA)
     session = await bare.start(by="ada", cwd=str(tmp_path))

@@ -164,9 +164,8 @@ async def test_health_and_metrics_name_the_feature(tmp_path: Path) -> None:
 
 
 def test_nothing_else_listens_to_the_log() -> None:
-    """Every feature and door receives commits from the one dispatcher, which guards it. Automations still listen to the
-    log themselves."""
+    """Every feature and door receives commits from the one dispatcher, which guards it."""
     root = Path(sessions.__file__).parents[1]
     found = sorted(str(path.relative_to(root)) for path in root.rglob("*.py") if ".on_commit(" in path.read_text())
     others = [each for each in found if not each.startswith("log/")]
-    assert others == ["automation/automations.py", "automation/store.py", "host/commits.py"]
+    assert others == ["host/commits.py"]

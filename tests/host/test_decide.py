@@ -12,7 +12,7 @@ from portico import limits
 from portico.errors import AlreadyAnswered, BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import Grant, Message, Option, Record
 from portico.host.command_turn import COMMAND_LINE
-from portico.host.decide import HOST_DECISIONS, decide
+from portico.host.decide import decide
 from portico.host.decide.approval import OPTIONS, TIMEOUT
 from portico.host.decide.decision import Context, HostState, Outcome
 from portico.host.decide.turn import start_next
@@ -119,7 +119,8 @@ def test_a_timeout_is_no_persons_decision() -> None:
 
 
 def shared(command: c.Command, state: HostState = HOST, caller: c.Caller = ADA) -> Outcome:
-    return HOST_DECISIONS[type(command)](state, command, Context(caller, str))
+    outcome: Outcome = type(command).decide(state, command, Context(caller, str))
+    return outcome
 
 
 def add(**given: Any) -> c.AddGrant:

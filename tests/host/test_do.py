@@ -20,7 +20,6 @@ from portico.errors import (
     RateLimited,
     Unauthenticated,
 )
-from portico.host.decide import DECISIONS, HOST_DECISIONS
 from portico.host.do import RECEIPTS
 from portico.host.host import Host
 from portico.host.state import CallPart
@@ -28,6 +27,7 @@ from portico.host.turn import Turn
 from portico.log import group_commit
 from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
 from portico.secrets.commands import RemoveSecret, SetSecret
+from portico.terminals.commands import OpenTerminal
 from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
@@ -117,7 +117,7 @@ async def test_every_command_is_decided_or_handled(host: Host) -> None:
         *people,
     }  # these come with the process
     kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"} - served
-    assert kinds == {*DECISIONS, *HOST_DECISIONS, *host.commands._handlers}
+    assert kinds == {*(kind for kind in kinds if kind.decide is not None), *host.commands._handlers}
 
 
 async def test_a_kind_has_one_handler(host: Host) -> None:
@@ -160,8 +160,8 @@ async def test_a_command_with_an_id_is_done_once_over_a_restart(open_host: HostO
 
 async def test_what_has_no_shape_of_its_own_is_answered_as_it_is_now(host: Host, tmp_path: Path) -> None:
     host.workspaces = [tmp_path]
-    opened = await host.do(c.OpenTerminal(title="mine"), ADA.asking("t"))
-    assert await host.do(c.OpenTerminal(title="mine"), ADA.asking("t")) is opened
+    opened = await host.do(OpenTerminal(title="mine"), ADA.asking("t"))
+    assert await host.do(OpenTerminal(title="mine"), ADA.asking("t")) is opened
     grant = c.AddGrant(agent="demo", tool="shell", allow=True, project=str(tmp_path))
     assert await host.do(grant, ADA.asking("g")) == await host.do(grant, ADA.asking("g"))
     assert (len(host.part(Terminals).list()), len(host.grants)) == (1, 1)
@@ -482,7 +482,9 @@ async def test_one_command_that_cannot_be_written_hinders_no_other(
 async def test_only_plain_commands_go_the_short_way(host: Host, tmp_path: Path) -> None:
     """The others ask the world first, or wait for the lock: planned without, they would be decided on old ground."""
     session = await host.start(by="test", cwd=str(tmp_path))
-    for kind in (kind for kind in DECISIONS if not kind.plain):
+    for kind in (
+        kind for kind in c.COMMANDS.values() if kind.decide is not None and kind.lock != "host" and not kind.plain
+    ):
         with pytest.raises(TypeError, match=kind.__name__):
             await anext(host.do_all(session, [(sample(kind, **{kind.about: session.id}), ADA)]))
 

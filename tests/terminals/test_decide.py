@@ -9,6 +9,14 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, PorticoError, RateLimited
 from portico.events import Json, Record, encode
+from portico.terminals.commands import (
+    ClaimTerminal,
+    ClearTerminal,
+    CloseTerminal,
+    RenameTerminal,
+    ResizeTerminal,
+    TypeInput,
+)
 from portico.terminals.decide import DECISIONS, TerminalContext, check_new, decide
 from portico.terminals.state import TerminalState
 from portico.workspace.terminal import INPUT_MAX, SIDE_MAX
@@ -27,12 +35,12 @@ HOLDERS: dict[str, Json] = {
     "nobody": {},
 }
 COMMANDS: list[c.Command] = [
-    c.TypeInput(terminal="t", data="ls"),
-    c.ResizeTerminal(terminal="t", cols=100, rows=30),
-    c.ClaimTerminal(terminal="t", claim={"kind": "client", "clientId": "x"}),
-    c.RenameTerminal(terminal="t", title="x"),
-    c.ClearTerminal(terminal="t"),
-    c.CloseTerminal(terminal="t"),
+    TypeInput(terminal="t", data="ls"),
+    ResizeTerminal(terminal="t", cols=100, rows=30),
+    ClaimTerminal(terminal="t", claim={"kind": "client", "clientId": "x"}),
+    RenameTerminal(terminal="t", title="x"),
+    ClearTerminal(terminal="t"),
+    CloseTerminal(terminal="t"),
 ]
 
 
@@ -51,7 +59,7 @@ def test_the_table_has_every_decision() -> None:
 def test_only_who_holds_it_uses_it(command: c.Command, holder: str, connected: bool, name: str) -> None:
     caller = CALLERS[name]
     state = TerminalState(started(claim=HOLDERS[holder]))
-    closes, hands_on = isinstance(command, c.CloseTerminal), isinstance(command, c.ClaimTerminal)
+    closes, hands_on = isinstance(command, CloseTerminal), isinstance(command, ClaimTerminal)
     if holder != "editor" or name == "editor":
         free = True
     elif caller.client:
@@ -70,7 +78,7 @@ def test_only_who_holds_it_uses_it(command: c.Command, holder: str, connected: b
 @pytest.mark.parametrize("name", ["token", "editor", "other"])
 def test_what_an_agent_runs_is_watched_and_closed(command: c.Command, name: str) -> None:
     state = TerminalState(started(command=["make"]))
-    if isinstance(command, c.CloseTerminal):
+    if isinstance(command, CloseTerminal):
         assert not decide(state, command, TerminalContext(CALLERS[name])).events
         return
     with pytest.raises(Forbidden):
@@ -80,10 +88,10 @@ def test_what_an_agent_runs_is_watched_and_closed(command: c.Command, name: str)
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        (c.ResizeTerminal(terminal="t", cols=0, rows=9), BadRequest),
-        (c.ResizeTerminal(terminal="t", cols=9, rows=SIDE_MAX + 1), BadRequest),
-        (c.RenameTerminal(terminal="t", title="  "), BadRequest),
-        (c.TypeInput(terminal="t", data="x" * (INPUT_MAX + 1)), BadRequest),
+        (ResizeTerminal(terminal="t", cols=0, rows=9), BadRequest),
+        (ResizeTerminal(terminal="t", cols=9, rows=SIDE_MAX + 1), BadRequest),
+        (RenameTerminal(terminal="t", title="  "), BadRequest),
+        (TypeInput(terminal="t", data="x" * (INPUT_MAX + 1)), BadRequest),
     ],
 )
 def test_refusals(command: c.Command, error: type[PorticoError]) -> None:
@@ -125,9 +133,7 @@ def test_a_resize_is_written_down_when_it_is_news(sizes: list[tuple[int, int]]) 
     state = TerminalState(started())
     for cols, rows in sizes:
         before = (state.cols, state.rows)
-        decision = decide(
-            state, c.ResizeTerminal(terminal="t", cols=cols, rows=rows), TerminalContext(CALLERS["token"])
-        )
+        decision = decide(state, ResizeTerminal(terminal="t", cols=cols, rows=rows), TerminalContext(CALLERS["token"]))
         assert bool(decision.events) is (before != (cols, rows))
         for event in decision.events:
             fold(state, event)

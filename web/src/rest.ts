@@ -51,12 +51,6 @@ export interface Routes {
   "POST /grants": { body: AddGrantBody; answer: Grant };
   "GET /grants": { body: undefined; answer: GrantList };
   "DELETE /grants/{id}": { body: undefined; answer: undefined };
-  "POST /terminals": { body: OpenTerminalBody; answer: TerminalInfo };
-  "GET /terminals": { body: undefined; answer: TerminalList };
-  "POST /terminals/{id}/input": { body: TypeInputBody; answer: undefined };
-  "POST /terminals/{id}/resize": { body: ResizeTerminalBody; answer: TerminalInfo };
-  "DELETE /terminals/{id}": { body: undefined; answer: undefined };
-  "GET /terminals/{id}": { body: undefined; answer: TerminalScreen };
   "POST /tokens": { body: AddTokenBody; answer: TokenMade };
   "GET /tokens": { body: undefined; answer: TokenList };
   "DELETE /tokens/{id}": { body: undefined; answer: undefined };
@@ -79,6 +73,12 @@ export interface Routes {
   "DELETE /push/{push}": { body: undefined; answer: undefined };
   "PUT /secrets/{name}": { body: SetSecretBody; answer: SecretNamed };
   "DELETE /secrets/{name}": { body: undefined; answer: undefined };
+  "POST /terminals": { body: OpenTerminalBody; answer: TerminalInfo };
+  "GET /terminals": { body: undefined; answer: TerminalList };
+  "POST /terminals/{id}/input": { body: TypeInputBody; answer: undefined };
+  "POST /terminals/{id}/resize": { body: ResizeTerminalBody; answer: TerminalInfo };
+  "DELETE /terminals/{id}": { body: undefined; answer: undefined };
+  "GET /terminals/{id}": { body: undefined; answer: TerminalScreen };
   "POST /commands": { body: AnyCommandBody; answer: Record<string, unknown> };
   "GET /agents": { body: undefined; answer: Agents };
   "POST /agents/{id}/check": { body: EmptyBody; answer: PorticoHostAgentCheck | Record<string, unknown> };
@@ -1873,6 +1873,8 @@ export interface SessionState {
   rewound?: boolean;
   usage?: Usage;
   ids?: number;
+  features?: Record<string, unknown>;
+  unknown?: string[];
   pos?: number;
 }
 
@@ -2030,6 +2032,7 @@ export interface Summary {
   owner?: string;
   shares?: Record<string, ("approve" | "drive" | "read")[]>;
   stopped?: string;
+  features?: Record<string, unknown>;
 }
 
 /** One prompt for one model, with what must hold before and after. */

@@ -65,11 +65,32 @@ def build(only: str | None = None) -> typer.Typer:
     for verb in VERBS if only is None else (only,):
         name = verb.replace("-", "_")
         module = import_module(f"portico.cli.{name}")
-        if hasattr(module, "app"):
-            app.add_typer(module.app, name=verb)
-        else:
-            app.command(verb)(getattr(module, name))
+        _add(app, verb, getattr(module, "app" if hasattr(module, "app") else name))
+    if only is None:
+        _add_installed(app)
     return app
+
+
+def _add(app: typer.Typer, verb: str, found: Any) -> None:
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=verb)
+    else:
+        app.command(verb)(found)
+
+
+def _add_installed(app: typer.Typer) -> None:
+    """Add the verbs of features of other packages. One that cannot be imported is left out with a line on stderr."""
+    from portico.feature_registry import installed_verbs
+
+    for verb, place in installed_verbs().items():
+        module, _, name = place.partition(":")
+        try:
+            found = getattr(import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            print(f"The verb {verb!r} of {module!r} is left out: {error}", file=sys.stderr)
+            continue
+        if verb not in VERBS:
+            _add(app, verb, found)
 
 
 def whole_help(command: Any) -> Any:

@@ -12,6 +12,7 @@ from portico import commands as c
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run
 from portico.client import Client
 from portico.errors import BadRequest, NotFound, nearest
+from portico.feature_registry import installed_features
 
 
 def do(
@@ -27,6 +28,7 @@ def do(
 
     Example: portico do session.rename session=session-1 title="A better title"
     """
+    installed_features()  # their commands are in the table after this
     if name is None:
         _list(as_json)
         return

@@ -275,38 +275,6 @@ class Methods:
     async def identify_client(self, client: str, *, request: str = "") -> c.Done:
         """Take an id for a client; it belongs to the token that used it first."""
 
-    async def open_terminal(
-        self,
-        *,
-        cwd: str | None = None,
-        session: str | None = None,
-        title: str = "",
-        cols: int = 80,
-        rows: int = 24,
-        request: str = "",
-    ) -> e.Json:
-        """Open a terminal."""
-
-    async def type_input(self, terminal: str, data: str, *, request: str = "") -> c.Done:
-        """Type into a terminal."""
-
-    async def resize_terminal(self, terminal: str, cols: int, rows: int, *, request: str = "") -> e.Json:
-        """Change a terminal's size."""
-
-    async def claim_terminal(
-        self, terminal: str, claim: e.Json, *, session: str | None = None, request: str = ""
-    ) -> e.Json:
-        """Hand a terminal to a client or a session."""
-
-    async def rename_terminal(self, terminal: str, title: str, *, request: str = "") -> e.Json:
-        """Give a terminal another title."""
-
-    async def clear_terminal(self, terminal: str, *, request: str = "") -> e.Json:
-        """Forget what a terminal has shown."""
-
-    async def close_terminal(self, terminal: str, *, request: str = "") -> c.Done:
-        """End the shell and all it started."""
-
     async def run_job(
         self,
         job: str,
@@ -508,3 +476,35 @@ class Methods:
 
     async def remove_secret(self, name: str, *, request: str = "") -> c.Done:
         """Remove a secret. Steps that name it fail until it is set again."""
+
+    async def open_terminal(
+        self,
+        *,
+        cwd: str | None = None,
+        session: str | None = None,
+        title: str = "",
+        cols: int = 80,
+        rows: int = 24,
+        request: str = "",
+    ) -> e.Json:
+        """Open a terminal."""
+
+    async def type_input(self, terminal: str, data: str, *, request: str = "") -> c.Done:
+        """Type into a terminal."""
+
+    async def resize_terminal(self, terminal: str, cols: int, rows: int, *, request: str = "") -> e.Json:
+        """Change a terminal's size."""
+
+    async def claim_terminal(
+        self, terminal: str, claim: e.Json, *, session: str | None = None, request: str = ""
+    ) -> e.Json:
+        """Hand a terminal to a client or a session."""
+
+    async def rename_terminal(self, terminal: str, title: str, *, request: str = "") -> e.Json:
+        """Give a terminal another title."""
+
+    async def clear_terminal(self, terminal: str, *, request: str = "") -> e.Json:
+        """Forget what a terminal has shown."""
+
+    async def close_terminal(self, terminal: str, *, request: str = "") -> c.Done:
+        """End the shell and all it started."""

@@ -32,11 +32,12 @@ from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.opening import OWNED
 from portico.settings import ClusterSettings
 from portico.tasks import end_tasks
+from portico.terminals.commands import OpenTerminal
 
 logger = logging.getLogger("portico.cluster")
 T = TypeVar("T")
 
-Placed = c.StartSession | c.StartJob | c.OpenTerminal
+Placed = c.StartSession | c.StartJob | OpenTerminal
 """Commands that start something in a folder."""
 STRIDE = 1_000
 """Each host assigns every thousandth number, so ids are unique for up to a thousand host names on one log."""
@@ -291,7 +292,7 @@ class Cluster(Component, Members):
     async def _placed(self, command: Placed, caller: c.Caller) -> Forward | None:
         """Return None if the command runs here. The other hosts are queried only if there is a reason."""
         here = [str(each) for each in self._host.workspaces]
-        place = "" if isinstance(command, c.OpenTerminal) else command.place
+        place = "" if isinstance(command, OpenTerminal) else command.place
         needs = Needs(place, (command.label,) if isinstance(command, c.StartSession) else ())
         at_home = not any((needs.place, *needs.labels)) and (command.cwd is None or has_folder(here, command.cwd))
         if at_home and not self.draining and self._host.running < self._settings.capacity:
@@ -545,6 +546,6 @@ def _named(command: c.Command) -> tuple[str, str]:
     """The kind and the id of what a command is about. What is opened from a session begins where that one is."""
     if isinstance(command, c.StartSession):
         return "session", (command.origin.session if command.origin else command.parent) or ""
-    if isinstance(command, c.OpenTerminal):
+    if isinstance(command, OpenTerminal):
         return "session", command.session or ""
     return command.about, command.subject

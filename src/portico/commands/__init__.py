@@ -17,4 +17,3 @@ from portico.commands.person import *
 from portico.commands.reads import *
 from portico.commands.session import *
 from portico.commands.table import *
-from portico.commands.terminal import *

@@ -39,6 +39,10 @@ class NoLock(str):
     """In place of a lock: the reason why none is needed."""
 
 
+class NoTool(str):
+    """In place of a tool: the reason why models are not offered one."""
+
+
 class Http(NamedTuple):
     """The route of `/v1` that takes the command. `{id}` is the thing it is about; other names are its fields."""
 
@@ -61,6 +65,12 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """Fields that only protocols with their own ids fill: `/v1`, tools and the command line do not take them. With a
     dot, fields of what a field holds."""
     lock: ClassVar[Lock | NoLock]
+    ask: ClassVar[Any] = None
+    """Looks up external facts before the decision: `await ask(session, command)` becomes `context.found`."""
+    decide: ClassVar[Any] = None
+    """A pure rule, `decide(state, command, context)`, which returns an `Outcome`. None: a feature has a handler."""
+    as_tool: ClassVar[Literal[True] | NoTool] = True
+    """Offered to models over MCP."""
     plain: ClassVar[bool] = False
     """A fact that is true whatever else goes on: it needs no lock, and many of them share one append."""
     waits: ClassVar[bool] = False
@@ -84,13 +94,6 @@ class AboutSession(Command, frozen=True):
     lock: ClassVar[Lock | NoLock] = "session"
 
     session: str
-
-
-class AboutTerminal(Command, frozen=True):
-    about = "terminal"
-    lock: ClassVar[Lock | NoLock] = "feature"
-
-    terminal: str
 
 
 class AboutJob(Command, frozen=True):

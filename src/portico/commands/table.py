@@ -5,7 +5,7 @@ from typing import Any, Union, get_args
 
 import msgspec
 
-from portico.commands import admin, automation, client, job, message, person, session, terminal
+from portico.commands import admin, automation, client, job, message, person, session
 from portico.commands.command import Command, check_table
 from portico.events import union_of
 
@@ -13,7 +13,7 @@ JobCommand = union_of(Command, job)
 AutomationCommand = union_of(Command, automation)
 
 COMMANDS: dict[str, type[Command]] = check_table(
-    get_args(union_of(Command, session, message, person, client, terminal, job, admin, automation))
+    get_args(union_of(Command, session, message, person, client, job, admin, automation))
 )
 """By their tags, with those that features have registered."""
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.websockets import WebSocket
 
 from portico.automation.automations import Automations
+from portico.compose import Provided
 from portico.doors.route import Caller, caller
 from portico.home import Home
 from portico.host.host import Host
@@ -51,6 +52,8 @@ class App(Struct, eq=False):
     secrets: HostSecrets = field(default=None)  # type: ignore[assignment]
     find_agents: Callable[[], list[str]] = list
     """Discovers agents again and adds the new ones; returns their ids."""
+    features: Provided = field(default_factory=Provided)
+    """The features of the host, by their classes."""
     doors: list[DoorInfo] = field(default_factory=list)
     """All doors, including those that could not be loaded."""
 

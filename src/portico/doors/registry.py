@@ -8,12 +8,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from importlib.metadata import EntryPoint
+from typing import cast
 
 from portico import limits
 from portico.doors.app import App, DoorInfo
 from portico.doors.door import Door
 from portico.doors.gate import Gate
+from portico.doors.route import Table
+from portico.doors.routes import Routes
 from portico.errors import BadRequest, LogUnavailable, PorticoError, nearest
+from portico.host.feature import Feature, Routing
 from portico.plugins import installed
 
 GROUP = "portico.doors"
@@ -82,7 +86,22 @@ class Doors:
             door = made.get(info.name)
             if door is not None and await doors._begin(info, door):
                 doors._open[info.name] = door
+        for feature in app.host.parts:
+            if isinstance(feature, Feature):
+                doors._add_routes(feature)
         return doors
+
+    def _add_routes(self, feature: Feature) -> None:
+        """Serve the routes of a feature. A path that a door serves stays with the door."""
+        routes = Routes(self._app)
+        try:
+            feature.routes(cast(Routing, routes))
+            _check_free(self._app.gate, routes.table)
+        except Exception as error:  # noqa: BLE001 - as above
+            reason = error.message if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
+            logger.error("the routes of the feature %r are left out: %s", feature.name, reason)
+            return
+        self._app.gate.add(routes.table)
 
     def _make(self, info: DoorInfo, make: Make) -> Door | None:
         try:
@@ -97,7 +116,7 @@ class Doors:
     async def _begin(self, info: DoorInfo, door: Door) -> bool:
         try:
             if info.name not in OWN:  # a test checks our own doors
-                _check_free(self._app.gate, door)
+                _check_free(self._app.gate, door.routes)
             async with asyncio.timeout(limits.DOOR_SECONDS):
                 await door.open()
             self._app.gate.add(door.routes)
@@ -122,8 +141,8 @@ class Doors:
                 logger.exception("the door %r could not be closed", name)
 
 
-def _check_free(gate: Gate, door: Door) -> None:
-    for route in door.routes:
+def _check_free(gate: Gate, routes: Table) -> None:
+    for route in routes:
         taken = gate.taken(route)
         if taken is not None:
             raise BadRequest(f"its path {route.path!r} is served by another door ({taken!r}). Choose another path.")

@@ -11,6 +11,7 @@ from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.route import Doc, Endpoint, Route, Table
 from portico.host.session import Session
+from portico.people.view import View
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 Near = Callable[[App, Endpoint], Endpoint]
@@ -45,6 +46,9 @@ class Routes:
             return handler
 
         return add
+
+    def view(self, request: Request) -> View:
+        return self._app.view(request)
 
     async def session(self, request: Request) -> Session:
         """Return the session in the path, if the caller may see it."""

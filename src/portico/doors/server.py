@@ -29,7 +29,7 @@ from portico.agents.scripted import seed
 from portico.approvals.policy import WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.changes.component import FolderChanges
-from portico.compose import build_host, configure, installed_features
+from portico.compose import Provided, build_host, configure, installed_features
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.notify import Notify
@@ -150,9 +150,9 @@ class Server:
         settings, options, stack = self.loaded.settings, self.options, self._stack
         self._agents = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         rooms = [self._cluster(log)] if settings.log.url else []
-        self.host = await build_host(
-            log, discover(self._agents, options.agents), before=rooms, after=installed_features()
-        )
+        self.features = Provided(self.home)
+        agents = discover(self._agents, options.agents)
+        self.host = await build_host(log, agents, before=rooms, after=installed_features(), provided=self.features)
         self.secrets = HostSecrets(self.host, self.home)
         self.host.parts.append(self.secrets)
         self.host.members.labels = settings.cluster.labels
@@ -187,7 +187,7 @@ class Server:
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.search, level, folder)
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
         self.app.secrets = self.secrets
-        self.app.find_agents = self._find_agents
+        self.app.find_agents, self.app.features = self._find_agents, self.features
 
     def _announce(self) -> None:
         self._stack.callback(self.home.retract)

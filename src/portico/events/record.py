@@ -1,6 +1,6 @@
 """All events as one union, their bytes, and an event in its place in the log."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct, field
@@ -29,6 +29,7 @@ else:
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _registered: dict[type[Event], None] = {}
+_tags: set[str] = set()
 
 
 def register_events(*kinds: type[Event]) -> None:
@@ -39,6 +40,13 @@ def register_events(*kinds: type[Event]) -> None:
     for kind in _registered:
         known = known | kind
     _decoder = msgspec.json.Decoder(known)
+    _tags.clear()
+    _tags.update(str(kind.__struct_config__.tag) for kind in get_args(known))
+
+
+def is_known(tag: str) -> bool:
+    """Return whether events of this type are read, and not `unknown`."""
+    return tag in _tags
 
 
 def encode(event: Event) -> bytes:

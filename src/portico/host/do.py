@@ -23,7 +23,7 @@ from portico.cache import Cache
 from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, PorticoError, RateLimited
 from portico.events import HOST
 from portico.host.clients import check_client
-from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
+from portico.host.decide import decide
 from portico.host.decide.decision import Context, Outcome
 from portico.host.members import PeerAnswer
 from portico.host.preconditions import ask
@@ -99,7 +99,7 @@ class Dispatcher:
         """Running commands with an idempotency key: their digest and their task."""
 
     def handle(self, kind: type[c.Command], handler: Handler, lock: FeatureLock | None = None) -> None:
-        if kind in self._handlers or kind in DECISIONS or kind in HOST_DECISIONS:
+        if kind in self._handlers or kind.decide is not None:
             raise TypeError(f"{kind.__name__} has a handler already.")
         if kind.lock == "feature":
             if lock is None:
@@ -177,10 +177,10 @@ class Dispatcher:
             session = await self._subject_session(command) if command.lock in _OF_SESSION else None
             async with self._locked(command, session, caller.by):
                 return await self._hand(handler, command, caller, receipt)
-        if type(command) in HOST_DECISIONS:
-            return await self._decide_host(command, caller, receipt)
-        if type(command) not in DECISIONS:
+        if type(command).decide is None:
             raise Conflict(f"This host does not take {command.__struct_config__.tag!r}.")
+        if command.lock == "host":
+            return await self._decide_host(command, caller, receipt)
         if isinstance(command, c.JoinSession | c.LeaveSession):
             await check_client(self._host, command.client, caller, takes=isinstance(command, c.JoinSession))
         session = await self._subject_session(command)
@@ -261,8 +261,7 @@ class Dispatcher:
     async def _decide_host(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
         """Decide a command about the state that all sessions share."""
         async with self._locked(command, None, caller.by):
-            state = self._host.shared.state()
-            decision = HOST_DECISIONS[type(command)](state, command, Context(caller, str))
+            decision: Outcome = type(command).decide(self._host.shared.state(), command, Context(caller, str))
             if receipt:
                 self._remember(receipt, command, decision.answer, bound=bool(decision.host_events))
             await self._append(None, decision)

@@ -2,12 +2,16 @@
 `portico.features`; our own features are found in the same way (docs/guide/writing-a-feature.md)."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from portico.commands import Command
-from portico.events import Event
+from msgspec import Struct
+
+from portico.commands import Command, Readable, Scope, register
+from portico.events import Event, register_events
 from portico.host.component import Component
+from portico.host.fold import register_slice, slice_of
+from portico.host.state import SessionState, Summary
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -38,25 +42,77 @@ def _marked(of: object, mark: str) -> Iterator[tuple[Any, Callable[..., Any]]]:
             yield getattr(method, mark), getattr(of, name)
 
 
+class Routing(Protocol):
+    """Adds a route with `@route(path, scope, summary)`; the function gets the request and returns the answer."""
+
+    def __call__(self, path: str, scope: Scope, summary: str, **details: Any) -> Callable[[F], F]: ...
+
+    def view(self, request: Any) -> Any:
+        """Return the host as the caller may see it (`portico.people.view.View`)."""
+
+
+class ToolOffer(Struct, frozen=True):
+    """A tool for models that is not a command."""
+
+    needs: Readable | type[Command]
+    body: type[Struct]
+    run: Callable[[Any], Awaitable[Any]]
+    description: str
+    subject: str = ""
+    """The argument for which `id` is an alias."""
+
+
 class Feature(Component):
     name: ClassVar[str]
+    needs: ClassVar[tuple[type[Any], ...]] = ()
+    """Other features, or `portico.home.Home`: the constructor gets them after the host, in this order."""
     commands: ClassVar[tuple[type[Command], ...]] = ()
-    """Each has a method that is marked with `handle`."""
+    """Each has a rule (`decide`), or a method that is marked with `handle`."""
     events: ClassVar[tuple[type[Event], ...]] = ()
+    slice: ClassVar[type[Struct] | None] = None
+    """Its part of the state and the summary of every session, folded from its events by `fold`. Keep it small: every
+    list contains it. All fields have defaults; a slice that is equal to them is left out."""
     settings: ClassVar[type[Any] | None] = None
     """The shape of its table in the settings file; `configure` receives it."""
+    verbs: ClassVar[Mapping[str, str]] = {}
+    """Verbs of the command line: a function or a `typer.Typer` for each name, as `package.module:name`."""
 
     def __init__(self, host: "Host", handlers: Sequence[object] = ()) -> None:
         """`handlers`: further objects with methods that are marked with `handle`."""
         self.host = host
         self.lock = asyncio.Lock()
         found = {mark: method for each in (self, *handlers) for mark, method in _marked(each, "__handles__")}
-        if {*found} != {*self.commands}:
+        if {*found} != {each for each in self.commands if each.decide is None}:
             raise TypeError(f"The feature {self.name!r} lists other commands than it handles.")
         for command, method in found.items():
             host.commands.handle(command, method, self.lock_of)
         for types, method in _marked(self, "__receives__"):
             host.commits.on(self.name, method, *types)
+
+    @classmethod
+    def register(cls) -> None:
+        """Add its commands, events and slice to the tables that all hosts of this process share."""
+        register(*cls.commands)
+        register_events(*cls.events)
+        if cls.slice is not None:
+            register_slice(cls.name, cls.slice, cls.fold, *cls.events)
+
+    @staticmethod
+    def fold(slice: Any, event: Any, time: int) -> Any:
+        """Return the slice after an event of a session. A pure function; `time` is in milliseconds."""
+        return slice
+
+    @classmethod
+    def slice_of(cls, session: SessionState | Summary) -> Any:
+        assert cls.slice is not None
+        return slice_of(session, cls.name, cls.slice)
+
+    def routes(self, route: Routing) -> None:
+        """Add routes for what is not a plain command."""
+
+    def tools(self, view: Any) -> Mapping[str, ToolOffer]:
+        """Return tools by their names, for the caller of this view. Commands are offered without this."""
+        return {}
 
     def lock_of(self, command: Any) -> asyncio.Lock:
         """The lock of a command that declares `lock = "feature"`."""

@@ -26,6 +26,7 @@ from portico.host.state import (
     SessionState,
     StepState,
     Stop,
+    Summary,
     TextPart,
     TurnState,
     Usage,
@@ -35,6 +36,7 @@ from portico.host.state import (
 from portico.host.tool import grow
 
 P = TypeVar("P", TextPart, CallPart, QuestionPart)
+T = TypeVar("T")
 Fold = Callable[[SessionState, Any, Record], None]
 
 _QUIET = frozenset(
@@ -62,8 +64,35 @@ def fold(state: SessionState, record: Record) -> SessionState:
         handler(state, event, record)
         if kind not in _QUIET:
             state.modified = record.time
+    elif (found := _SLICES.get(kind)) is not None:
+        state.features = _folded(state, event, record, *found)
+    elif isinstance(event, e.Unknown) and (tag := str(event.raw.get("type"))) not in state.unknown:
+        state.unknown = [*state.unknown, tag]
     state.pos = record.pos
     return state
+
+
+FoldSlice = Callable[[Any, Any, int], Any]
+"""Returns the slice after an event: a pure function of the slice before it, the event and its time."""
+_SLICES: dict[type[e.Event], tuple[str, type[Any], FoldSlice]] = {}
+
+
+def register_slice(name: str, shape: type[Any], function: FoldSlice, *kinds: type[e.Event]) -> None:
+    """Fold these events of a feature into its part of the state of every session."""
+    _SLICES.update(dict.fromkeys(kinds, (name, shape, function)))
+
+
+def slice_of(of: SessionState | Summary, name: str, shape: type[T]) -> T:
+    """Return the slice of a feature. Decoded states contain it as JSON."""
+    return msgspec.convert(of.features.get(name, {}), shape)
+
+
+def _folded(
+    state: SessionState, event: e.Event, record: Record, name: str, shape: type[Any], function: FoldSlice
+) -> dict[str, Any]:
+    after = function(slice_of(state, name, shape), event, record.time)
+    others = {key: value for key, value in state.features.items() if key != name}
+    return others if after == shape() else {**others, name: after}
 
 
 def _started(state: SessionState, event: e.SessionStarted, record: Record) -> None:

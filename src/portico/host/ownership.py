@@ -214,6 +214,6 @@ def _also_named(command: c.Command) -> list[str]:
             found = [parent, origin.session if origin is not None else None]
         case c.MoveChat(to=to):
             found = [to]
-        case c.AddGrant(session=session) | c.OpenTerminal(session=session) | c.ClaimTerminal(session=session):
-            found = [session]
+        case _ if command.about != "session":
+            found = [getattr(command, "session", None)]
     return [each for each in found if each is not None]

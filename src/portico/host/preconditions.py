@@ -1,12 +1,12 @@
 """What has to be asked of the world before a decision: does the folder exist, is the model known. In one place, with an
 answer that becomes an argument."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from portico import commands as c
 from portico.errors import Conflict
-from portico.host.decide.decision import by_type
+from portico.host.decide.decision import set_column
 from portico.host.folders import check_agent, check_folder, whole
 from portico.host.state import SessionState
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def ask(session: "Session", command: c.Command) -> Any:
-    asking = _ASKED.get(type(command))
+    asking = type(command).ask
     return await asking(session, command) if asking is not None else None
 
 
@@ -59,6 +59,4 @@ async def _covers(session: "Session", command: c.AnswerApproval) -> list[str] | 
     return session.approvals.covers(command.approval, command.covers)
 
 
-_ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = by_type(
-    "command", _model, _covers, _agents, _folder, _replacement, _family_folders
-)
+set_column("ask", _model, _covers, _agents, _folder, _replacement, _family_folders)

@@ -108,6 +108,8 @@ class Session:
     async def _read(self) -> None:
         data = await self.host.log.get_kv(self.channel, SNAPSHOT)
         state = msgspec.json.decode(data, type=SessionState) if data else SessionState(self.id)
+        if any(map(e.is_known, state.unknown)):
+            state = SessionState(self.id)
         self._snapshot_pos, self._bytes = state.pos, 0
         while records := await self.host.log.read(self.channel, state.pos, _FOLDED):
             self._bytes += sum(len(record.data) for record in records)

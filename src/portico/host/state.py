@@ -1,7 +1,7 @@
 """The state of a session: the structs that `fold` fills from its events, and the summary that lists show."""
 
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -283,6 +283,10 @@ class SessionState(Struct, omit_defaults=True):
     usage: Usage = msgspec.field(default_factory=Usage)
     ids: int = 0
     """The highest number in an id that the host created."""
+    features: dict[str, Any] = {}
+    """The slices of features, by their names; see `Feature.slice`."""
+    unknown: list[str] = []
+    """Types of events that were not folded, because their feature is missing. When it is back, all are folded again."""
     pos: int = 0
 
     @property
@@ -361,6 +365,8 @@ class Summary(Struct, omit_defaults=True):
     """As in the state."""
     stopped: str = ""
     """Who cancelled the last turn, if the session is idle since then."""
+    features: dict[str, Any] = {}
+    """As in the state."""
 
 
 class FileChange(Struct, frozen=True):
@@ -403,7 +409,7 @@ def summarise(state: SessionState) -> Summary:
         {key: value for key, value in changes.items() if key != "edits"} if changes else {}, state.folders,
         state.folder_subset, state.model_config, state.chat_order, state.last_turn_at, last == "interrupted",
         _failure(state) if last == "failed" else "", state.owner, state.shares,
-        state.turns[-1].stopped_by if last == "cancelled" else "",
+        state.turns[-1].stopped_by if last == "cancelled" else "", state.features,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from portico.host.people import HOST_OWNER
 from portico.host.state import Summary, is_subagent
 from portico.people.view import at_work
 from portico.settings import QuotaSettings
+from portico.terminals.commands import OpenTerminal
 from portico.terminals.terminals import Terminals
 
 _NAMED = 5
@@ -110,7 +111,7 @@ class Quotas(Feature):
             found.append("turns")
         if isinstance(command, (*_NEW_SESSION, *_NEW_TURN, c.StartJob)):
             found.append("disk_mb")
-        if isinstance(command, c.OpenTerminal):
+        if isinstance(command, OpenTerminal):
             found.append("terminals")
         return [name for name in found if getattr(self.bounds, name)]
 

@@ -16,6 +16,14 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, RateLimited
 from portico.host.decide.decision import Outcome
+from portico.terminals.commands import (
+    ClaimTerminal,
+    ClearTerminal,
+    CloseTerminal,
+    RenameTerminal,
+    ResizeTerminal,
+    TypeInput,
+)
 from portico.terminals.state import TerminalState
 from portico.workspace.terminal import INPUT_MAX, check_size
 
@@ -45,7 +53,7 @@ def check_new(count: int, names: Collection[str], started: e.TerminalStarted) ->
     check_size(started.cols, started.rows)
 
 
-def _resize(state: TerminalState, command: c.ResizeTerminal, context: TerminalContext) -> Outcome:
+def _resize(state: TerminalState, command: ResizeTerminal, context: TerminalContext) -> Outcome:
     _check_free(state, context)
     check_size(command.cols, command.rows)
     if (command.cols, command.rows) == (state.cols, state.rows):
@@ -53,25 +61,25 @@ def _resize(state: TerminalState, command: c.ResizeTerminal, context: TerminalCo
     return Outcome([e.TerminalResized(cols=command.cols, rows=command.rows, by=context.by)])
 
 
-def _claim(state: TerminalState, command: c.ClaimTerminal, context: TerminalContext) -> Outcome:
+def _claim(state: TerminalState, command: ClaimTerminal, context: TerminalContext) -> Outcome:
     if context.caller.outside:
         _check_free(state, context)
     return Outcome([e.TerminalClaimed(claim=command.claim, by=context.by, session=command.session)])
 
 
-def _rename(state: TerminalState, command: c.RenameTerminal, context: TerminalContext) -> Outcome:
+def _rename(state: TerminalState, command: RenameTerminal, context: TerminalContext) -> Outcome:
     _check_free(state, context)
     if not command.title.strip():
         raise BadRequest("A title has at least one character.", field="title")
     return Outcome([e.TerminalTitled(title=command.title[: limits.TITLE_CHARS], by=context.by)])
 
 
-def _clear(state: TerminalState, command: c.ClearTerminal, context: TerminalContext) -> Outcome:
+def _clear(state: TerminalState, command: ClearTerminal, context: TerminalContext) -> Outcome:
     _check_free(state, context)
     return Outcome([e.TerminalCleared(by=context.by)])
 
 
-def _type(state: TerminalState, command: c.TypeInput, context: TerminalContext) -> Outcome:
+def _type(state: TerminalState, command: TypeInput, context: TerminalContext) -> Outcome:
     """Input is not recorded: it may be a password."""
     _check_free(state, context)
     if state.exited:
@@ -81,7 +89,7 @@ def _type(state: TerminalState, command: c.TypeInput, context: TerminalContext) 
     return Outcome(answer=c.Done())
 
 
-def _close(state: TerminalState, command: c.CloseTerminal, context: TerminalContext) -> Outcome:
+def _close(state: TerminalState, command: CloseTerminal, context: TerminalContext) -> Outcome:
     """Close a terminal, also one that an agent uses. Another editor cannot close one that a connected editor holds."""
     if context.caller.client and not state.command:
         _check_free(state, context)
@@ -109,10 +117,10 @@ def _check_free(state: TerminalState, context: TerminalContext) -> None:
 
 
 DECISIONS: dict[type[c.Command], Callable[[TerminalState, Any, TerminalContext], Outcome]] = {
-    c.TypeInput: _type,
-    c.ResizeTerminal: _resize,
-    c.ClaimTerminal: _claim,
-    c.RenameTerminal: _rename,
-    c.ClearTerminal: _clear,
-    c.CloseTerminal: _close,
+    TypeInput: _type,
+    ResizeTerminal: _resize,
+    ClaimTerminal: _claim,
+    RenameTerminal: _rename,
+    ClearTerminal: _clear,
+    CloseTerminal: _close,
 }

@@ -10,6 +10,7 @@ from portico.host.host import Host
 from portico.host.ownership import Access
 from portico.locks import KeyedLocks
 from portico.terminals import command_turn
+from portico.terminals.commands import AboutTerminal, CloseTerminal, OpenTerminal, TypeInput
 from portico.terminals.decide import DECISIONS, TerminalContext, decide
 from portico.terminals.terminals import LiveTerminal, Terminals
 
@@ -19,7 +20,7 @@ def open_terminals(host: Host) -> Terminals:
     terminals = Terminals(host)
     host.run_command = command_turn.run
 
-    async def begin(command: c.OpenTerminal, caller: c.Caller) -> LiveTerminal:
+    async def begin(command: OpenTerminal, caller: c.Caller) -> LiveTerminal:
         return await terminals.start(
             claim=command.claim or {"kind": "client", "clientId": caller.by},
             cwd=_folder(host, command, caller),
@@ -37,9 +38,9 @@ def open_terminals(host: Host) -> Terminals:
         decision = decide(terminal, command, TerminalContext(caller, host.connected))
         if decision.events:
             await host.log.append(terminal.channel, *decision.events)
-        elif isinstance(command, c.TypeInput):
+        elif isinstance(command, TypeInput):
             terminals.program(terminal.id).input(command.data)
-        elif isinstance(command, c.CloseTerminal):
+        elif isinstance(command, CloseTerminal):
             await terminals.dispose(terminal.id, by=caller.by)
         return terminal if decision.answer is None else decision.answer
 
@@ -54,17 +55,17 @@ def open_terminals(host: Host) -> Terminals:
     host.ownership.finders["terminal"] = access
     locks = KeyedLocks()
 
-    def lock_of(command: c.AboutTerminal) -> asyncio.Lock:
+    def lock_of(command: AboutTerminal) -> asyncio.Lock:
         terminal = terminals.find(command.terminal)
         return locks.of(terminal.id if terminal is not None else "")
 
-    host.commands.handle(c.OpenTerminal, begin)
+    host.commands.handle(OpenTerminal, begin)
     for kind in DECISIONS:
         host.commands.handle(kind, perform, lock_of)
     return terminals
 
 
-def _folder(host: Host, command: c.OpenTerminal, caller: c.Caller) -> str:
+def _folder(host: Host, command: OpenTerminal, caller: c.Caller) -> str:
     """Return the folder of a new shell: that of the session it is opened from, a workspace, or any session's folder."""
     first: list[str] = []
     if command.session is not None:

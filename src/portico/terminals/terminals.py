@@ -21,6 +21,7 @@ from portico.host.component import Component
 from portico.host.session import Session
 from portico.log.listeners import Listeners
 from portico.log.log import NotOwner
+from portico.terminals.commands import CloseTerminal
 from portico.terminals.decide import check_new
 from portico.terminals.state import TerminalState
 from portico.workspace import terminal as pty
@@ -383,7 +384,7 @@ class Terminals(Component):
                 await self.dispose(terminal.id, by=by)
         for elsewhere in [each for each in self._elsewhere.values() if each.session == session.id]:
             with contextlib.suppress(PorticoError):  # its host is down: the host that takes over ends it
-                await self.host.do(c.CloseTerminal(terminal=elsewhere.id), c.Caller.inside(by))
+                await self.host.do(CloseTerminal(terminal=elsewhere.id), c.Caller.inside(by))
         for ident in await self._of_session(session):
             if self.find(ident) is None:
                 await self.host.catalogue.erase(f"terminal/{ident}")

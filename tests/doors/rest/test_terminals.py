@@ -17,6 +17,7 @@ from portico import limits
 from portico.doors.rest import attachment
 from portico.doors.route import SCOPES
 from portico.people.identity import new_token
+from portico.terminals.commands import ClaimTerminal
 from portico.terminals.terminals import LiveTerminal, Terminals
 from portico.workspace.terminal import SIDE_MAX
 from tests.doors.standing import Standing, problem, read_events, standing
@@ -220,7 +221,7 @@ async def test_wrong_messages_are_answered_and_the_socket_stays(shared: Standing
 
 async def test_what_an_editor_holds_is_only_watched(shared: Standing, opened: str) -> None:
     claim = {"kind": "client", "clientId": "editor"}
-    await shared.server.host.do(c.ClaimTerminal(terminal=opened, claim=claim), c.Caller.inside("client:editor"))
+    await shared.server.host.do(ClaimTerminal(terminal=opened, claim=claim), c.Caller.inside("client:editor"))
     path = f"/v1/terminals/{opened}"
     assert (await shared.http.get(path)).json()["held"] is True
     problem(await shared.http.post(f"{path}/input", json={"data": "x"}), 403, "forbidden")

@@ -5,8 +5,9 @@ from msgspec import Struct
 
 from portico.automation.automations import Automations
 from portico.automation.listing import info_of
-from portico.doors.mcp.offer import Nothing, ToolOffer
+from portico.doors.mcp.offer import Nothing
 from portico.events import Json
+from portico.host.feature import ToolOffer
 
 _RUNS = 20
 """How many of the last runs are shown."""

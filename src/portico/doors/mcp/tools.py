@@ -12,10 +12,11 @@ from portico import commands as c
 from portico.commands.caller import TOOL_SCOPES
 from portico.doors.app import App
 from portico.doors.mcp.automations import AutomationTools
-from portico.doors.mcp.offer import Nothing, ToolOffer
+from portico.doors.mcp.offer import Nothing
 from portico.doors.route import Caller
 from portico.errors import BadRequest, Forbidden
 from portico.events import Json, ToolSpec
+from portico.host.feature import Feature, ToolOffer
 from portico.host.session import Session
 from portico.host.state import CallPart, QuestionPart, SessionState, Summary, TextPart, TurnState
 from portico.host.tool import ToolResult
@@ -127,9 +128,11 @@ class HostTools:
         offers |= {
             command_shapes.method_name(kind): self._offer(kind)
             for name, kind in c.COMMANDS.items()
-            if name not in WITHOUT
+            if name not in WITHOUT and kind.as_tool is True
         }
         offers |= AutomationTools(app.automations).offers()
+        for feature in app.host.parts:
+            offers |= feature.tools(self._view) if isinstance(feature, Feature) else {}
         self._offers = {name: offer for name, offer in offers.items() if self._may(app, name, offer)}
 
     def _may(self, app: App, name: str, offer: ToolOffer) -> bool:

@@ -14,7 +14,6 @@ from starlette.websockets import WebSocket
 
 from portico import events as e
 from portico import limits
-from portico.commands import ResizeTerminal, TypeInput
 from portico.doors.body import ErrorBody, decode_as
 from portico.doors.exchange import exchange
 from portico.doors.rest.events import wire
@@ -23,6 +22,7 @@ from portico.doors.route import caller
 from portico.errors import BadRequest, PorticoError
 from portico.host.host import Host
 from portico.people.view import View
+from portico.terminals.commands import ResizeTerminal, TypeInput
 from portico.terminals.state import TerminalState
 
 CATCH_UP = 2_000

@@ -20,6 +20,12 @@ def by_type(parameter: str, *functions: F) -> dict[type[Any], F]:
     return {kind: each for each, types in found for kind in get_args(types) or (types,)}
 
 
+def set_column(column: str, *functions: Callable[..., Any]) -> None:
+    """Set a column of the commands that the functions are annotated with."""
+    for kind, function in by_type("command", *functions).items():
+        setattr(kind, column, function)
+
+
 class HostState(Struct, frozen=True):
     """The state that all sessions share."""
 

@@ -11,6 +11,15 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.types import TerminalClaim
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.host.host import Host
+from portico.terminals.commands import (
+    ClaimTerminal,
+    ClearTerminal,
+    CloseTerminal,
+    OpenTerminal,
+    RenameTerminal,
+    ResizeTerminal,
+    TypeInput,
+)
 from portico.terminals.state import TerminalState
 from portico.terminals.terminals import Terminals
 
@@ -31,7 +40,7 @@ async def create(connection: "Connection", params: Json) -> None:
     cwd = params.get("cwd")
     if cwd is not None and not isinstance(cwd, str):
         raise BadRequest("'cwd' must be a URI.", field="cwd")
-    command = c.OpenTerminal(
+    command = OpenTerminal(
         cwd=names.folder_of(cwd) if cwd is not None else None,
         session=owner,
         title=(optional(params, "name", str) or "")[:200],
@@ -79,7 +88,7 @@ async def dispose(connection: "Connection", params: Json) -> None:
     terminal = names.find_terminal(connection.view, name)
     if terminal is None:
         raise NotFound("terminal", name)
-    await connection.do(c.CloseTerminal(terminal=terminal.id))
+    await connection.do(CloseTerminal(terminal=terminal.id))
 
 
 async def act(client_action: "ClientAction", terminal: TerminalState) -> bool:
@@ -87,20 +96,20 @@ async def act(client_action: "ClientAction", terminal: TerminalState) -> bool:
     connection, action, ident = client_action.connection, client_action.action, terminal.id
     match action["type"]:
         case "terminal/input":
-            await client_action.do(c.TypeInput(terminal=ident, data=action["data"]))
+            await client_action.do(TypeInput(terminal=ident, data=action["data"]))
             return False
         case "terminal/resized":
             size = (terminal.cols, terminal.rows)
-            await client_action.do(c.ResizeTerminal(terminal=ident, cols=action["cols"], rows=action["rows"]))
+            await client_action.do(ResizeTerminal(terminal=ident, cols=action["cols"], rows=action["rows"]))
             return size != (action["cols"], action["rows"])
         case "terminal/claimed":
             claim = _with_chat(connection, check(TerminalClaim, action["claim"], "claim"))
             owner = _owner(connection, claim)
-            await client_action.do(c.ClaimTerminal(terminal=ident, claim=claim, session=owner))
+            await client_action.do(ClaimTerminal(terminal=ident, claim=claim, session=owner))
         case "terminal/titleChanged":
-            await client_action.do(c.RenameTerminal(terminal=ident, title=action["title"]))
+            await client_action.do(RenameTerminal(terminal=ident, title=action["title"]))
         case "terminal/cleared":
-            await client_action.do(c.ClearTerminal(terminal=ident))
+            await client_action.do(ClearTerminal(terminal=ident))
     return True
 
 
@@ -119,11 +128,11 @@ def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
 async def _narrow(host: Host, terminal: TerminalState, claim: Json) -> None:
     if terminal.claim == claim and host.part(Terminals).find(terminal.id) is terminal:
         left = {key: value for key, value in claim.items() if key not in ("turnId", "toolCallId")}
-        handing_on = c.ClaimTerminal(terminal=terminal.id, claim=left, session=terminal.session)
+        handing_on = ClaimTerminal(terminal=terminal.id, claim=left, session=terminal.session)
         await host.do(handing_on, c.Caller.inside("host"))
 
 
 COMMANDS = {
-    "createTerminal": Method(create, c.OpenTerminal),
-    "disposeTerminal": Method(dispose, c.CloseTerminal),
+    "createTerminal": Method(create, OpenTerminal),
+    "disposeTerminal": Method(dispose, CloseTerminal),
 }

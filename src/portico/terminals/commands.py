@@ -1,10 +1,18 @@
-"""Commands about terminals: shells of the host that people open, watch and come back to."""
+"""Commands about terminals: shells of the host that clients open, watch and reconnect to."""
 
-from portico.commands.answers import Done
-from portico.commands.command import AboutTerminal, Command, Http, NoLock
+from typing import ClassVar
+
+from portico.commands import Command, Done, Http, Lock, NoLock, register
 from portico.events import Json
 
 _ONE = "/v1/terminals/{id}"
+
+
+class AboutTerminal(Command, frozen=True):
+    about = "terminal"
+    lock: ClassVar[Lock | NoLock] = "feature"
+
+    terminal: str
 
 
 class OpenTerminal(Command, frozen=True, tag="terminal.open"):
@@ -87,3 +95,6 @@ class CloseTerminal(AboutTerminal, frozen=True, tag="terminal.close"):
     shows = "terminal"
     gives = Done
     http = Http("DELETE", _ONE, 204)
+
+
+register(OpenTerminal, TypeInput, ResizeTerminal, ClaimTerminal, RenameTerminal, ClearTerminal, CloseTerminal)
