@@ -4,7 +4,7 @@ writes. Two concurrent commands leave what they leave one after the other, in on
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from portico import commands as c
 from portico.agents.agent import Message, Turn
+from portico.agents.native import NativeHistory, NativePage, NativeSession
 from portico.automation.automations import Automations
 from portico.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
 from portico.errors import LogUnavailable, PorticoError
@@ -21,7 +22,9 @@ from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, W
 from portico.home import Home
 from portico.host.agent import AgentInfo, Capabilities, Model, Resource
 from portico.host.host import Host
+from portico.host.state import TurnState
 from portico.jobs import Jobs
+from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessions
 from portico.notices.commands import RedeliverNotice, SubscribePush, UnsubscribePush
 from portico.notices.commands import TestNotice as NoticeTest
 from portico.notices.notices import Notices
@@ -74,6 +77,17 @@ class Signed(PlayAgent):
 
     def sign_out(self, client: str) -> None:
         pass
+
+    async def native_sessions(self, cwd: str | None, cursor: str | None, folders: Sequence[str]) -> NativePage:
+        await asyncio.sleep(0)
+        return NativePage([NativeSession("n1", folders[0], "Native")])
+
+    async def native_history(self, session: NativeSession) -> NativeHistory:
+        await asyncio.sleep(0)
+        return NativeHistory([TurnState("t1", Message("before"), "imported", 1, 0, ended=1, outcome="completed")])
+
+    def native_command(self, session: str, cwd: str) -> str:
+        return f"continue {session}"
 
 
 async def play(message: Message, turn: Turn) -> None:
@@ -149,6 +163,22 @@ def case(kind: type[c.Command]) -> Callable[[Setup], Setup]:
 
 def twice(command: c.Command) -> Pair:
     return command, command
+
+
+@case(FindSessions)
+async def _(world: World) -> Pair:
+    return twice(FindSessions())
+
+
+@case(AdoptSession)
+async def _(world: World) -> Pair:
+    return twice(AdoptSession(agent="scripted", native="n1"))
+
+
+@case(ContinueInTerminal)
+async def _(world: World) -> Pair:
+    (adopted,) = await world.do(AdoptSession(agent="scripted", native="n1"))
+    return twice(ContinueInTerminal(session=adopted.id))
 
 
 # -- sessions, clients and hosts -------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from portico.host.component import Component
 from portico.host.feature import Feature
 from portico.host.host import Host
 from portico.log.log import Log
+from portico.native.feature import NativeSessions
 from portico.notices.notices import Notices
 from portico.people.quotas import Quotas
 from portico.people.retention import Retention
@@ -41,6 +42,7 @@ ROOMS: tuple[Callable[[Host], Component], ...] = (
     Quotas,
     Retention,
     Notices,
+    NativeSessions,
 )
 """In the order of their start."""
 

@@ -6,9 +6,10 @@ their routes, tools and verbs from it.
 
 from portico.changes import commands as changes
 from portico.files import commands as files
+from portico.native import commands as native
 from portico.notices import commands as notices
 from portico.projects import commands as projects
 from portico.secrets import commands as secrets
 from portico.terminals import commands as terminals
 
-__all__ = ["changes", "files", "notices", "projects", "secrets", "terminals"]
+__all__ = ["changes", "files", "native", "notices", "projects", "secrets", "terminals"]

@@ -3,7 +3,7 @@
 The prompt is a JSON list of steps, `[name, argument...]`. Variables of its environment make it misbehave before any
 prompt: FAKE_DIE=METHOD dies on that request, FAKE_DEAF=1 never answers a cancel, FAKE_STORE=FOLDER keeps sessions,
 FAKE_CAPS=JSON replaces its capabilities, FAKE_VERSION=N its protocol, FAKE_OPTIONS=JSON are options of its sessions,
-FAKE_LATE=1 answers session/load first and tells the history afterwards.
+FAKE_LATE=1 answers session/load first and tells the history afterwards, FAKE_LIST=FOLDER lists the stored sessions.
 """
 
 import json
@@ -17,6 +17,7 @@ import time
 import traceback
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,8 @@ class Fake:
                 return self.load(params)
             case "session/fork":
                 return self.fork(params)
+            case "session/list":
+                return self.list(params)
             case "session/prompt":
                 return self.prompt(params)
             case "session/set_model" | "session/set_mode" | "session/set_config_option":
@@ -163,6 +166,21 @@ class Fake:
             "modes": {"currentModeId": "ask", "availableModes": modes},
             "configOptions": json.loads(os.environ.get("FAKE_OPTIONS", "[]")),
         }
+
+    def list(self, params: Json) -> Json:
+        """The sessions of the store, FAKE_PAGE per page, all in the folder FAKE_LIST. FAKE_SLOW seconds later."""
+        time.sleep(float(os.environ.get("FAKE_SLOW", "0")))
+        files = sorted(self.store.iterdir()) if self.store is not None and self.store.exists() else []
+        first, count = int(params.get("cursor") or 0), int(os.environ.get("FAKE_PAGE", "100"))
+        page: Json = {"sessions": [self.entry(path) for path in files[first : first + count]]}
+        return {**page, "nextCursor": str(first + count)} if first + count < len(files) else page
+
+    def entry(self, path: Path) -> Json:
+        lines = path.read_text().split("\n")
+        changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
+        title, cwd = next(filter(None, lines), ""), os.environ["FAKE_LIST"]
+        meta = {"messageCount": 2 * (len(lines) - 1)}
+        return {"sessionId": path.name, "cwd": cwd, "title": title, "updatedAt": changed, "_meta": meta}
 
     def fork(self, params: Json) -> Json:
         assert self.store is not None

@@ -27,7 +27,10 @@ def test_every_verb_is_there() -> None:
     assert names == set(VERBS)
     assert {name for name, _ in commands() if name.startswith("sessions ")} == {
         f"sessions {verb}"
-        for verb in ("list", "show", "tail", "resume", "changes", "share", "export", "import", "delete")
+        for verb in (
+            *("list", "show", "tail", "resume", "changes", "share", "export", "import", "delete"),
+            *("found", "adopt", "native"),
+        )
     }
     assert {name for name, _ in commands() if name.startswith("token ")} == {
         f"token {verb}" for verb in ("new", "list", "revoke")

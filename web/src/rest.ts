@@ -66,6 +66,8 @@ export interface Routes {
   "POST /sessions/{id}/commit": { body: CommitChangesBody; answer: Committed };
   "POST /sessions/{id}/discard": { body: DiscardChangesBody; answer: Discarded };
   "POST /sessions/{id}/discard/undo": { body: RestoreChangesBody; answer: undefined };
+  "POST /sessions/adopt": { body: AdoptSessionBody; answer: Summary };
+  "POST /sessions/{id}/native": { body: EmptyBody; answer: TerminalLine };
   "POST /notices/{notice}/redeliver": { body: EmptyBody; answer: NoticeNamed };
   "POST /notices/test": { body: TestNoticeBody; answer: NoticeNamed };
   "POST /push": { body: SubscribePushBody; answer: PushNamed };
@@ -113,6 +115,8 @@ export interface Routes {
   "GET /settings": { body: undefined; answer: SettingList };
   "GET /hosts": { body: undefined; answer: HostList };
   "GET /notices": { body: undefined; answer: NoticeList };
+  "GET /agents/{id}/native-sessions": { body: undefined; answer: FoundPage };
+  "GET /native-sessions": { body: undefined; answer: FoundSessions };
 }
 
 export type Event = ApprovalAnswered | ApprovalAsked | Audited | AutomationCreated | AutomationDeleted | AutomationEdited | AutomationPaused | AutomationResumed | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HookRotated | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | RunClaimed | RunEnded | RunReserved | RunSettled | RunSkipped | RunStarted | RunsMissed | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | TerminalClaimed | TerminalCleared | TerminalCommand | TerminalCommandEnded | TerminalData | TerminalDetects | TerminalExited | TerminalMoved | TerminalRemoved | TerminalResized | TerminalShown | TerminalStarted | TerminalTitled | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;
@@ -155,6 +159,13 @@ export interface AddTokenBody {
   scopes?: string[];
   days?: number;
   tools?: string[];
+}
+
+export interface AdoptSessionBody {
+  agent: string;
+  native: string;
+  cwd?: string;
+  confirm?: boolean;
 }
 
 /** An automation's run or a job ends: exactly one of `automation` and `job`. */
@@ -824,6 +835,27 @@ export interface ForkSessionBody {
 
 export interface FoundAgents {
   added: string[];
+}
+
+/** The sessions of one agent that were started in its own program and are not adopted. */
+export interface FoundPage {
+  agent: string;
+  sessions?: FoundSession[];
+  next?: string;
+  problem?: string;
+}
+
+export interface FoundSession {
+  agent: string;
+  id: string;
+  cwd?: string;
+  title?: string;
+  updated?: number;
+  open?: boolean;
+}
+
+export interface FoundSessions {
+  agents: FoundPage[];
 }
 
 export interface GivenUp {
@@ -2033,6 +2065,7 @@ export interface Summary {
   shares?: Record<string, ("approve" | "drive" | "read")[]>;
   stopped?: string;
   features?: Record<string, unknown>;
+  vendor?: string;
 }
 
 /** One prompt for one model, with what must hold before and after. */
@@ -2159,6 +2192,13 @@ export interface TerminalInfo {
   held?: boolean;
   exited?: boolean;
   code?: number;
+}
+
+/** How to continue a session in the agent's own program. */
+export interface TerminalLine {
+  agent: string;
+  native: string;
+  command: string;
 }
 
 export interface TerminalList {

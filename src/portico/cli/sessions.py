@@ -11,6 +11,7 @@ import msgspec
 import typer
 from msgspec import UNSET
 
+from portico.cli import native
 from portico.cli.output import HomeOption, JsonFlag, SessionArgument, plain, print_json, print_table, run, trouble, when
 from portico.cli.send import answering, watch
 from portico.cli.show import Printer
@@ -21,7 +22,10 @@ from portico.events import Right
 from portico.host.state import CallPart, ChangeList, FileChange, QuestionPart, SessionState
 from portico.redaction import Redaction, redacted
 
-app = typer.Typer(help="List, show, follow, resume, export, import and delete sessions.", no_args_is_help=True)
+app = typer.Typer(help="List, show, follow, resume, adopt, export, import and delete sessions.", no_args_is_help=True)
+app.command("found")(native.found)
+app.command("adopt")(native.adopt)
+app.command("native")(native.in_terminal)
 
 
 @app.command("list")

@@ -8,6 +8,7 @@
 from typing import Any
 
 import portico.files.commands as files
+import portico.native.commands as native
 import portico.notices.commands as notices
 import portico.projects.commands as projects
 import portico.secrets.commands as secrets
@@ -432,6 +433,25 @@ class Methods:
 
     async def make_folder(self, path: str, *, request: str = "") -> c.Done:
         """Make a folder, and those above it."""
+
+    async def find_sessions(
+        self,
+        *,
+        agent: str | None = None,
+        cwd: str | None = None,
+        cursor: str | None = None,
+        start: bool = True,
+        request: str = "",
+    ) -> native.FoundSessions:
+        """List sessions that were started in agents' own programs and are not adopted."""
+
+    async def adopt_session(
+        self, agent: str, native: str, *, cwd: str = "", confirm: bool = False, request: str = ""
+    ) -> Summary:
+        """Adopt a session that was started in an agent's own program, with its history."""
+
+    async def continue_in_terminal(self, session: str, *, request: str = "") -> native.TerminalLine:
+        """Return the command that continues a session in the agent's own program, and release the session here."""
 
     async def redeliver_notice(self, notice: str, *, request: str = "") -> notices.NoticeNamed:
         """Send a notice again, now: one that was given up, one that waits for its next attempt, or one that arrived."""

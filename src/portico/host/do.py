@@ -92,6 +92,8 @@ class Dispatcher:
         self._guards: list[Guard] = []
         self.bound: Callable[[c.Command, c.Caller], AbstractAsyncContextManager[None] | None] = lambda *_: None
         """Counts a command toward a quota while it runs, or refuses it; None: it counts toward none."""
+        self.before: dict[type[c.Command], Callable[[Session], Awaitable[None]]] = {}
+        """Called before a decision about a session, without a lock."""
         self._buckets = Cache[str, Bucket](limits.CALLERS)
         self.clients = Cache[str, bytes](limits.CALLERS)
         """Cache of the stored values of recent clients."""
@@ -184,6 +186,8 @@ class Dispatcher:
         if isinstance(command, c.JoinSession | c.LeaveSession):
             await check_client(self._host, command.client, caller, takes=isinstance(command, c.JoinSession))
         session = await self._subject_session(command)
+        if (before := self.before.get(type(command))) is not None:
+            await before(session)
         found = await ask(session, command)
         async with self._locked(command, session, caller.by):
             if not session.loaded:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portico import commands as c
+from portico import events as e
 from portico import limits
 from portico.errors import AgentError, BadRequest, Conflict, Forbidden
 from portico.events import Json
@@ -66,7 +67,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         may_approve=above.may("approve"),
         draft=command.draft,
         owner=host.ownership.owner_for(caller),
-        data=command.data,
+        events=[e.ClientKept(key=key, value=value, by=caller.by) for key, value in command.data.items()],
     )
     return session.summary
 

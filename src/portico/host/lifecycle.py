@@ -50,13 +50,12 @@ class Lifecycle:
         may_approve: bool = True,
         draft: bool = False,
         owner: str = "",
-        data: dict[str, Json] | None = None,
+        events: Iterable[e.Event] = (),
     ) -> Session:
         """Start a new session. Defaults: the default agent, the first model of the agent, the first workspace.
         With `worktree` it works in a new worktree, or shares that of another session (as JSON); `folders` are the
         additional folders. An unknown agent is not an error if the settings have a fallback for it. Settings that
-        loosen approval are refused without `may_approve`, and audited. `data` is the initial data that clients
-        share."""
+        loosen approval are refused without `may_approve`, and audited. `events` are in the same commit."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self._host.agents:
             model = model or ""
@@ -100,10 +99,9 @@ class Lifecycle:
             draft=draft,
             owner=owner if parent is None else "",
         )
-        shared = [e.ClientKept(key=key, value=value, by=by) for key, value in (data or {}).items()]
         try:
             session = await self._host.catalogue.reserve(ident, uri)
-            beginning = self._begin(session, started, found, *_copied(history or []), *shared)
+            beginning = self._begin(session, started, found, *copied(history or []), *events)
             await asyncio.shield(self._host.own(beginning, f"start {ident}"))
         except PorticoError:
             if isinstance(worktree, c.Isolation):
@@ -220,7 +218,7 @@ class Lifecycle:
         return stays
 
 
-def _copied(history: list[TurnState]) -> list[e.Event]:
+def copied(history: list[TurnState]) -> list[e.Event]:
     """Pack the turns into as few events as possible."""
     events: list[e.Event] = []
     turns: list[Json] = []

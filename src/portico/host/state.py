@@ -367,6 +367,7 @@ class Summary(Struct, omit_defaults=True):
     """Who cancelled the last turn, if the session is idle since then."""
     features: dict[str, Any] = {}
     """As in the state."""
+    vendor: str | None = None
 
 
 class FileChange(Struct, frozen=True):
@@ -410,6 +411,7 @@ def summarise(state: SessionState) -> Summary:
         state.folder_subset, state.model_config, state.chat_order, state.last_turn_at, last == "interrupted",
         _failure(state) if last == "failed" else "", state.owner, state.shares,
         state.turns[-1].stopped_by if last == "cancelled" else "", state.features,
+        state.vendor,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from portico.host.feature import Feature
 from portico.host.host import Host
 from portico.host.people import HOST_OWNER
 from portico.host.state import Summary, is_subagent
+from portico.native.commands import AdoptSession
 from portico.people.view import at_work
 from portico.settings import QuotaSettings
 from portico.terminals.commands import OpenTerminal
@@ -28,7 +29,7 @@ from portico.terminals.terminals import Terminals
 
 _NAMED = 5
 """Items that a refusal lists: enough to choose what to close."""
-_NEW_SESSION = (c.StartSession, c.ForkSession, c.ImportSession)
+_NEW_SESSION = (c.StartSession, c.ForkSession, c.ImportSession, AdoptSession)
 _NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue, c.StartTask, c.ResumeJob, c.RetryJob)
 
 

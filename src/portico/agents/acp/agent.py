@@ -3,8 +3,8 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from portico.agents.acp import native
 from portico.agents.acp.autonomy import classify, kind_of
 from portico.agents.acp.choice import OptionChoice, choices
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import NEVER_ASKS, AgentInfo, Autonomy, Capabilities, Check, Model, Opening
 from portico.agents.facts import FactsFile, Problem
+from portico.agents.native import NativeHistory, NativePage, NativeSession
 from portico.agents.pool import Pool
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
@@ -164,6 +166,29 @@ class AcpAgent:
             await conversation.close()
             raise
         return conversation
+
+    @asynccontextmanager
+    async def connected(self, cwd: str | None) -> "AsyncIterator[AgentLink]":
+        """A process of the agent for requests outside of a conversation."""
+        if missing := self._missing():
+            raise AgentUnavailable(missing)
+        await asyncio.to_thread(import_module, "portico.agents.acp.link")
+        supervisor = self._supervisor(cwd or str(self._folder))
+        try:
+            link = await supervisor.get()
+            with supervisor.busy(link), self.signing_in(link):
+                yield link
+        finally:
+            await self.leave(supervisor)
+
+    async def native_sessions(self, cwd: str | None, cursor: str | None, folders: Sequence[str]) -> NativePage:
+        return await native.list_sessions(self, cwd, cursor, folders)
+
+    async def native_history(self, session: NativeSession) -> NativeHistory:
+        return await native.read_history(self, session)
+
+    def native_command(self, session: str, cwd: str) -> str:
+        return native.terminal_command(self.program, session, cwd)
 
     async def close(self) -> None:
         await asyncio.gather(*(each.close() for each in (self._shared, *self._uses)))

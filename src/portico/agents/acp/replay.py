@@ -7,13 +7,13 @@ that the replay is complete. This needs no clock and costs one round trip.
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from portico.errors import AgentDied, AgentError, Conflict
 from portico.events import Json
 
 if TYPE_CHECKING:
-    from portico.agents.acp.link import AgentLink, UpdateListener
+    from portico.agents.acp.link import AgentLink
 
 PING = "_portico/ping"
 """An extension method: an agent that does not know it must return an error, which is also an answer."""
@@ -25,17 +25,23 @@ _KEPT = ("available_commands_update",)
 logger = logging.getLogger("portico.agents.acp")
 
 
+class Updated(Protocol):
+    async def update(self, update: Json) -> None: ...
+
+
 class HistoryReplay:
     """Takes the place of the conversation until the replay is complete."""
 
-    def __init__(self, ears: "UpdateListener") -> None:
-        self._ears = ears
+    def __init__(self, receiver: "Updated", *, everything: bool = False) -> None:
+        """`everything`: the receiver wants the history, not only what is current."""
+        self._receiver = receiver
+        self._everything = everything
         self._heard = 0
 
     async def update(self, update: Json) -> None:
         self._heard += 1
-        if update.get("sessionUpdate") in _KEPT:
-            await self._ears.update(update)
+        if self._everything or update.get("sessionUpdate") in _KEPT:
+            await self._receiver.update(update)
 
     async def serve(self, method: str, params: Json) -> Json:
         raise Conflict("Nothing runs in this session.")

@@ -81,7 +81,7 @@ class Track:
         given = update.get("rawInput")
         if given not in (None, {}, "") and given != self.input:
             self.input, self.begun = given, True
-            self.call.ready(_json(given), self.title)
+            self.call.ready(json_of(given), self.title)
         elif update.get("status") == "in_progress" and not self.begun:
             self.begun = True
             self.call.ready(title=self.title)
@@ -96,7 +96,7 @@ class Track:
         elif text:
             self.call.output(f"\n{text}")  # it replaced the earlier output; a stream can only append
         self.shown = text or self.shown
-        self.diffs = [_diff(each) for each in pieces if each.get("type") == "diff"] or self.diffs
+        self.diffs = [diff_of(each) for each in pieces if each.get("type") == "diff"] or self.diffs
         terminals = [str(each.get("terminalId")) for each in pieces if each.get("type") == "terminal"]
         self.commands = [each for name in terminals if (each := self._known.show(name)) is not None] or self.commands
         self._tell()
@@ -109,7 +109,7 @@ class Track:
         """`stopped`: the reason, if the agent has not reported how the call ended."""
         output = None
         if not self.shown:  # a terminal goes when the agent releases it; what it showed stays here
-            output = "".join(each.output for each in self.commands) or _output(self.raw_output)
+            output = "".join(each.output for each in self.commands) or output_of(self.raw_output)
         if self.commands and not self.call.done:
             self._tell()
         code = self._exit_code()
@@ -178,7 +178,7 @@ class Updates:
         if track is None:
             kind = kind_of(update) or "other"
             title = str(update.get("title") or "")
-            name = _name(update, kind)
+            name = name_of(update, kind)
             kind = _NAMED.get(name.lower(), kind) if kind == "other" else kind
             call = self._turn.tool(name, id=ident, title=title, kind=kind)
             track = self._tracks[ident] = Track(call, kind, self._commands)
@@ -261,7 +261,7 @@ def kind_of(update: Json) -> str | None:
     return kind if isinstance(kind, str) and kind in KINDS else None
 
 
-def _name(update: Json, kind: str) -> str:
+def name_of(update: Json, kind: str) -> str:
     """ACP has titles for people and kinds for machines; some agents add their own name of the tool."""
     if name := next(tool_names(update.get("_meta")), None):
         return name
@@ -303,23 +303,23 @@ def _key(update: Json) -> str | None:
     return key if isinstance(key, str) else None
 
 
-def _diff(piece: Json) -> Json:
+def diff_of(piece: Json) -> Json:
     old, new = piece.get("oldText"), piece.get("newText")
     before = str(old)[:_DIFF_CHARS] if old is not None else None
     return patch.edit(str(piece.get("path") or ""), before, str(new or "")[:_DIFF_CHARS])
 
 
-def _output(raw: Any) -> str | None:
+def output_of(raw: Any) -> str | None:
     if raw is None or isinstance(raw, str):
         return raw
     if isinstance(raw, dict):
         for key in ("output", "formatted_output", "content", "text", "stdout", "error"):
             if isinstance(raw.get(key), str) and raw[key]:
                 return str(raw[key])
-    return _json(raw)
+    return json_of(raw)
 
 
-def _json(value: Any) -> str:
+def json_of(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

@@ -12,6 +12,7 @@ from portico.doors.rest import (
     changes,
     commands,
     events,
+    native,
     notices,
     people,
     search,
@@ -19,7 +20,7 @@ from portico.doors.rest import (
     terminals,
 )
 
-_ROOMS = (commands, agents, sessions, people, events, changes, search, terminals, board, admin, notices)
+_ROOMS = (commands, agents, sessions, people, events, changes, search, terminals, board, admin, notices, native)
 
 
 class RestDoor(Door):

@@ -1,0 +1,179 @@
+"""Sessions of an agent's own program: listed, adopted with their history, continued on both sides."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from portico import commands as c
+from portico.commands import Caller
+from portico.errors import Conflict, Forbidden, NotFound
+from portico.events import HistoryCopied, Message, SessionStarted, SessionVendor
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import Summary
+from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessions
+from portico.native.feature import UNKNOWN
+from portico.testing.clock import FakeClock
+from tests.agents.acp_agent import said
+from tests.native.programs import AGENT, native_host, write
+
+OWNER = Caller("owner", "owner", frozenset({"read", "drive", "approve", "admin"}))
+
+
+async def adopt(host: Host, native: str, *, confirm: bool = False) -> Session:
+    summary: Summary = await host.do(AdoptSession(agent=AGENT, native=native, confirm=confirm), OWNER)
+    return await host.get(summary.id)
+
+
+async def found(host: Host, **query: object) -> list[str]:
+    pages = (await host.do(FindSessions(**query), OWNER)).agents  # type: ignore[arg-type]
+    return [each.id for page in pages for each in page.sessions]
+
+
+def messages(session: Session) -> list[str]:
+    return [turn.message.text for turn in session.state.turns]
+
+
+async def test_a_session_is_adopted_with_its_history(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "fix the bug", "and the test")
+    async with native_host(tmp_path) as host:
+        assert await found(host) == ["n1"]
+        session = await adopt(host, "n1")
+        state = session.state
+        assert (state.vendor, state.title, state.cwd) == ("n1", "fix the bug", str(tmp_path / "work"))
+        assert messages(session) == ["fix the bug", "and the test"]
+        assert [said(turn) for turn in state.turns] == ["replayed", "replayed"]
+        mark = {"imported": {"agent": AGENT, "session": "n1"}}
+        assert [(turn.by, turn.outcome, turn.message.meta) for turn in state.turns] == 2 * [
+            ("imported", "completed", mark)
+        ]
+        assert await found(host) == []
+        records = await host.log.read(session.channel, 0)
+        assert [type(each.event) for each in records] == [SessionStarted, HistoryCopied, SessionVendor]
+
+
+async def test_the_next_message_continues_the_same_native_session(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "fix the bug")
+    async with native_host(tmp_path) as host:
+        session = await adopt(host, "n1")
+        turn = await session.wait(await session.send(Message("go on"), by="test"))
+        assert (turn.outcome, said(turn), session.state.vendor) == ("completed", "You said: go on", "n1")
+    assert (tmp_path / "store" / "n1").read_text() == "fix the bug\ngo on\n"
+
+
+async def test_adopting_again_returns_the_same_session(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "fix the bug")
+    async with native_host(tmp_path) as host:
+        first, second = await asyncio.gather(adopt(host, "n1"), adopt(host, "n1"))
+        assert first is second
+    async with native_host(tmp_path) as host:  # also after a restart
+        assert (await adopt(host, "n1")).id == first.id
+        assert len(host.list()) == 1
+
+
+async def test_messages_of_the_program_are_imported_before_the_next_turn(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "one")
+    async with native_host(tmp_path) as host:
+        session = await adopt(host, "n1")
+        await session.wait(await session.send(Message("two"), by="test"))
+        write(tmp_path, "n1", "one", "two", "three in the terminal", ago=30)
+        await session.wait(await session.send(Message("four"), by="test"))
+        assert messages(session) == ["one", "two", "three in the terminal", "four"]
+        assert len({part.id for turn in session.state.turns for part in turn.parts}) == 4
+        write(tmp_path, "n1", "one", "two", "three in the terminal", "four", "five", ago=20)
+        await adopt(host, "n1")  # adopting again imports as well
+        assert messages(session)[-1] == "five"
+
+
+async def test_messages_that_cannot_be_identified_are_reported_once(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "one", "two")
+    async with native_host(tmp_path) as host:
+        session = await adopt(host, "n1")
+        write(tmp_path, "n1", "a summary of what was said", "three", ago=30)
+        notices = []
+        for text in ("four", "five"):
+            turn = await session.wait(await session.send(Message(text), by="test"))
+            await session.wait_until(lambda state: state.active is None)
+            notices.append(said(session.state.turns[-1], "notice"))
+            assert turn.outcome == "completed"
+        assert notices == [UNKNOWN, ""]
+        assert messages(session) == ["one", "two", "four", "five"]
+
+
+async def test_a_session_that_was_started_here_is_not_found(tmp_path: Path) -> None:
+    async with native_host(tmp_path) as host:
+        session = await host.start(by="test", agent=AGENT, cwd=str(tmp_path / "work"))
+        await session.wait(await session.send(Message("hello"), by="test"))
+        assert await found(host) == []
+        assert (await adopt(host, str(session.state.vendor), confirm=True)).id == session.id
+
+
+async def test_an_open_session_needs_a_confirmation(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "fix the bug", ago=0)
+    async with native_host(tmp_path) as host:
+        (page,) = (await host.do(FindSessions(), OWNER)).agents
+        assert [each.open for each in page.sessions] == [True]
+        with pytest.raises(Conflict, match="open elsewhere"):
+            await adopt(host, "n1")
+        assert host.list() == []
+        assert messages(await adopt(host, "n1", confirm=True)) == ["fix the bug"]
+
+
+async def test_what_cannot_be_adopted(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "fix the bug")
+    async with native_host(tmp_path) as host:
+        with pytest.raises(NotFound, match="sessions found"):
+            await adopt(host, "n2")
+        with pytest.raises(NotFound, match="agent"):
+            await host.do(AdoptSession(agent="acp:none", native="n1"), OWNER)
+        colleague = Caller("ben", "ben", frozenset({"read", "drive", "approve"}), person="ben")
+        for command in (FindSessions(), AdoptSession(agent=AGENT, native="n1")):
+            with pytest.raises(Forbidden, match="owner"):
+                await host.do(command, colleague)
+        assert host.list() == []
+
+
+async def test_lists_are_pages_and_are_cached_for_a_minute(tmp_path: Path) -> None:
+    clock = FakeClock()
+    write(tmp_path, "n1", "one")
+    write(tmp_path, "n2", "two")
+    write(tmp_path, "n3", "three")
+    async with native_host(tmp_path, clock, FAKE_PAGE="2") as host:
+        (page,) = (await host.do(FindSessions(), OWNER)).agents
+        assert ([each.id for each in page.sessions], page.next) == (["n1", "n2"], "2")
+        assert await found(host, agent=AGENT, cursor="2") == ["n3"]
+        (tmp_path / "store" / "n1").unlink()
+        assert await found(host) == ["n1", "n2"]
+        clock.advance(61)
+        assert await found(host) == ["n2", "n3"]
+        assert await found(host, start=False) == ["n2", "n3"]
+        clock.advance(61)
+        assert await found(host, start=False) == []  # nothing is asked
+
+
+async def test_an_agent_that_is_not_installed_is_not_started(tmp_path: Path) -> None:
+    async with native_host(tmp_path) as host:
+        host.agents[AGENT].program.command = [str(tmp_path / "missing")]  # type: ignore[attr-defined]
+        (page,) = (await host.do(FindSessions(), OWNER)).agents
+        assert (page.sessions, "is not on the PATH" in page.problem) == ([], True)
+
+
+async def test_the_way_back_to_the_program(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "one")
+    async with native_host(tmp_path) as host:
+        session = await adopt(host, "n1")
+        with pytest.raises(Conflict, match="no program"):
+            await host.do(ContinueInTerminal(session=session.id), OWNER)
+        host.agents[AGENT].program.command = ["claude-agent-acp"]  # type: ignore[attr-defined]
+        line = await host.do(ContinueInTerminal(session=session.id), OWNER)
+        assert line.command == f"cd {tmp_path / 'work'} && claude --resume n1"
+
+
+async def test_imported_turns_cost_nothing_and_fork_as_others_do(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "one", "two")
+    async with native_host(tmp_path) as host:
+        session = await adopt(host, "n1")
+        assert session.state.usage.cost == 0
+        fork: Summary = await host.do(c.ForkSession(session=session.id), OWNER)
+        assert fork.turns == 2
