@@ -3,6 +3,7 @@ schemas are in tests/log/postgres/test_trouble.py, a place that never comes back
 
 import asyncio
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -12,14 +13,16 @@ import pytest
 from portico import commands as c
 from portico.cluster.link import HostLink, Told
 from portico.cluster.open import open_log
-from portico.errors import BadRequest, LogTooNew, LogUnavailable, NotFound, PlaceAway
+from portico.errors import BadRequest, LogTooNew, LogUnavailable, NotFound, PlaceAway, PorticoError
 from portico.log.postgres import schema
 from portico.log.postgres.connect import _BOUNDS, connect
+from portico.log.postgres.text import to_text
 from portico.settings import ClusterSettings, LogSettings, Settings
 from tests.cluster.conftest import Nodes
 from tests.cluster.test_cluster import ADA, found, say
 from tests.cluster.test_doors import flags
 from tests.doors.standing import standing
+from tests.host.test_do import sample
 from tests.postgres import Databases
 
 _FULL = "RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'"
@@ -148,3 +151,36 @@ async def test_a_host_that_takes_long_to_start_is_not_taken_for_dead(databases: 
     assert await log.run(lambda db: db.fetchval(left)) <= 1
     await log.close()
     databases.give_back(url)
+
+
+def _with_nul(kind: type[c.Command], session: str) -> Iterator[tuple[str, c.Command]]:
+    """The command with a NUL in each of its texts."""
+    whole = sample(kind, **({kind.about: session} if kind.about == "session" else {}))
+    for field in msgspec.structs.fields(kind):
+        if field.type in (str, str | None):
+            yield field.name, msgspec.structs.replace(whole, **{field.name: "a\0b"})
+
+
+async def test_a_nul_in_any_text_of_any_command_is_no_outage(nodes: Nodes) -> None:
+    """Bug: PostgreSQL stores no NUL in a text, so the host answered that the log was unavailable, also to others whose
+    events were in the same commit."""
+    a = await nodes("a")
+    for name, kind in c.COMMANDS.items():
+        session = await a.host.start(by="test", agent="play")
+        for field, command in _with_nul(kind, session.id):
+            try:
+                await a.host.do(command, ADA)
+            except LogUnavailable as error:
+                pytest.fail(f"{name}, {field}: {error.message}")
+            except PorticoError:
+                pass
+
+
+@pytest.mark.parametrize("text", ["", "a", "a\0b", "\0", "\ufdd0", "\ufdd0\ufdd1", "\ufdd0\ufdd2", "\0\ufdd0\0"])
+async def test_names_and_keys_of_any_text_are_stored(nodes: Nodes, text: str) -> None:
+    a, b = await nodes("a"), await nodes("b")
+    a.log.put_kv(f"test/{text}", f"key {text}", b"value")
+    await a.log.flush()
+    assert await b.log.get_kv(f"test/{text}", f"key {text}") == b"value"
+    assert await b.log.list_kv(f"key {text}") == {f"test/{text}": b"value"}
+    assert "\0" not in to_text(text)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from portico.host.members import Member
 from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.text import parameter
 
 LEASES = "lease/"
 SCHEDULER = f"{LEASES}scheduler"
@@ -67,11 +68,13 @@ class HostTables:
     def __init__(self, log: PostgresLog) -> None:
         self._log = log
 
-    async def _fetch(self, sql: str, *args: Any) -> list[Any]:
+    async def _fetch(self, sql: str, *given: Any) -> list[Any]:
+        args = [parameter(each) for each in given]
         found: list[Any] = await self._log.run(lambda connection: connection.fetch(sql, *args))
         return found
 
-    async def _value(self, sql: str, *args: Any) -> Any:
+    async def _value(self, sql: str, *given: Any) -> Any:
+        args = [parameter(each) for each in given]
         return await self._log.run(lambda connection: connection.fetchval(sql, *args))
 
     async def key(self) -> str:

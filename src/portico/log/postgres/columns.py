@@ -7,6 +7,7 @@ from portico.events import Channel, Event
 from portico.log.notes import KeyValue
 from portico.log.pending import compactable_part
 from portico.log.postgres.store import stored_sum
+from portico.log.postgres.text import to_text
 from portico.log.sqlite.checksum import kv_sum
 from portico.log.sqlite.schema import blobs_in
 
@@ -44,7 +45,7 @@ def note_columns(values: list[KeyValue], ids: dict[Channel, int]) -> list[list[A
     """Return the columns of the notes; the later of two notes with the same key is used."""
     last = {(ids[value.channel], value.key): value.data for value in values}
     sums = [kv_sum(channel, key, data) if data is not None else None for (channel, key), data in last.items()]
-    return [[channel for channel, _ in last], [key for _, key in last], sums, list(last.values())]
+    return [[channel for channel, _ in last], [to_text(key) for _, key in last], sums, list(last.values())]
 
 
 def blob_users(events: list[EventRow], ids: dict[Channel, int]) -> list[list[Any]]:

@@ -18,6 +18,7 @@ from portico.errors import LogDamaged, LogUnavailable
 from portico.events import Channel, Record, Unreadable, encode
 from portico.log.postgres.error_text import READ_ONLY, is_lost, translate
 from portico.log.postgres.schema import COMPACTION
+from portico.log.postgres.text import from_text, parameter, to_text
 from portico.log.sqlite.checksum import event_sum, kv_sum
 from portico.log.stored.log import compacted_key
 
@@ -70,9 +71,10 @@ class PostgresStore:
         )
         for ident, name, _ in rows:
             self._know(ident, name)
-        return {name: pos for _, name, pos in rows}
+        return {from_text(name): pos for _, name, pos in rows}
 
     def _know(self, ident: int, name: Channel) -> None:
+        name = from_text(name)
         self._ids[name], self._names[ident] = ident, name
 
     async def ids(self, channels: Iterable[Channel]) -> dict[Channel, int]:
@@ -167,7 +169,8 @@ class PostgresStore:
             "SELECT c.name, n.channel, n.data, n.sum FROM notes n JOIN channels c ON c.id = n.channel WHERE n.key = $1"
         )
         rows = await self._fetch(sql, key)
-        return {name: data for name, channel, data, checksum in rows if _is_whole(channel, key, data, checksum)}
+        whole = [row for row in rows if _is_whole(row[1], key, row[2], row[3])]
+        return {from_text(name): data for name, _, data, _ in whole}
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None:
         ident = await self._id(channel)
@@ -207,7 +210,7 @@ class PostgresStore:
 
     async def blob_users(self, digest: str) -> list[Channel]:
         sql = "SELECT c.name FROM blob_users u JOIN channels c ON c.id = u.channel WHERE u.digest = $1"
-        return [name for (name,) in await self._fetch(sql, digest)]
+        return [from_text(name) for (name,) in await self._fetch(sql, digest)]
 
     async def own_blobs(self, channel: Channel) -> set[str]:
         others = "SELECT 1 FROM blob_users o WHERE o.digest = u.digest AND o.channel != u.channel"
@@ -285,15 +288,18 @@ class PostgresStore:
 
     # -- connections -------------------------------------------------------------------------------------------
 
-    async def _fetch(self, sql: str, *args: Any) -> list[Any]:
+    async def _fetch(self, sql: str, *given: Any) -> list[Any]:
+        args = [parameter(each) for each in given]
         found: list[Any] = await self.with_connection(lambda connection: connection.fetch(sql, *args))
         return found
 
-    async def _value(self, sql: str, *args: Any) -> Any:
+    async def _value(self, sql: str, *given: Any) -> Any:
+        args = [parameter(each) for each in given]
         return await self.with_connection(lambda connection: connection.fetchval(sql, *args))
 
-    async def _done(self, sql: str, *args: Any) -> int:
+    async def _done(self, sql: str, *given: Any) -> int:
         """Execute an idempotent statement and return the number of rows."""
+        args = [parameter(each) for each in given]
         status: str = await self.with_connection(lambda connection: connection.execute(sql, *args))
         return int(status.rpartition(" ")[2])
 
@@ -336,14 +342,15 @@ def _trails(rows: list[Any]) -> dict[tuple[int, str], list[int]]:
 
 
 async def _lengthen(connection: Any, channel: int, key: str, offsets: list[int]) -> None:
-    found = await connection.fetchval("SELECT data FROM notes WHERE channel = $1 AND key = $2", channel, key)
+    sql = "SELECT data FROM notes WHERE channel = $1 AND key = $2"
+    found = await connection.fetchval(sql, channel, to_text(key))
     data = msgspec.msgpack.encode((msgspec.msgpack.decode(found, type=list[int]) if found else []) + offsets)
     await connection.execute(
         f"INSERT INTO notes (time, sum, channel, key, data) VALUES ({_NOW}, $1, $2, $3, $4)"
         " ON CONFLICT (key, channel) DO UPDATE SET time = excluded.time, sum = excluded.sum, data = excluded.data",
         kv_sum(channel, key, data),
         channel,
-        key,
+        to_text(key),
         data,
     )
 
