@@ -126,6 +126,17 @@ def test_wrong_words(tmp_path: Path, options: list[str], words: str) -> None:
     assert inside(tmp_path / "home", "service", "remove", HOME=str(tmp_path)).returncode == 64
 
 
+@pytest.mark.parametrize("bad", ["a\nExecStartPre=/bin/evil", "a\rb", "a\x1bb", "a\x7f", "a\\"])
+@pytest.mark.parametrize("where", ["home", "workspace", "PATH"])
+def test_no_value_adds_a_line_to_the_unit(tmp_path: Path, where: str, bad: str) -> None:
+    """Bug: a folder with a line break in its name added a line to the unit."""
+    options = [] if where == "PATH" else [f"--{where}", f"/{bad}"]
+    more = {"PATH": f"/usr/bin:/{bad}"} if where == "PATH" else {}
+    done = inside(tmp_path / "home", "service", "install", "--print", *options, **more)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "control character or ends with a backslash" in done.stderr
+
+
 @contextlib.contextmanager
 def listening(path: str) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:

@@ -72,6 +72,7 @@ RemoveIPC=yes
 def unit(*, home: Path, folder: Path, user: pwd.struct_passwd | None = None) -> str:
     """Return the text of the unit: for the current user, or with `user` a hardened one for the whole machine."""
     system = user is not None
+    _check_lines(home=str(home), workspace=str(folder), path=_search_path(user))
     command = [sys.executable, "-m", "portico", "serve"]
     lines = _COMMON.format(
         command=" ".join(_quoted(word).replace("$", "$$") for word in command),
@@ -87,6 +88,15 @@ def unit(*, home: Path, folder: Path, user: pwd.struct_passwd | None = None) -> 
     head = "Description=Portico, the host for coding agents\n" + (f"After={after}\nWants={after}\n" if system else "")
     target = "multi-user.target" if system else "default.target"
     return f"[Unit]\n{head}\n[Service]\n{lines}\n[Install]\nWantedBy={target}\n"
+
+
+def _check_lines(**values: str) -> None:
+    """The attack: a value with a line break adds lines to the unit, such as another ExecStart. A backslash at the end
+    would join the next line."""
+    for name, value in values.items():
+        if any(ord(char) < 32 or ord(char) == 127 for char in value) or value.endswith("\\"):
+            shown = "The variable PATH" if name == "path" else f"--{name}"
+            raise BadRequest(f"{shown} has a control character or ends with a backslash: {value!r}.", field=name)
 
 
 def _search_path(user: pwd.struct_passwd | None) -> str:
