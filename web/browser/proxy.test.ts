@@ -157,6 +157,10 @@ for (const [name, found, path, start] of proxies) {
     const token = readFileSync(join(folder, "home", "token"), "utf8").trim();
     await page.goto(`${url}/app/inbox`);
     expect(new URL(page.url()).pathname).toBe("/portico/login");
+    const forged = { "X-Forwarded-Host": "evil.example", "X-Forwarded-Prefix": "/evil", Forwarded: "host=evil.example" };
+    const headers = Object.entries(forged).flatMap(([name, value]) => ["-H", `${name}: ${value}`]);
+    const seen = execFileSync("curl", ["-sk", "-o", "/dev/null", "-w", "%{http_code} %{redirect_url}", ...headers, `${url}/app/inbox`]);
+    expect(String(seen)).toBe(`303 ${url}/login?next=%2Fapp%2Finbox`);
     await page.goto(`${url}/login?tkn=${token}`);
     expect(page.url()).toMatch(new RegExp(`^${url}/app(/new)?$`));
     const [cookie] = await context.cookies();
