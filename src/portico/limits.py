@@ -53,6 +53,8 @@ QUEUE_LENGTH = 100
 """Messages waiting in one session: more is a script gone wild."""
 LOGINS = 50
 """Logins of one person at once: all their browsers; the oldest goes first."""
+TOKENS = 50
+"""Valid tokens of one person: each is compared with every request; a script that makes more has a mistake."""
 SHARES = 100
 """People that one session is shared with by name: more is everybody."""
 FOLDERS = 32

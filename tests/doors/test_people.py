@@ -69,6 +69,29 @@ def test_names_of_tokens_are_a_persons_own(home: Home) -> None:
         new_token(home, "laptop", ["read"], person="nobody")
 
 
+async def test_a_person_has_a_bounded_number_of_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: one person created 400 tokens in 11 seconds. Logins and expired tokens do not count, and neither do those of
+    other people."""
+    monkeypatch.setattr("portico.limits.TOKENS", 3)
+    async with standing(tmp_path) as here:
+        for name in ("ann", "ben"):
+            add_person(here.home, name, ["read"])
+        new_token(here.home, "old", ["read"], "ann", days=1e-9)
+        new_login(here.home, read_people(here.home)[0], 1)
+        async with here.client(new_token(here.home, "laptop", ["read"], "ann")) as ann:
+
+            async def make(number: int) -> httpx.Response:
+                return await ann.post("/v1/people/me/tokens", json={"name": f"t{number}"})
+
+            answers = await asyncio.gather(*map(make, range(5)))
+            assert sorted(each.status_code for each in answers) == [201, 201, 409, 409, 409]
+            refused = next(each for each in answers if each.status_code == 409)
+            assert "revoke some first" in problem(refused, 409, "conflict", "name")
+            assert (await ann.delete("/v1/people/me/tokens/laptop")).status_code == 204
+        new_token(here.home, "again", ["read"], "ann")
+        new_token(here.home, "his", ["read"], "ben")
+
+
 def test_a_person_has_so_many_logins(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portico.limits.LOGINS", 3)
     person = add_person(home, "ann", ["read"])

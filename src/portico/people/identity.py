@@ -23,7 +23,7 @@ from msgspec import Struct
 from portico import limits
 from portico.command_shapes import method_name
 from portico.commands import COMMANDS, SCOPES, Caller
-from portico.errors import AlreadyExists, BadRequest, NotFound
+from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from portico.home import Home, secret_key, stamp, write_private
 from portico.people.people import People, Person, drop_person, locked, read_people
 
@@ -309,6 +309,13 @@ def new_token(
     with _editing(home) as tokens:
         if name == OWNER or any((each.name, each.person) == (name, person) for each in tokens if not each.login):
             raise AlreadyExists(f"There is a token {name!r} already; revoke it first.")
+        if (
+            person
+            and sum(each.person == person and not each.login and not each.expired for each in tokens) >= limits.TOKENS
+        ):
+            raise Conflict(
+                f"{person!r} has {limits.TOKENS} tokens, which are the most; revoke some first.", field="name"
+            )
         made = NamedToken(secrets.token_hex(8), name, _hash(token), scopes, now, person, expires, sorted(set(tools)))
         tokens.append(made)
     return token
