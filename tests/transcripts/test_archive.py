@@ -78,6 +78,49 @@ async def test_what_is_no_archive_is_refused(tmp_path: Path, change: dict[str, A
         assert (await here.http.get("/v1/sessions")).json()["total"] == 0
 
 
+TURN: dict[str, Any] = {
+    "id": "t1",
+    "message": {"text": "x"},
+    "by": "token:eve",
+    "pos": 1,
+    "started": 1,
+    "outcome": "completed",
+}
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [TURN, TURN],
+        *([{**TURN, "usage": {name: -1}}] for name in ("input", "output", "cached", "cost")),
+        [TURN, {**TURN, "id": "t2", "usage": {"input": 5, "cost": -0.01}}],
+    ],
+)
+async def test_a_hostile_turn_is_refused(tmp_path: Path, turns: list[Any]) -> None:
+    """Bug: an import accepted equal ids and negative usage."""
+    async with standing(tmp_path) as here:
+        answer = await here.http.post("/v1/sessions/import", json={"archive": {**GOOD, "turns": turns}})
+        problem(answer, 400, "bad_request", "turns")
+
+
+@pytest.mark.parametrize("by", ["person:ann", "token:owner", "task:task-1", "run:run-1", "imported:person:ann"])
+async def test_an_archive_speaks_for_nobody_here_and_fits_in_lists(tmp_path: Path, by: str) -> None:
+    """Bug: an import accepted `by: person:...` and titles of 1 MB."""
+    approval = {**_approval("a1"), "by": by}
+    call = {"part": "call", "id": "c", "tool": "t" * 10**6, "title": "x" * 10**6, "approvals": [approval]}
+    question = {"part": "question", "id": "c", "text": "Go on?", "by": by}
+    turn = {**TURN, "by": by, "stopped_by": by, "parts": [call, question]}
+    async with standing(tmp_path) as here:
+        body = {"archive": {**GOOD, "title": "y" * 10**6, "turns": [turn]}}
+        made = (await here.http.post("/v1/sessions/import", json=body)).json()
+        [found] = (await here.http.get(f"/v1/sessions/{made['id']}")).json()["turns"]
+        [call, question] = found["parts"]
+        names = {found["by"], found["stopped_by"], call["approvals"][0]["by"], question["by"]}
+        assert names == {"imported:" + by.removeprefix("imported:")}
+        assert call["id"] != question["id"]
+        assert (len(made["title"]), len(call["title"]), len(call["tool"])) == (200, 2000, 200)
+
+
 async def test_an_import_with_an_id_is_done_once(tmp_path: Path) -> None:
     """Asked again it made a second session."""
     async with standing(tmp_path) as here:

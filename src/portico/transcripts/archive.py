@@ -7,11 +7,13 @@ an imported session gets a new id, and the ids of what was asked in it, or that 
 import base64
 import binascii
 import hashlib
+import math
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from portico import limits
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.host import Host
@@ -21,6 +23,9 @@ from portico.host.state import CallPart, QuestionPart, StepState, TurnState
 FORMAT = 1
 IMPORTED = "imported"
 """What the old session's id becomes in ids of approvals and questions: no session has this name."""
+
+_TITLE_CHARS = 2_000
+"""The title of a call: a command line that fills a screen. The input has the whole text."""
 
 
 class Archive(Struct, forbid_unknown_fields=True):
@@ -61,8 +66,11 @@ async def import_archive(
         raise BadRequest(f"The turns of this archive are not valid: {error}.", field="turns") from error
     if any(turn.outcome is None for turn in turns):
         raise BadRequest("A turn of this archive has no end.", field="turns")
+    _check(turns)
     for turn in turns:
         _settle(turn)
+        _disown(turn)
+        _bound(turn)
     for each in _referring(turns):
         each.blob = each.blob if each.blob in archive.blobs else None  # a hash alone gives no access
     for digest, text in archive.blobs.items():
@@ -95,6 +103,44 @@ def _settle(turn: TurnState) -> None:
             for approval in part.approvals:
                 approval.id = _renamed(approval.id)
                 approval.allowed, approval.answered = approval.answered and approval.allowed, True
+
+
+def _check(turns: list[TurnState]) -> None:
+    """The attack: two turns with one id, of which a client shows one and acts on the other; or a usage below zero,
+    which takes back what a budget has counted."""
+    if len({turn.id for turn in turns}) < len(turns):
+        raise BadRequest("Two turns of this archive have the same id.", field="turns")
+    for turn in turns:
+        used = turn.usage
+        amounts = (used.input, used.output, used.cached, used.cost) if used is not None else ()
+        if not all(0 <= each < math.inf for each in amounts):
+            raise BadRequest(f"The usage of the turn {turn.id!r} is below zero or infinite.", field="turns")
+
+
+def _bound(turn: TurnState) -> None:
+    """Shorten titles, which lists show whole, and rename parts with the id of another one."""
+    known: set[str] = set()
+    for part in turn.parts:
+        while part.id in known:
+            part.id += "+"
+        known.add(part.id)
+        if isinstance(part, CallPart):
+            part.title, part.tool = part.title[:_TITLE_CHARS], part.tool[: limits.TITLE_CHARS]
+
+
+def _disown(turn: TurnState) -> None:
+    """The attack: an archive names people of this host as those who wrote and approved. So all names are marked."""
+    turn.by, turn.stopped_by = _foreign(turn.by), _foreign(turn.stopped_by)
+    for part in turn.parts:
+        if isinstance(part, QuestionPart):
+            part.by = _foreign(part.by)
+        elif isinstance(part, CallPart):
+            for approval in part.approvals:
+                approval.by = _foreign(approval.by)
+
+
+def _foreign(by: str) -> str:
+    return f"{IMPORTED}:{by.removeprefix(f'{IMPORTED}:')}"[: limits.TITLE_CHARS] if by else ""
 
 
 def _renamed(ident: str) -> str:
