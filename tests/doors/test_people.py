@@ -255,6 +255,7 @@ async def test_leaving_the_admins_counts_without_a_login(tmp_path: Path, monkeyp
 # -- by a proxy's header ---------------------------------------------------------------------------------------
 
 HEADER, SECRET = "X-Remote-User", "between us"
+START = "/api/copilot/session/start/gpt-5.2"
 PROXIED = {
     "server.trusted_proxies": ["127.0.0.1"],
     "login.proxy.header": HEADER,
@@ -296,6 +297,35 @@ async def test_nobody_but_the_proxy_names_people(tmp_path: Path) -> None:
     async with standing(tmp_path, flags=flags) as here:
         answer = await named(here, [(HEADER, "ann"), ("X-Portico-Proxy-Secret", SECRET)])
         assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "passes"),
+    [
+        ("GET", START, {}, False),
+        ("GET", START, {"Sec-Fetch-Site": "same-origin"}, True),
+        ("GET", START, {"Sec-Fetch-Site": "none"}, True),  # typed by the person
+        ("GET", START, {"Sec-Fetch-Site": "cross-site"}, False),
+        ("GET", START, {"Origin": "https://evil.example"}, False),
+        ("GET", "/api/copilot/models", {}, True),  # it only reads
+        ("GET", "/v1/sessions", {}, True),
+        ("POST", START, {}, True),  # browsers send Origin with every POST to another site
+        ("POST", START, {"Origin": "https://evil.example"}, False),
+    ],
+)
+async def test_a_get_that_changes_something_says_who_sent_it(
+    tmp_path: Path, method: str, path: str, headers: dict[str, str], passes: bool
+) -> None:
+    """Bug: the proxy adds the login, and a browser without Sec-Fetch-Site sends a GET for another site without any
+    header that tells so."""
+    async with standing(tmp_path, flags=PROXIED) as here:
+        login = {HEADER: "ann@example.org", "X-Portico-Proxy-Secret": SECRET}
+        async with here.client(**login, **headers) as ann:
+            answer = await ann.request(method, path)
+            assert answer.status_code == (200 if passes else 403), answer.text
+        token = {"Authorization": f"Bearer {here.home.token()}"}
+        async with here.client(**login, **token) as program:
+            assert (await program.request(method, path)).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from portico.correlation import REQUEST, begin_request
 from portico.doors.behind import BEHIND, certain
 from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
-from portico.doors.origin import check_host, check_origin, is_editor_origin
+from portico.doors.origin import check_host, check_origin, check_sent_by_us, is_editor_origin
 from portico.doors.proxy import PROXY_LOGIN
 from portico.doors.rate import WrongTokens
 from portico.doors.request_head import HEAD, PAGE_KEY, RawHeaders, RequestHead, RequestHeads
@@ -165,6 +165,8 @@ class Gate:
         caller.require(route.scope)
         if route.scope != "open" or scope.get("method") not in ("GET", "HEAD"):
             self._check_origin(scope, head, entry)
+        if PROXY_LOGIN in scope and head.bearer is None and _changes_by_get(scope, route):
+            check_sent_by_us(head.get(b"origin"), head.get(b"sec-fetch-site"))
         self.tokens.seen(caller)
         scope["portico.caller"], scope[HEAD] = caller, head
         if self.catch_up is not None and route.scope != "open" and (scope["path_params"] or entry.held):
@@ -372,6 +374,11 @@ async def _refuse_socket(scope: Scope, receive: Receive, send: Send, error: Port
         await send({"type": "websocket.http.response.body", "body": response.body})
     else:
         await send({"type": "websocket.close", "code": 1008, "reason": error.message[:120]})
+
+
+def _changes_by_get(scope: Scope, route: Route | Socket) -> bool:
+    """Return whether this is a GET that changes state. The portal has such routes: they accept GET and POST."""
+    return isinstance(route, Route) and scope["method"] == "GET" and "POST" in route.methods and route.scope != "read"
 
 
 def _bounded(head: RequestHead, receive: Receive, limit: int) -> Receive:

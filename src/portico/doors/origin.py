@@ -50,6 +50,15 @@ def check_origin(host: str, secure: bool, origin: str | None, site: str | None, 
         raise Forbidden("A page of another site may not do this.")
 
 
+def check_sent_by_us(origin: str | None, site: str | None) -> None:
+    """Refuse a GET that changes state if no header tells who sent it. A proxy adds the login of a person to every
+    request, so an old browser, or one on plain HTTP, could send it for an image on another site. An origin that is
+    present was already checked."""
+    if origin is None and site is None:
+        words = "it has neither Origin nor Sec-Fetch-Site, so another site may have sent it"
+        raise Forbidden(f"A GET may not change anything here: {words}. Use POST, or a token in Authorization.")
+
+
 def _refusal(origin: str) -> str:
     if is_editor_origin(origin):
         return f"The editor {origin!r} may open a WebSocket, with a token: put '?tkn=TOKEN' into its address."
