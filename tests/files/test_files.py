@@ -14,6 +14,7 @@ from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, W
 from portico.host.host import Host
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from portico.workspace.jail import closed
 from tests.host.plays import idle
 
 ADA = Caller("t1", "ada", frozenset(SCOPES))
@@ -185,3 +186,24 @@ async def test_without_the_scope_nothing_is_written(host: Host, folder: Path) ->
     with pytest.raises(Forbidden):
         await host.do(WriteFile(path=str(folder / "a"), data="x"), reader)
     assert not (folder / "a").exists()
+
+
+@pytest.mark.parametrize("name", ["home", "link", "home/", "home/../home"])
+@pytest.mark.parametrize("kind", ["session", "folders", "add", "replace", "job"])
+async def test_nothing_works_in_the_hosts_own_folder(host: Host, tmp_path: Path, name: str, kind: str) -> None:
+    """Bug: a session could be started in the folder with the tokens and the log."""
+    (tmp_path / "home" / "inside").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "home")
+    session = await host.do(c.StartSession(agent="play", cwd=str(tmp_path / "w")), ADA)
+    home = f"{tmp_path}/{name}"
+    command: c.Command = {
+        "session": c.StartSession(agent="play", cwd=home),
+        "folders": c.StartSession(agent="play", folders=[home]),
+        "add": c.AddFolder(session=session.id, folder=home),
+        "replace": c.RemoveFolder(session=session.id, folder=str(tmp_path / "w"), replacement=home),
+        "job": c.StartJob(job="x", cwd=home),
+    }[kind]
+    with closed(tmp_path / "home"), pytest.raises(BadRequest, match="the host's own folder"):
+        await host.do(command, ADA)
+    with closed(tmp_path / "home"):  # a project there is one, as for the jail of files
+        await host.do(c.StartSession(agent="play", cwd=str(tmp_path / "home" / "inside")), ADA)

@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from portico import commands as c
@@ -10,6 +12,7 @@ from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, W
 from portico.files.jail import jail_of
 from portico.host.feature import Feature, handle
 from portico.workspace.files import Files
+from portico.workspace.jail import is_closed
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -22,6 +25,7 @@ class WorkspaceFiles(Feature):
     def __init__(self, host: "Host") -> None:
         super().__init__(host)
         self._host = host
+        host.commands.guard(_refuse_home)
 
     def files(self, caller: c.Caller) -> Files:
         """Those of the workspaces and of the folders of sessions that the caller may drive, as they are now."""
@@ -85,3 +89,17 @@ def _bytes(command: WriteFile) -> bytes:
         return base64.b64decode(command.data, validate=True)
     except ValueError as error:  # also for what is not ASCII
         raise BadRequest("'data' is not base64.", field="data") from error
+
+
+def _refuse_home(command: c.Command, caller: c.Caller) -> None:
+    """No session and no job works in the host's own folder: its agent would read tokens and write the log. A terminal
+    is a shell and can go anywhere."""
+    if command.scope == "terminal":
+        return
+    named = [getattr(command, field, None) for field in ("cwd", "folder", "replacement")]
+    for folder in [*named, *getattr(command, "folders", ())]:
+        if isinstance(folder, str) and "\0" not in folder:
+            real = Path(os.path.realpath(folder))
+            if is_closed(real, real):
+                words = f"{folder!r} is the host's own folder, with its tokens and its log. Choose a project."
+                raise BadRequest(words, field="cwd")
