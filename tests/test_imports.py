@@ -91,6 +91,7 @@ ROOMS: dict[str, set[str]] = {
         "native.commands",
         "notices.commands",
         "projects.commands",
+        "sandboxes.shapes",
         "secrets.commands",
         "terminals.commands",
         "host.agent",

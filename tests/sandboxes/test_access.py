@@ -39,7 +39,7 @@ class Sandboxed:
 
     async def open(self, opener: HostOpener, clock: FakeClock | None = None) -> None:
         self.host = await opener(PlayAgent(self.play), clock=clock)
-        self.record = NetworkRecord(self.host)
+        self.record = self.host.part(NetworkRecord)
         self.access = AccessRequests(self.host, lambda _: self.mode, self._changed)
         self.session = await self.host.start(by="test", cwd=str(self.folder))
 

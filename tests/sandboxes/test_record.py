@@ -10,7 +10,8 @@ from portico.host.session import Session
 from portico.sandbox.network import Destination
 from portico.sandboxes import record as records
 from portico.sandboxes.events import NetworkReached
-from portico.sandboxes.record import HostUse, NetworkRecord
+from portico.sandboxes.record import NetworkRecord
+from portico.sandboxes.shapes import HostUse
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -39,7 +40,7 @@ class Desk:
 
     async def open(self, opener: HostOpener) -> Host:
         host = await opener(PlayAgent(self.play), clock=self.clock)
-        self.record = NetworkRecord(host)
+        self.record = host.part(NetworkRecord)
         return host
 
 
@@ -91,7 +92,7 @@ async def test_connections_between_turns_are_written_with_the_next_sweep(tmp_pat
     desk = Desk()
     session = await (await desk.open(open_host)).start(by="test", cwd=str(tmp_path))
     desk.record.refused(session, EVIL, "policy")
-    await desk.record.write_all()
+    await desk.record.sweep()
     assert [event.turn for event in await written(session, 1)] == [""]
 
 
@@ -113,5 +114,5 @@ async def test_a_deleted_session_leaves_nothing(tmp_path: Path, open_host: HostO
     host = await desk.open(open_host)
     session = await host.start(by="test", cwd=str(tmp_path))
     desk.record.refused(session, EVIL, "policy")
-    desk.record.forget(session)
+    await desk.record.forget(session, "test")
     assert (await desk.record.of(session.channel)).hosts == []

@@ -117,6 +117,7 @@ export interface Routes {
   "GET /notices": { body: undefined; answer: NoticeList };
   "GET /agents/{id}/native-sessions": { body: undefined; answer: FoundPage };
   "GET /native-sessions": { body: undefined; answer: FoundSessions };
+  "GET /sessions/{id}/network": { body: undefined; answer: NetworkUse };
 }
 
 export type Event = ApprovalAnswered | ApprovalAsked | Audited | AutomationCreated | AutomationDeleted | AutomationEdited | AutomationPaused | AutomationResumed | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HookRotated | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | RunClaimed | RunEnded | RunReserved | RunSettled | RunSkipped | RunStarted | RunsMissed | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | TerminalClaimed | TerminalCleared | TerminalCommand | TerminalCommandEnded | TerminalData | TerminalDetects | TerminalExited | TerminalMoved | TerminalRemoved | TerminalResized | TerminalShown | TerminalStarted | TerminalTitled | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;
@@ -954,6 +955,20 @@ export interface HostStopped {
   reason?: string;
 }
 
+/** The connections to one host. */
+export interface HostUse {
+  host: string;
+  port: number;
+  count?: number;
+  refused?: number;
+  sent?: number;
+  received?: number;
+  first?: number;
+  last?: number;
+  allowed_by?: string[];
+  refused_by?: string[];
+}
+
 export interface ImportBody {
   archive: Archive;
   agent?: string;
@@ -1106,6 +1121,7 @@ export interface JobWithEntry {
   owner?: string;
   entry: Entry;
   chart: ChartGraph;
+  network?: HostUse[];
 }
 
 export interface KnownAgent {
@@ -1207,6 +1223,11 @@ export interface ModelCheck {
 export interface MoveChatBody {
   to?: string;
   after?: string;
+}
+
+/** The hosts that a session or a job connected to, or tried to. */
+export interface NetworkUse {
+  hosts?: HostUse[];
 }
 
 export interface Notice {

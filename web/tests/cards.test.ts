@@ -47,6 +47,20 @@ describe("approvals", () => {
     [{ kind: "write", path: "/w/a.py", diff: "+x" }, "Change a.py?"],
   ])("%j asks", (given, title) => expect(approving(given).title).toBe(title));
 
+  test("a connection out of the sandbox names its host, and every answer is one press", () => {
+    const options = [
+      { id: "allow-once", label: "Allow once", allow: true },
+      { id: "allow-session", label: "Allow in this session", allow: true, grant: "session" as const },
+      { id: "allow-folder", label: "Allow always in this folder", allow: true, grant: "project" as const },
+      { id: "deny", label: "Deny", allow: false },
+    ];
+    const input = '{"host":"docs.example.com","port":443}';
+    const title = "codex wants to reach docs.example.com:443, first time in this session";
+    const card = approving({ kind: "other", title, input, options, why: "It always asks: it leaves the sandbox." }, [], { tool: "network", input });
+    expect(card.title).toBe("Connect to docs.example.com:443?");
+    expect(card.answers().map((text) => text?.replace(/[A-Z]$/, ""))).toEqual(options.map(({ label }) => label));
+  });
+
   test("what opens an address names it in full, and a yes takes two steps", () => {
     const { title, answers, facts } = approving({ kind: "other", title: "web_fetch" }, [], { tool: "web_fetch", kind: "fetch", input: '{"url":"https://example.org/a?b=c"}' });
     expect([title, answers(), facts()]).toEqual(["Open https://example.org/a?b=c?", ["DenyN", "Allow…"], ["Uses the network", "No time limit"]]);
@@ -186,6 +200,8 @@ test.each([
   [["folder:/w"], "every file in this project"],
   [["command:npm test", "line:ls -l"], "npm test …, ls -l"],
   [["call:0123"], "exactly this call"],
+  [["host:docs.example.com:443"], "connections to docs.example.com:443"],
+  [["read:/data", "write:/out"], "reading /data, reading and writing /out"],
   [[], "everything bash does"],
 ])("an answer that is remembered for %j", (covers, words) => {
   expect(coverWords(covers, "bash", "/w")).toBe(words);

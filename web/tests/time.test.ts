@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { duration, words } from "../src/conversation/words";
 import { plural } from "../src/texts/plural";
-import { cost, count, dollars, span, tokens, tookOf } from "../src/time";
+import { bytes, cost, count, dollars, span, tokens, tookOf } from "../src/time";
 
 /** The bug: 80 s was "80 s" in a conversation and "1 min" on the page of a job. */
 test.each([
@@ -48,3 +48,5 @@ test.each([
   [1, "item needs", "items need", "1 item needs"],
   [3, "item needs", "items need", "3 items need"],
 ])("%i of %s", (number, one, many, text) => expect(plural(number, one, many)).toBe(text));
+
+test("bytes", () => expect([bytes(0), bytes(999), bytes(1000), bytes(3_200_000), bytes(5e12)]).toEqual(["0 B", "999 B", "1.0 kB", "3.2 MB", "5000.0 GB"]));

@@ -20,6 +20,7 @@ from portico.client.record import RemoteRecord
 from portico.host.state import TextPart
 from portico.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
 from portico.jobs.state import JobSummary, WorkSummary
+from portico.sandboxes.shapes import HostUse
 from portico.tasks import end_tasks
 from portico.workspace.escapes import visible_json
 
@@ -33,12 +34,14 @@ class JobView(msgspec.Struct):
 
     summary: JobSummary
     entry: Entry
+    network: list[HostUse] = []
 
 
 async def view_of(client: Client, job: str) -> JobView:
     data: dict[str, Any] = msgspec.json.decode(await client.call("GET", f"/v1/jobs/{segment(job)}"))
     entry = msgspec.convert(data.pop("entry"), Entry)
-    return JobView(msgspec.convert(data, JobSummary), entry)
+    network = msgspec.convert(data.pop("network", []), list[HostUse])
+    return JobView(msgspec.convert(data, JobSummary), entry, network)
 
 
 async def follow_job(client: Client, job: str, as_json: bool) -> str:

@@ -7,6 +7,7 @@ import typer
 
 from portico import commands as c
 from portico.cli.follow_job import EXIT, follow_job, view_of
+from portico.cli.network import print_hosts
 from portico.cli.output import HomeOption, JobArgument, JsonFlag, plain, print_json, print_table, run, when
 from portico.cli.verb import connected
 from portico.client import Client
@@ -57,6 +58,8 @@ async def show(client: Client, job: JobArgument, as_json: JsonFlag = False) -> N
         lines.append(f"  [{each.work}] {each.name}: {each.status} ({', '.join([each.task, *own])})")
         lines += [textwrap.indent(reason, " " * 6) for reason in reasons.get(each.task, [])]
     print(plain("\n".join(lines)))
+    if view.network:
+        print_hosts(view.network)
 
 
 @app.command()

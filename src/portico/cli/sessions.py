@@ -12,6 +12,7 @@ import typer
 from msgspec import UNSET
 
 from portico.cli import native
+from portico.cli.network import print_hosts
 from portico.cli.output import HomeOption, JsonFlag, SessionArgument, plain, print_json, print_table, run, trouble, when
 from portico.cli.send import answering, watch
 from portico.cli.show import Printer
@@ -55,11 +56,20 @@ async def list_sessions(
 
 @app.command()
 @connected
-async def show(client: Client, session: SessionArgument, as_json: JsonFlag = False) -> None:
-    """A session with all its turns.
+async def show(
+    client: Client,
+    session: SessionArgument,
+    network: Annotated[bool, typer.Option("--network", help="Only the hosts that it connected to.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """A session with all its turns, or the hosts that it connected to from its sandbox.
 
-    Example: portico sessions show session-1
+    Example: portico sessions show session-1 --network
     """
+    if network:
+        used = await client.session(session).network()
+        print_json(used) if as_json else print_hosts(used.hosts)
+        return
     state = await client.session(session).state()
     print_json(state) if as_json else print(_text(state))
 

@@ -24,6 +24,7 @@ from portico.events import Json, QuestionResponse, TurnEnded, TurnStarted
 from portico.home import Home, HostEndpoint
 from portico.host.agent import AgentInfo, Check
 from portico.host.state import ChangeList, SessionState, Summary
+from portico.sandboxes.shapes import NetworkUse
 from portico.usage.shapes import UsageAnswer
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
@@ -374,6 +375,10 @@ class RemoteSession:
     async def changes(self, turn: str | None = None) -> ChangeList:
         """Return what its turns, or one of them, changed in its folder."""
         return msgspec.json.decode(await self.client.call("GET", f"{self.path}/changes", turn=turn), type=ChangeList)
+
+    async def network(self) -> NetworkUse:
+        """Return the hosts that its sandboxed programs connected to, or tried to."""
+        return msgspec.json.decode(await self.client.call("GET", f"{self.path}/network"), type=NetworkUse)
 
     async def diff(self, path: str | None = None, turn: str | None = None) -> str:
         """Return the changes as a unified diff, of one file or of all."""

@@ -21,6 +21,8 @@ from portico.jobs import Entry, EntryError, Jobs, JobSummary, job_listing, load_
 from portico.jobs.chart import ChartGraph, generate_chart
 from portico.jobs.load import Syntax, parse
 from portico.jobs.schema import entry_schema
+from portico.sandboxes.record import NetworkRecord
+from portico.sandboxes.shapes import HostUse
 
 
 class JobHistory(Struct):
@@ -32,6 +34,8 @@ class JobWithEntry(JobSummary, kw_only=True):
     """The part of the entry that this job needs."""
     chart: ChartGraph
     """The chart of that entry, which may differ from the current entry of the host."""
+    network: list[HostUse] = []
+    """The hosts that its sandboxed sessions connected to, or tried to."""
 
 
 class CurrentEntry(Struct):
@@ -96,6 +100,9 @@ def _routes(app: App, jobs: Jobs) -> Table:
         summary = app.view(request).job(jobs.job(job))
         entry = await jobs.entry_of(job)
         chart = generate_chart(entry.jobs[summary.name].work)
-        return JobWithEntry(**msgspec.structs.asdict(summary), entry=entry, chart=chart)
+        tasks = {f"task:{work.task}" for work in summary.works}
+        channels = [each.channel for each in app.host.catalogue if each.summary.by in tasks]
+        used = await app.features[NetworkRecord].of(*channels)
+        return JobWithEntry(**msgspec.structs.asdict(summary), entry=entry, chart=chart, network=used.hosts)
 
     return [*read.table, *routes(app, get_args(JobCommand))]

@@ -132,7 +132,7 @@ class AccessRequests:
         answers.asked += 1
         title = f"{session.state.agent} wants to reach {target}, first time in this session"
         given = msgspec.json.encode({"host": target.host, "port": target.port}).decode()
-        call = turn.tool(NETWORK, given, title=title, kind="fetch")
+        call = turn.tool(NETWORK, given, title=title)
         decision = await _approve(call, cover, title, ASK_SECONDS)
         why = "" if decision.allowed else f"{_refused(target)} {_reason(decision)}"
         await call.end(ok=decision.allowed, output="Allowed." if decision.allowed else why, error=_error(why))

@@ -8,65 +8,23 @@ import asyncio
 from collections.abc import Iterable
 
 import msgspec
-from msgspec import Struct
 
 from portico import events as e
 from portico.errors import LogUnavailable
 from portico.events import Channel, Record
+from portico.host.feature import Feature, receive
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.sandbox.network import Destination
 from portico.sandboxes.events import NetworkReached
+from portico.sandboxes.shapes import HostUse, NetworkUse, name_once
 
 HOSTS = 200
 """Hosts of one turn that are listed one by one: far more than a build needs. Others are counted together."""
 TOTAL_HOSTS = 1_000
 """The same for a session: 200 KB."""
 OTHERS = Destination("*", 0)
-_NAMES = 8
-"""People and rules that are named for one host."""
 _KEY = "network"
-
-
-class HostUse(Struct, omit_defaults=True):
-    """The connections to one host."""
-
-    host: str
-    port: int
-    count: int = 0
-    refused: int = 0
-    sent: int = 0
-    received: int = 0
-    first: int = 0
-    last: int = 0
-    allowed_by: list[str] = []
-    refused_by: list[str] = []
-
-    def seen(self, now: int) -> None:
-        self.first, self.last = self.first or now, now
-
-    def add(self, other: "HostUse") -> None:
-        self.count += other.count
-        self.refused += other.refused
-        self.sent += other.sent
-        self.received += other.received
-        self.first = min(filter(None, (self.first, other.first)), default=0)
-        self.last = max(self.last, other.last)
-        for by in other.allowed_by:
-            _name(self.allowed_by, by)
-        for by in other.refused_by:
-            _name(self.refused_by, by)
-
-
-class NetworkUse(Struct, omit_defaults=True):
-    """The hosts that a session or a job connected to, or tried to."""
-
-    hosts: list[HostUse] = []
-
-
-def _name(names: list[str], by: str) -> None:
-    if by and by not in names and len(names) < _NAMES:
-        names.append(by)
 
 
 class Tally:
@@ -93,25 +51,27 @@ class Tally:
         return list(self._uses.values())
 
 
-class NetworkRecord:
+class NetworkRecord(Feature):
+    name = "network"
+    events = (NetworkReached,)
+
     def __init__(self, host: Host) -> None:
-        self._host = host
+        super().__init__(host)
         self._live: dict[tuple[Channel, str], Tally] = {}
         """By session and turn, not written yet."""
         self._writing = asyncio.Lock()
-        host.commits.on(_KEY, self._turn_ended, e.TurnEnded)
 
     # -- counting ------------------------------------------------------------------------------------------------
 
     def opened(self, session: Session, target: Destination, by: str) -> None:
         use = self._use(session, target)
         use.count += 1
-        _name(use.allowed_by, by)
+        name_once(use.allowed_by, by)
 
     def refused(self, session: Session, target: Destination, by: str) -> None:
         use = self._use(session, target)
         use.refused += 1
-        _name(use.refused_by, by)
+        name_once(use.refused_by, by)
 
     def moved(self, session: Session, target: Destination, sent: int, received: int) -> None:
         use = self._use(session, target)
@@ -125,15 +85,16 @@ class NetworkRecord:
         if tally is None:
             tally = self._live[key] = Tally(HOSTS)
         use = tally.of(target)
-        use.seen(self._host.now())
+        use.seen(self.host.now())
         return use
 
     # -- writing -------------------------------------------------------------------------------------------------
 
+    @receive(e.TurnEnded)
     def _turn_ended(self, record: Record) -> None:
         assert isinstance(record.event, e.TurnEnded)
         if any(channel == record.channel for channel, _ in self._live):
-            self._host.own(self.write(record.channel, record.event.turn), f"network of {record.channel}")
+            self.host.own(self.write(record.channel, record.event.turn), f"network of {record.channel}")
 
     async def write(self, channel: Channel, ended: str = "") -> None:
         """Write what was counted for turns that have ended, and between turns. If the log cannot write, it is kept for
@@ -147,7 +108,7 @@ class NetworkRecord:
                     self._live.setdefault(key, Tally(HOSTS)).merge(uses)
 
     def _written_now(self, channel: Channel, ended: str) -> list[tuple[Channel, str]]:
-        session = self._host.find(channel.removeprefix("session/"))
+        session = self.host.find(channel.removeprefix("session/"))
         turn = session.running if session is not None else None
         running = turn.id if turn is not None and turn.id != ended else None
         return [key for key in self._live if key[0] == channel and key[1] != running]
@@ -159,16 +120,18 @@ class NetworkRecord:
         for (_, turn), uses in taken.items():
             totals.merge(uses)
             for use in uses:
-                self._host.log.post(channel, NetworkReached(turn=turn, **msgspec.structs.asdict(use)))
-        self._host.log.put_kv(channel, _KEY, msgspec.json.encode(totals.uses))
-        await self._host.log.flush()
+                self.host.log.post(channel, NetworkReached(turn=turn, **msgspec.structs.asdict(use)))
+        self.host.log.put_kv(channel, _KEY, msgspec.json.encode(totals.uses))
+        await self.host.log.flush()
 
-    async def write_all(self) -> None:
+    async def sweep(self) -> None:
         for channel in {channel for channel, _ in self._live}:
             await self.write(channel)
 
-    def forget(self, session: Session) -> None:
-        """Drop what was counted: the session is deleted."""
+    async def close(self) -> None:
+        await self.sweep()
+
+    async def forget(self, session: Session, by: str) -> None:
         for key in [key for key in self._live if key[0] == session.channel]:
             del self._live[key]
 
@@ -185,5 +148,5 @@ class NetworkRecord:
         return NetworkUse(sorted(found.uses, key=lambda use: use.last, reverse=True))
 
     async def _stored(self, channel: Channel) -> list[HostUse]:
-        data = await self._host.log.get_kv(channel, _KEY)
+        data = await self.host.log.get_kv(channel, _KEY)
         return msgspec.json.decode(data, type=list[HostUse]) if data is not None else []

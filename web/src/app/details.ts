@@ -1,13 +1,14 @@
-/** What there is to know of a session: agent, folder, settings, cost by turn, remembered answers. */
+/** What there is to know of a session: agent, folder, settings, cost by turn, remembered answers, connections. */
 
 import { root } from "../root";
 import { grantsOf, grantWords } from "../conversation/grants";
 import { exact } from "../conversation/pieces";
 import { duration, who } from "../conversation/words";
 import { make, makeButton } from "../page";
+import type { HostUse } from "../rest";
 import { type Grant, v1 } from "../v1";
 import type { OpenSession } from "./view";
-import { cost, tokens } from "../time";
+import { bytes, cost, tokens, when } from "../time";
 import { type Host, hostOf } from "./where";
 
 /** Of a message: what fits into two lines. */
@@ -19,6 +20,7 @@ export class Details {
   readonly element = make("div", "details-tab pbody");
   private grants: Grant[] | undefined;
   private host: Host | undefined;
+  private hosts: HostUse[] = [];
   private asked = false;
 
   constructor(private readonly view: OpenSession) {
@@ -31,9 +33,14 @@ export class Details {
   private async load(): Promise<void> {
     this.asked = true;
     const state = this.view.state;
-    const [grants, host] = await Promise.all([v1.grants().catch(() => []), state ? hostOf(state.id).catch(() => undefined) : undefined]);
+    const [grants, host, hosts] = await Promise.all([
+      v1.grants().catch(() => []),
+      state ? hostOf(state.id).catch(() => undefined) : undefined,
+      state ? v1.network(state.id).catch(() => []) : [],
+    ]);
     this.grants = state ? grantsOf(state, grants) : [];
     this.host = host;
+    this.hosts = hosts;
     this.show();
   }
 
@@ -61,7 +68,7 @@ export class Details {
       add("Came from", link);
     }
     for (const [name, value] of Object.entries(state.config ?? {})) if (typeof value !== "object") add(name, String(value));
-    this.element.replaceChildren(facts, ...this.granted(), ...this.turns());
+    this.element.replaceChildren(facts, ...this.granted(), ...connections(this.hosts), ...this.turns());
   }
 
   private granted(): HTMLElement[] {
@@ -92,6 +99,24 @@ export class Details {
     }
     return [make("h2", "", "Turn by turn"), table];
   }
+}
+
+/** The hosts that the sandbox reached or tried to reach. */
+export function connections(hosts: HostUse[]): HTMLElement[] {
+  if (hosts.length === 0) return [];
+  const table = make("table", "table");
+  const head = make("tr");
+  head.append(...["Host", "Connections", "Refused", "Sent", "Received", "Last", "By"].map((name) => make("th", "", name)));
+  table.append(head);
+  for (const use of hosts) {
+    const by = [...(use.allowed_by ?? []), ...(use.refused_by ?? [])].map((name) => (name === "policy" ? "the policy" : who(name)));
+    const name = use.host === "*" ? "other hosts" : `${exact(use.host)}:${use.port}`;
+    const cells = [name, String(use.count ?? 0), String(use.refused ?? 0), bytes(use.sent ?? 0), bytes(use.received ?? 0), when(use.last ?? 0, Date.now()), [...new Set(by)].join(", ")];
+    const row = make("tr");
+    row.append(...cells.map((text) => make("td", "", text)));
+    table.append(row);
+  }
+  return [make("h2", "", "Network"), table];
 }
 
 /** The beginning of a message, which tells it from the others. */

@@ -81,9 +81,23 @@ export function question(approval: Approval, call: CallPart, cwd: string): (stri
   if (approval.kind === "read" && path) return ["Read ", path, "?"];
   const [danger] = approval.command ? dangers(approval, cwd) : [];
   if (approval.command) return [danger ? `Run a command that ${danger.charAt(0).toLowerCase()}${danger.slice(1)}?` : "Run this command?"];
+  if (call.tool === "network" && leavesSandbox(approval)) return ["Connect to ", make("code", "", exact(targetOf(call.input ?? ""))), "?"];
   if (call.kind === "fetch") return ["Open ", make("code", "", exact(subjectOf(call))), "?"];
   const named = approval.title === call.tool ? call.title : approval.title;
   return ["Use ", make("code", "", exact(named || call.tool)), "?"];
+}
+
+/** The host says this of no call of the agent itself. */
+const leavesSandbox = ({ why }: Approval) => why === "It always asks: it leaves the sandbox.";
+
+/** The host and port of a connection that waits. */
+function targetOf(input: string): string {
+  try {
+    const { host, port } = JSON.parse(input) as { host?: unknown; port?: unknown };
+    return `${String(host)}:${String(port)}`;
+  } catch {
+    return input;
+  }
 }
 
 /** How much of what the agent wants. */

@@ -31,6 +31,8 @@ function oneCover(cover: string, cwd: string): string {
   const [kind = "", about = ""] = cover.split(/:(.*)/s);
   if (kind === "path") return relative(about, cwd);
   if (kind === "folder") return about === cwd ? "every file in this project" : `every file in ${relative(about, cwd)}/`;
+  if (kind === "host") return `connections to ${exact(about)}`;
+  if (kind === "read" || kind === "write") return `${kind === "read" ? "reading" : "reading and writing"} ${exact(about)}`;
   if (kind === "command") return `${exact(about)} …`;
   return kind === "line" ? exact(about) : "exactly this call";
 }

@@ -13,6 +13,7 @@ from portico.doors.rest import (
     commands,
     events,
     native,
+    network,
     notices,
     people,
     search,
@@ -20,7 +21,21 @@ from portico.doors.rest import (
     terminals,
 )
 
-_ROOMS = (commands, agents, sessions, people, events, changes, search, terminals, board, admin, notices, native)
+_ROOMS = (
+    commands,
+    agents,
+    sessions,
+    people,
+    events,
+    changes,
+    search,
+    terminals,
+    board,
+    admin,
+    notices,
+    native,
+    network,
+)
 
 
 class RestDoor(Door):

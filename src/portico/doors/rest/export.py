@@ -8,6 +8,7 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import CallPart, Part, QuestionPart, SessionState, TurnState
 from portico.markdown import escape_line
+from portico.sandboxes.shapes import HostUse, NetworkUse
 
 FORMATS = {
     "markdown": ("text/markdown; charset=utf-8", "md"),
@@ -16,10 +17,10 @@ FORMATS = {
 }
 
 
-async def export(host: Host, session: Session, form: str) -> bytes:
+async def export(host: Host, session: Session, form: str, network: NetworkUse) -> bytes:
     if form == "jsonl":
         return await _lines(host, session)
-    text = markdown(session.state)
+    text = "\n".join([markdown(session.state), *_hosts(network)])
     return text.encode() if form == "markdown" else _page(session.state.title, text).encode()
 
 
@@ -59,6 +60,25 @@ def _part(part: Part) -> list[str]:
     if part.kind == "text":
         return [part.text]
     return ["\n".join(f"> {line}" for line in part.text.splitlines())]
+
+
+def _hosts(network: NetworkUse) -> list[str]:
+    """The connections from the sandbox, as a table."""
+    if not network.hosts:
+        return []
+    head = [
+        "## Network",
+        "",
+        "| host | connections | refused | sent | received | allowed by |",
+        "|---|---|---|---|---|---|",
+    ]
+    return [*head, *(_host(use) for use in network.hosts), ""]
+
+
+def _host(use: HostUse) -> str:
+    name = "other hosts" if use.host == "*" else f"`{use.host}:{use.port}`"
+    by = escape_line(", ".join(use.allowed_by))
+    return f"| {name} | {use.count} | {use.refused} | {use.sent} | {use.received} | {by} |"
 
 
 def _fence(text: str) -> str:

@@ -17,6 +17,7 @@ from portico.doors.route import Param, Table, caller
 from portico.doors.routes import Routes
 from portico.errors import BadRequest
 from portico.host.state import PendingState, SessionState, Summary
+from portico.sandboxes.record import NetworkRecord
 from portico.transcripts.archive import Archive, export_archive
 
 
@@ -101,7 +102,8 @@ def table(app: App) -> Table:
             raise BadRequest(f"There is no format {wanted!r}; choose one of {', '.join(FORMATS)}.", field="format")
         session = await read.session(request)
         media, suffix = FORMATS[wanted]
-        text = await export(host, session, wanted)
+        network = await app.features[NetworkRecord].of(session.channel)
+        text = await export(host, session, wanted, network)
         name = f"{session.id}.{suffix}"
         return Response(text, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
