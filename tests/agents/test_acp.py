@@ -513,6 +513,15 @@ def test_no_preset_passes_a_login_on() -> None:
         "goose": {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
         "opencode": {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"},
         "qwen": {"OPENAI_API_KEY", "DASHSCOPE_API_KEY"},
+        "auggie": set(),
+        "cline": set(),
+        "cursor-agent": {"CURSOR_API_KEY"},
+        "droid": {"FACTORY_API_KEY"},
+        "junie": {"JUNIE_API_KEY"},
+        "kilo": {"KILO_API_KEY"},
+        "kimi": {"KIMI_API_KEY"},
+        "qoder": set(),
+        "vibe": {"MISTRAL_API_KEY"},
     }
     secret = re.compile("KEY|TOKEN|SECRET|AUTH|PASSWORD|CREDENTIAL")
     assert vendors == {name: set(filter(secret.search, each.pass_env)) for name, each in PRESETS.items()}

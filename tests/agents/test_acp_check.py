@@ -86,8 +86,18 @@ def test_the_command_to_sign_in_can_be_typed(
     assert Program(command=[str(own / "codex-acp")], login=login).sign_in() == typed.format(home=own)
 
 
-def test_every_well_known_agent_can_be_installed_by_its_name() -> None:
-    assert [name for name, each in PRESETS.items() if not each.install.startswith("npm install -g ")] == []
+def test_every_well_known_agent_can_be_installed_by_its_name_or_names_its_page() -> None:
+    others = {name: each.install for name, each in PRESETS.items() if not each.install.startswith("npm install -g ")}
+    assert others == {
+        "cursor-agent": "see https://cursor.com/docs/cli",
+        "junie": "see https://junie.jetbrains.com",
+        "kimi": "pip install kimi-cli",
+        "vibe": "pip install mistral-vibe",
+    }
+
+
+def test_every_preset_names_the_command_that_signs_in() -> None:
+    assert [name for name, each in PRESETS.items() if not each.login] == []
 
 
 async def test_one_that_speaks_another_version(tmp_path: Path) -> None:

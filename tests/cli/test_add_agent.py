@@ -226,3 +226,14 @@ def test_a_bad_registry_is_named_with_the_other_way(agents: Run, tmp_path: Path,
 def test_a_registry_that_is_away(agents: Run) -> None:
     done = agents("search", "--registry", "http://127.0.0.1:1/registry.json")
     assert (done.returncode, "could not be read" in done.stderr) == (69, True), done.stderr
+
+
+def test_a_search_needs_no_network_and_a_refresh_is_kept(home: Path, agents: Run, registry: Registry) -> None:
+    shipped = {each["id"] for each in json.loads(agents("search", "--json").stdout)}
+    assert {"cline", "kilo", "factory-droid", "auggie", "qoder", "cursor", "kimi", "mistral-vibe", "junie"} <= shipped
+    where = ("--registry", registry(hello={"npx": {"package": "@acme/agent"}}))
+    assert agents("search", "--refresh", *where).returncode == 0
+    assert [each["id"] for each in json.loads(agents("search", "--json").stdout)] == ["hello"]
+    bad = agents("search", "--refresh", "--registry", "http://127.0.0.1:1/registry.json")
+    assert bad.returncode == 69
+    assert [each["id"] for each in json.loads(agents("search", "--json").stdout)] == ["hello"]

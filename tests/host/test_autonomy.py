@@ -126,7 +126,10 @@ def test_the_options_of_known_agents(program: str, option: str, value: str | Non
 
 
 def test_every_preset_has_a_table_and_only_the_program_decides_which() -> None:
-    assert {kind_of(each) for each in PRESETS.values()} == set(KNOWN)
+    """Of the presets that were never run, no mode is known: every value counts as the loosest one."""
+    never_run = {"auggie", "cline", "cursor-agent", "droid", "junie", "kilo", "kimi", "qoder", "vibe"}
+    assert {kind_of(each) for name, each in PRESETS.items() if name not in never_run} == set(KNOWN)
+    assert {kind_of(PRESETS[name]) for name in never_run} == {None}
     stranger = Program(command=["my-agent", "gemini"])
     assert classify(stranger, "mode", "default") is U
     assert classify(stranger, "mode", None) is A

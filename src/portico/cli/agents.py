@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from portico.agents.acp.catalogue import ADDRESS, read
+from portico.agents.acp.catalogue import ADDRESS, local_copy, read, refresh
 from portico.agents.acp.program import PRESETS, Program
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.registry import discover
@@ -118,7 +118,7 @@ def add(
     ] = None,
     unchecked: Annotated[bool, typer.Option("--unchecked", help="Write it down without starting it.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Install its package without asking.")] = False,
-    registry: RegistryOption = ADDRESS,
+    registry: RegistryOption = None,
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
@@ -217,19 +217,31 @@ def _install(program: Program) -> str:
 @app.command()
 def search(
     word: Annotated[str, typer.Argument(help="Only those that have it in their name or description.")] = "",
-    registry: RegistryOption = ADDRESS,
+    registry: RegistryOption = None,
+    update: Annotated[
+        bool, typer.Option("--refresh", help="Download the list from the public registry first, and keep it.")
+    ] = False,
     as_json: JsonFlag = False,
+    home: HomeOption = None,
 ) -> None:
-    """The agents of the public registry of ACP agents, with their licence and where they come from.
+    """The agents of the registry of ACP agents, with their licence and where they come from.
+
+    Without --refresh nothing is downloaded: the list is the one that was downloaded last, or that ships with Portico.
 
     Example: portico agents search code
     """
-    found = [each for each in read(registry) if word.lower() in f"{each.id} {each.name} {each.description}".lower()]
+    place = Home.default(home).path
+    listed = refresh(place, registry or ADDRESS) if update else read(registry or str(local_copy(place)))
+    found = [each for each in listed if word.lower() in f"{each.id} {each.name} {each.description}".lower()]
     if as_json:
         print_json(found)
         return
     rows = [[each.id, each.version, each.license, each.distribution.kinds, plain(each.description)] for each in found]
-    print_table(["agent", "version", "licence", "from", "about"], rows, "No agent is called like this.")
+    print_table(
+        ["agent", "version", "licence", "from", "about"],
+        rows,
+        "No agent is called like this. A newer list: portico agents search --refresh",
+    )
 
 
 @app.command("test")

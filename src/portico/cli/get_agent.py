@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from msgspec import Struct
 
-from portico.agents.acp.catalogue import VARIABLE, AgentSource, Listed, read, source
+from portico.agents.acp.catalogue import VARIABLE, AgentSource, Listed, local_copy, read, source
 from portico.agents.acp.install import Offer, install, megabytes, offer, size
 from portico.agents.acp.program import PRESETS, Program
 from portico.cli.output import plain, print_json
@@ -15,8 +15,8 @@ from portico.home import Home
 from portico.settings_load import load
 
 RegistryOption = Annotated[
-    str,
-    typer.Option("--registry", envvar=VARIABLE, help="The address or file of a registry of ACP agents."),
+    str | None,
+    typer.Option("--registry", envvar=VARIABLE, help="The address or file of another registry. [the local copy]"),
 ]
 _NPM = "npm install -g "
 _LIKE = 0.6
@@ -29,14 +29,14 @@ class InstalledAgent(Struct, frozen=True):
     env: dict[str, str]
 
 
-def get_agent(place: Home, name: str, registry: str, yes: bool, as_json: bool) -> InstalledAgent | None:
+def get_agent(place: Home, name: str, registry: str | None, yes: bool, as_json: bool) -> InstalledAgent | None:
     """None: it is here already, or was only explained."""
     name = name.removeprefix("acp:")
     known = PRESETS.get(name)
     if known is not None and (known.path() is not None or not _may_install(known, yes)):
         _explain(name, known, as_json)
         return None
-    listed = _preset(name, known) if known is not None else _listed(name, registry)
+    listed = _preset(name, known) if known is not None else _listed(name, registry or str(local_copy(place.path)))
     wanted = source(listed) if known is None else AgentSource("npm", _package(known), known.command[1:])
     _check_free(place, listed.id)
     found = offer(wanted)
@@ -68,7 +68,11 @@ def _listed(name: str, registry: str) -> Listed:
         raise BadRequest(f"{guess}{error.message} {hint}") from None
     if name not in agents:
         near = nearest(name, [*PRESETS, *agents], _LIKE)
-        guess = f"Did you mean {near!r}? " if near else "The registry of ACP agents has none of this name. "
+        guess = (
+            f"Did you mean {near!r}? "
+            if near
+            else "The list of ACP agents (a newer one: portico agents search --refresh) has none of this name. "
+        )
         raise BadRequest(f"{guess}{hint}")
     return agents[name]
 

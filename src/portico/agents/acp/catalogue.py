@@ -15,6 +15,8 @@ from msgspec import Struct
 from portico.errors import BadRequest, TooLarge, Unreachable
 
 ADDRESS = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
+SHIPPED = Path(__file__).with_name("registry.json")
+"""A list of well-known agents that ships with Portico, so that a search needs no network."""
 VARIABLE = "PORTICO_ACP_REGISTRY"
 """Names another address, or a file: a company's own list, or a copy where there is no network."""
 BYTES = 8_000_000
@@ -82,6 +84,28 @@ def read(where: str) -> list[Listed]:
         raise BadRequest(f"{where!r} is not a registry of ACP agents: {error}", field="registry") from None
     found = [_entry(each) for each in entries]
     return sorted((each for each in found if each is not None), key=lambda each: each.id)
+
+
+def local_copy(home: Path) -> Path:
+    """The list that was downloaded last, or the one that ships with Portico."""
+    stored = _stored(home)
+    return stored if stored.is_file() else SHIPPED
+
+
+def refresh(home: Path, where: str) -> list[Listed]:
+    """Download the list and store it for later searches. Only a list that can be read replaces the stored one."""
+    data = _fetch(where) if where.startswith(("https://", "http://")) else _load(Path(where))
+    path = _stored(home)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_suffix(".new")
+    draft.write_bytes(data)
+    found = read(str(draft))
+    draft.replace(path)
+    return found
+
+
+def _stored(home: Path) -> Path:
+    return home / "agents" / "acp-registry.json"
 
 
 def _entry(data: msgspec.Raw) -> Listed | None:

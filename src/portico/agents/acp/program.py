@@ -154,6 +154,69 @@ PRESETS: dict[str, Program] = {
         pass_env=["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"],
         install="npm install -g @qwen-code/qwen-code",
     ),
+    # The following ones as the registry of ACP agents describes them.
+    "auggie": Program(
+        name="Auggie",
+        command=["auggie", "--acp"],
+        login="auggie login",
+        env={"AUGMENT_DISABLE_AUTO_UPDATE": "1"},
+        install="npm install -g @augmentcode/auggie",
+    ),
+    "cline": Program(
+        name="Cline",
+        command=["cline", "--acp"],
+        login="cline auth",
+        install="npm install -g cline",
+    ),
+    "cursor-agent": Program(
+        name="Cursor",
+        command=["cursor-agent", "acp"],
+        login="cursor-agent login",
+        pass_env=["CURSOR_API_KEY"],
+        install="see https://cursor.com/docs/cli",
+    ),
+    "droid": Program(
+        name="Factory Droid",
+        command=["droid", "exec", "--output-format", "acp"],
+        login="droid",
+        env={"DROID_DISABLE_AUTO_UPDATE": "true"},
+        pass_env=["FACTORY_API_KEY"],
+        install="npm install -g droid",
+    ),
+    "junie": Program(
+        name="Junie",
+        command=["junie", "--acp=true"],
+        login="junie",
+        pass_env=["JUNIE_API_KEY"],
+        install="see https://junie.jetbrains.com",
+    ),
+    "kilo": Program(
+        name="Kilo",
+        command=["kilo", "acp"],
+        login="kilo auth login",
+        pass_env=["KILO_API_KEY"],
+        install="npm install -g @kilocode/cli",
+    ),
+    "kimi": Program(
+        name="Kimi CLI",
+        command=["kimi", "acp"],
+        login="kimi login",
+        pass_env=["KIMI_API_KEY"],
+        install="pip install kimi-cli",
+    ),
+    "qoder": Program(
+        name="Qoder CLI",
+        command=["qodercli", "--acp"],
+        login="qodercli login",
+        install="npm install -g @qoder-ai/qodercli",
+    ),
+    "vibe": Program(
+        name="Mistral Vibe",
+        command=["vibe-acp"],
+        login="vibe --setup",
+        pass_env=["MISTRAL_API_KEY"],
+        install="pip install mistral-vibe",
+    ),
 }
 
 
