@@ -12,7 +12,17 @@ from portico import events as e
 
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
 SHAPES: list[type[msgspec.Struct]] = [e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget]
-SHAPES += [e.AutomationPlan, e.Schedule, e.Hook, e.Match, e.FilesTrigger, e.After, e.JobAction, e.PromptAction]
+SHAPES += [
+    e.AutomationPlan,
+    e.Trigger,
+    e.Schedule,
+    e.Hook,
+    e.Match,
+    e.FilesTrigger,
+    e.After,
+    e.JobAction,
+    e.PromptAction,
+]
 _WORDS = {str: "text", int: "number", float: "number", bool: "yes or no", NoneType: "null", Any: "any"}
 
 

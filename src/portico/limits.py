@@ -236,6 +236,8 @@ LATE_SECONDS = 60.0
 """A time that is so long ago was missed; a restart takes less."""
 QUEUED_RUNS = 1_000
 """Runs of one automation that wait for the one before: a busy day of a hook."""
+TRIGGERS = 20
+"""Of one automation: more is several automations."""
 AUTOMATION_DEPTH = 8
 """Automations that start one another: deeper is a loop."""
 AUTOMATION_STARTS = 30

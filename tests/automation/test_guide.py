@@ -118,7 +118,7 @@ def _check(http: httpx.Client, said: str) -> None:
     for words in (
         "At 07:00 on Monday through Friday (Europe/Berlin)",
         "At 06:30 on Monday through Friday (Europe/Berlin)",
-        "2 automations: nightly-review, what-went-wrong",
+        "3 automations: nightly-review, what-went-wrong, triage",
         "*.csv in ",
         '{"run":"run-2"}',
     ):
@@ -132,7 +132,7 @@ def _check(http: httpx.Client, said: str) -> None:
     assert (pushed["status"], pushed["cause"]) == ("succeeded", "hook")
     listed = http.get("/v1/automations").json()["automations"]
     assert [each["plan"]["budget"] for each in listed if each["name"] == "morning-review"] == [{"dollars": 2.0}]
-    names = {"morning-review", "nightly-review", "what-went-wrong", "on-push", "inbox"}
+    names = {"morning-review", "nightly-review", "what-went-wrong", "triage", "on-push", "inbox"}
     assert {each["name"] for each in listed} == names
 
 

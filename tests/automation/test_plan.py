@@ -58,6 +58,15 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"after": {}}, "after", "exactly one of 'automation' and 'job'"),
     ({"after": {"automation": "other", "job": "main"}}, "after", "exactly one of 'automation' and 'job'"),
     ({"after": {"automation": "mine"}}, "after.automation", "cannot come after itself"),
+    ({"schedule": {"every": "1m"}, "hook": {}}, "hook", "Write several triggers as the list 'on'"),
+    ({"on": [{"hook": {}}], "schedule": {"every": "1m"}}, "schedule", "move it there"),
+    ({"on": [{"hook": {}}, {}]}, "on[1].schedule", "Each item of 'on' needs a trigger"),
+    ({"on": [{"hook": {}, "files": {"folder": FOLDER}}]}, "on[0].files", "Each item of 'on' has one of"),
+    ({"on": [{"hook": {}}, {"schedule": {"cron": "61 * * * *"}}]}, "on[1].schedule.cron", "no cron expression"),
+    ({"on": [{"hook": {"per_minute": 0}}]}, "on[0].hook.per_minute", "per_minute"),
+    ({"on": [{"files": {"folder": "relative"}}]}, "on[0].files.folder", "relative"),
+    ({"on": [{"after": {"automation": "mine"}}]}, "on[0].after.automation", "cannot come after itself"),
+    ({"on": [{"hook": {}}] * (limits.TRIGGERS + 1)}, "on", f"at most {limits.TRIGGERS} triggers"),
     ({"job": {"job": "mian"}}, "job.job", "mian"),
     ({"job": {"job": "main", "cwd": "/no/such/folder"}}, "job.cwd", "/no/such/folder"),
     ({"prompt": {"text": "  \n "}}, "prompt.text", "says something"),
@@ -93,6 +102,7 @@ RIGHT: list[dict[str, Any]] = [
     {"files": {"folder": FOLDER, "quiet": 3600}},
     {"after": {"automation": "one-that-comes-later"}},
     {"after": {"job": "main", "outcomes": ["failed"]}},
+    {"on": [{"schedule": {"cron": "@daily"}}, {"schedule": {"every": "1h"}}, {"hook": {}}, {"after": {"job": "main"}}]},
     {"prompt": {"text": "x" * limits.MESSAGE_BYTES}},
     {"prompt": {"text": "x", "cwd": FOLDER}},
 ]
@@ -101,6 +111,8 @@ RIGHT: list[dict[str, Any]] = [
 def placed(value: Any, folder: Path) -> Any:
     if isinstance(value, dict):
         return {key: placed(each, folder) for key, each in value.items()}
+    if isinstance(value, list):
+        return [placed(each, folder) for each in value]
     return str(folder) if value == FOLDER else value
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from portico import limits
-from portico.automation.schedule import check_schedule, missed_dues, next_due
+from portico.automation.schedule import check_schedule, first_due, missed_dues, next_due
 from portico.errors import BadRequest
 from portico.events import Schedule
 
@@ -166,8 +166,19 @@ def test_the_first_time(given: dict[str, str], first: str) -> None:
 )
 def test_what_was_missed_is_found_and_bounded(given: dict[str, Any], days: float, count: int, more: bool) -> None:
     until = YEAR + int(days * 86_400_000)
-    found, cut = missed_dues(msgspec.convert(given, Schedule), YEAR, until, YEAR)
+    found, cut = missed_dues([msgspec.convert(given, Schedule)], YEAR, until, YEAR)
     assert (len(found), cut) == (count, more)
     assert found == sorted(set(found))
     assert found[0] > YEAR
     assert found[-1] <= until
+
+
+def test_several_schedules_have_one_run_at_the_same_time() -> None:
+    hour = 3_600_000
+    daily, often = Schedule(cron="@daily"), Schedule(cron="0 */6 * * *")
+    found, more = missed_dues([daily, often], YEAR, YEAR + 24 * hour, YEAR)
+    assert ([(due - YEAR) // hour for due in found], more) == ([6, 12, 18, 24], False)
+    assert first_due([daily, often], YEAR, YEAR) == YEAR + 6 * hour
+    assert first_due([Schedule(at="2020-01-01T00:00"), daily], YEAR, YEAR) == YEAR + 24 * hour
+    assert first_due([], YEAR, YEAR) is None
+    assert missed_dues([often, Schedule(every="10s")], YEAR, YEAR + hour * 7, YEAR)[1]

@@ -75,6 +75,7 @@ TOKYO = {"cron": "@daily", "zone": "Asia/Tokyo"}
 HOOK = {"filter": [{"pointer": "/ref", "equals": "main"}], "per_minute": 7}
 FILES = {"folder": "/a", "globs": ["*.csv"], "quiet": 60.0}
 AFTER = {"automation": "x", "outcomes": ["failed"]}
+BOTH: Json = {"on": [{"hook": HOOK}, {"schedule": TOKYO}]}
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,11 @@ AFTER = {"automation": "x", "outcomes": ["failed"]}
         ({"files": FILES}, {"files": Path("/b")}, {"files": {**FILES, "folder": "/b"}}),
         ({"after": AFTER}, {"after": "y"}, {"after": {**AFTER, "automation": "y"}}),
         ({"after": AFTER}, {"after_job": "j"}, {"after": {"job": "j", "outcomes": ["failed"]}}),
+        ({"on": [{"hook": HOOK}, {"schedule": TOKYO}]}, {"prompt": "x"}, {"prompt": {"text": "x"}, **BOTH}),
+        ({"hook": HOOK}, {"hook": True, "cron": "@daily", "zone": "Asia/Tokyo"}, {"on": BOTH["on"][::-1]}),
+        (BOTH, {"hook": True, "cron": "@daily"}, {"on": BOTH["on"][::-1]}),
+        (BOTH, {"zone": "UTC"}, {"on": [{"hook": HOOK}, {"schedule": {"cron": "@daily", "zone": "UTC"}}]}),
+        (BOTH, {"every": "1h"}, {"schedule": {"every": "1h", "zone": "Asia/Tokyo"}}),
     ],
 )
 def test_what_an_edit_does_not_name_stays(before: Json, said: Json, after: Json) -> None:

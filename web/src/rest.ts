@@ -376,6 +376,7 @@ export interface AutomationInfo {
   source: string;
   created: number;
   modified: number;
+  triggers?: string[];
   when?: string;
   reason?: string;
   stopped?: boolean;
@@ -405,9 +406,10 @@ export interface AutomationPaused {
   failed?: boolean;
 }
 
-/** A trigger (at most one: without any it starts by hand), what to start (exactly one) and the rules. */
+/** A trigger, or several in `on` (without any it starts by hand), what to start (exactly one) and the rules. */
 export interface AutomationPlan {
   title?: string;
+  on?: Trigger[];
   schedule?: Schedule;
   hook?: Hook;
   files?: FilesTrigger;
@@ -1633,6 +1635,7 @@ export interface RetentionDone {
 
 export interface RunAutomationBody {
   input?: string;
+  at?: string;
 }
 
 /** On `run/ID`, before anything starts. Carries what is started: the plan may change meanwhile. */
@@ -1653,6 +1656,7 @@ export interface RunClaimed {
   delivery?: string;
   author?: string;
   budget?: Budget;
+  payload?: unknown;
 }
 
 export interface RunEnded {
@@ -2403,6 +2407,14 @@ export interface ToolStarted {
   parent?: string;
   meta?: Record<string, unknown>;
   server?: string;
+}
+
+/** One of several triggers: exactly one of these. */
+export interface Trigger {
+  schedule?: Schedule;
+  hook?: Hook;
+  files?: FilesTrigger;
+  after?: After;
 }
 
 export interface TruncateSessionBody {

@@ -69,11 +69,13 @@ describe("the form", () => {
     { hook: { filter: [{ pointer: "/action", equals: "opened" }, { pointer: "/n", equals: 3 }, { pointer: "/s", equals: "3" }, { pointer: "/ref", matches: "refs/.*" }], per_minute: 5 }, prompt: { text: "{{payload}}" } },
     { files: { folder: "/data", globs: ["*.csv", "*.json"], excludes: ["tmp/*"], quiet: 2.5 }, prompt: { text: "hi" } },
     { after: { automation: "other", outcomes: ["failed", "canceled"] }, job: { job: "nightly" } },
+    { on: [{ schedule: { every: "2h" } }, { hook: {} }], prompt: { text: "hi" } },
     { prompt: { text: "hi" }, meta_of_later: 1 },
   ])("shows %j and sends it as it was", (plan) => expect(planOf(valuesOf(plan), plan)).toEqual({ ...rules, ...plan }));
 
   test("another trigger or another start takes the place of the one before", () => {
     const plan: Plan = { hook: { per_minute: 5 }, job: { job: "nightly" } };
+    expect(planOf({ ...valuesOf({ on: [{ hook: {} }], prompt: { text: "hi" } }), when: "none" }, { on: [{ hook: {} }] })["on"]).toBe(undefined);
     expect(planOf({ ...valuesOf(plan), when: "every", "schedule.every": "1h", what: "prompt", "prompt.text": "hi" }, plan)).toEqual({ ...rules, schedule: { every: "1h" }, prompt: { text: "hi" } });
   });
 

@@ -229,7 +229,7 @@ class Automations(Feature):
             if stop:
                 events.append((f"automation/{state.id}", e.AutomationPaused(by="host", reason=stop)))
                 continue
-            if state.plan.schedule is None:
+            if not state.plan.schedules:
                 continue  # its end was postponed
             causes, missed = due_causes(state, times[state.id], now)
             events += missed
@@ -318,10 +318,7 @@ class Automations(Feature):
         return [
             (state, _after(state, self.host.now(), f"run:{run.id}", run.depth + 1))
             for state in self.store.automations.values()
-            if state.enabled
-            and (after := state.plan.after) is not None
-            and after.automation in (run.name, run.automation)
-            and (not after.outcomes or outcome in after.outcomes)
+            if state.enabled and any(_follows(after, run, outcome) for after in state.plan.afters)
         ]
 
     @receive(e.JobEnded)
@@ -331,12 +328,13 @@ class Automations(Feature):
         if self.closing:
             return
         self.runs.job_ended(job)
-        if any(each.plan.after for each in self.store.automations.values()):
+        if any(each.plan.afters for each in self.store.automations.values()):
             self.host.own(self._follow_job(job), f"after {job}")
 
     async def _offer_ended_jobs(self) -> None:
         """Trigger automations for jobs whose end the last host did not process."""
-        first = min((s.considered for s in self.store.automations.values() if s.plan.after is not None), default=None)
+        states = [state for state in self.store.automations.values() if state.plan.afters]
+        first = min((state.followed or state.considered for state in states), default=None)
         if self.jobs is None or first is None or not self.lease.held():
             return
         for job in self.jobs.history():
@@ -350,11 +348,10 @@ class Automations(Feature):
         above = self.store.runs.get(job.by.removeprefix("run:"))
         depth = above.depth + 1 if above is not None else 0
         for state in list(self.store.automations.values()):
-            after = state.plan.after
-            if after is None or after.job != job.name or not state.enabled or ident in state.refs:
+            if not state.enabled or ident in state.refs:
                 continue
             ended = job.ended or self.host.now()
-            if ended < state.since or (after.outcomes and job.status not in after.outcomes):
+            if ended < state.since or not any(_follows_job(after, job.name, job.status) for after in state.plan.afters):
                 continue
             if any(run.ref == ident for run in self._claiming.get(state.id, {}).values()):
                 continue  # its end is being processed
@@ -365,23 +362,24 @@ class Automations(Feature):
     async def deliver(self, name: str, headers: dict[str, str], body: bytes) -> Delivered:
         """Accept one delivery. It is durable when this returns and is started after that."""
         state = self.store.find(name)
-        if state is None or state.plan.hook is None or state.name != name:
+        if state is None or not state.plan.hooks or state.name != name:
             raise hooks.wrong_signature()
         delivery = hooks.verify(self.secrets.of(state), headers, body, self.host.clock.time())
-        plan = state.plan.hook
-        bucket = self._buckets.setdefault(f"hook {state.id}", Bucket(plan.per_minute / 60, plan.per_minute))
+        per_minute = max(each.per_minute for each in state.plan.hooks)
+        bucket = self._buckets.setdefault(f"hook {state.id}", Bucket(per_minute / 60, per_minute))
         wait = bucket.take(self.host.clock.awake())
         if wait > 0:
-            raise RateLimited(f"The hook {name!r} takes {plan.per_minute} deliveries a minute.", retry_after=wait)
+            raise RateLimited(f"The hook {name!r} takes {per_minute} deliveries a minute.", retry_after=wait)
         if not state.enabled:
             raise Conflict(f"The automation {name!r} is paused{': ' + state.reason if state.reason else '.'}")
         payload = hooks.parse(body, headers.get("content-type", ""))
         if hooks.is_ping(headers):
             return Delivered("", "A ping: the hook works, and nothing was started.")
-        if not hooks.wanted(plan, payload):
+        if not any(hooks.wanted(each, payload) for each in state.plan.hooks):
             return Delivered("", "The filter does not let it pass.")
         text = hooks.fill(state.input, {"payload": payload}, f"the hook {name!r}")
-        command = c.RunAutomation(automation=state.id, input=text, delivery=delivery)
+        kept = payload if state.plan.job is not None else None
+        command = c.RunAutomation(automation=state.id, input=text, delivery=delivery, payload=kept)
         named: c.RunNamed = await self.host.do(command, c.Caller.inside(f"automation:{state.id}").asking(delivery))
         run = self.store.runs.get(named.run)
         return Delivered(named.run, run.reason if run is not None and run.status == "skipped" else "")
@@ -405,6 +403,14 @@ class Automations(Feature):
                     await self.store.forget(run)
                     count += 1
         return count
+
+
+def _follows(after: e.After, run: RunSummary, outcome: e.EndOutcome) -> bool:
+    return after.automation in (run.name, run.automation) and (not after.outcomes or outcome in after.outcomes)
+
+
+def _follows_job(after: e.After, name: str, status: str) -> bool:
+    return after.job == name and (not after.outcomes or status in after.outcomes)
 
 
 def _after(state: AutomationState, due: int, by: str, depth: int) -> Cause:

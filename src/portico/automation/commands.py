@@ -6,9 +6,10 @@ from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.automation.decide import DELETED, Appended, Cause
-from portico.automation.plan import check_name, check_plan, needed_scopes
+from portico.automation.plan import check_name, check_plan, needed_scopes, zone
+from portico.automation.schedule import moment
 from portico.automation.state import AutomationState
-from portico.errors import AlreadyExists, Conflict, Forbidden
+from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden
 from portico.host.do import note_answer
 from portico.host.feature import handle
 
@@ -39,7 +40,7 @@ class AutomationCommands:
         created = e.like(e.AutomationCreated, command, automation=ident, by=caller.by, scopes=scopes, source=source)
         note_answer(c.AutomationMade(ident))  # without the secret: it is shown once
         await self._append(ident, created)
-        hook = command.plan.hook is not None
+        hook = bool(command.plan.hooks)
         return c.AutomationMade(ident, self._all.secrets.of(self._store.get(ident)) if hook else "")
 
     def _check_free(self, name: str, uri: str = "", but: str = "") -> None:
@@ -85,9 +86,12 @@ class AutomationCommands:
         state = self._mine(command.automation, caller)
         now = self._host.now()
         if command.delivery:
-            cause = Cause("hook", now, f"automation:{state.id}", command.input, delivery=command.delivery)
+            by, given = f"automation:{state.id}", command.payload
+            cause = Cause("hook", now, by, command.input, delivery=command.delivery, payload=given)
             return c.RunNamed(await self._all.claim(state, cause))
-        return c.RunNamed(await self._all.run_now(state, Cause("person", now, caller.by, command.input)))
+        due = _past(command.at, state, now) if command.at else now
+        late = bool(command.at)
+        return c.RunNamed(await self._all.run_now(state, Cause("person", due, caller.by, command.input, late=late)))
 
     @handle
     async def cancel(self, command: c.CancelRun, caller: c.Caller) -> c.Done:
@@ -100,7 +104,7 @@ class AutomationCommands:
     @handle
     async def rotate(self, command: c.RotateSecret, caller: c.Caller) -> c.HookSecret:
         state = self._mine(command.automation, caller)
-        if state.plan.hook is None:
+        if not state.plan.hooks:
             raise Conflict(f"The automation {state.name!r} has no hook.")
         note_answer(c.HookSecret(""))
         await self._append(state.id, e.HookRotated(by=caller.by))
@@ -135,6 +139,14 @@ class AutomationCommands:
 
     async def _append(self, ident: str, event: e.Event) -> None:
         await self._all.append([(f"automation/{ident}", event)])
+
+
+def _past(text: str, state: AutomationState, now: int) -> int:
+    """The time of a run that makes up for one that was missed."""
+    due = moment(text, zone(state.plan), "at")
+    if due > now:
+        raise BadRequest(f"{text!r} is still to come ({zone(state.plan)}). Give a time in the past.", field="at")
+    return due
 
 
 def _check_file(state: AutomationState, caller: c.Caller) -> None:

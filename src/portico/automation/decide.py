@@ -1,6 +1,7 @@
 """The rules of runs, as pure functions of state: is a cause given a run, which one starts next, when does it stop?"""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,7 +9,7 @@ from msgspec.structs import replace
 from portico import events as e
 from portico import limits
 from portico.automation.plan import zone
-from portico.automation.schedule import missed_dues, moment, next_due
+from portico.automation.schedule import first_due, missed_dues, moment
 from portico.automation.state import AutomationState, RunSummary
 from portico.events import Channel
 
@@ -29,6 +30,8 @@ class Cause(Struct, frozen=True):
     delivery: str = ""
     refused: str = ""
     """Why it must not start: it is only recorded."""
+    payload: Any = None
+    """Of the delivery."""
 
 
 def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: Cause, before: int = 0) -> Appended:
@@ -110,10 +113,8 @@ def _waits(state: AutomationState, run: RunSummary) -> bool:
 def due_causes(state: AutomationState, first: int, now: int) -> tuple[list[Cause], Appended]:
     """For a schedule: the runs that are due by `now`, and what is written down of those that were missed. `first` was
     the next due time: it lies before `considered` where the clock was set back."""
-    schedule = state.plan.schedule
-    assert schedule is not None
     by = f"automation:{state.id}"
-    dues, more = missed_dues(schedule, min(state.considered, first - 1), now, state.since)
+    dues, more = missed_dues(state.plan.schedules, min(state.considered, first - 1), now, state.since)
     dues = [due for due in dues if _claimed_through(state, due) is None]
     if not dues:
         return [], []
@@ -140,14 +141,14 @@ def due_causes(state: AutomationState, first: int, now: int) -> tuple[list[Cause
 
 def next_time(state: AutomationState, now: int) -> int | None:
     """When its schedule is due next, or it ends; None: never, or it is paused."""
-    schedule, stop = state.plan.schedule, stop_time(state)
+    schedules, stop = state.plan.schedules, stop_time(state)
     if not state.enabled or state.deleted:
         return None
-    if schedule is None:
+    if not schedules:
         return stop
-    due = next_due(schedule, min(state.considered, now), state.since)
+    due = first_due(schedules, min(state.considered, now), state.since)
     while due is not None and (last := _claimed_through(state, due)) is not None:
-        due = next_due(schedule, last, state.since)
+        due = first_due(schedules, last, state.since)
     return due if due is None or stop is None or due < stop else stop
 
 

@@ -27,49 +27,51 @@ _NAMED = 100
 class FileWatch:
     def __init__(self, automations: "Automations") -> None:
         self._all = automations
-        self._tasks: dict[str, tuple[e.FilesTrigger, asyncio.Task[None]]] = {}
-        self._ready: dict[str, asyncio.Event] = {}
+        self._tasks: dict[str, tuple[list[e.FilesTrigger], list[asyncio.Task[None]]]] = {}
+        self._ready: dict[str, list[asyncio.Event]] = {}
 
     def look_at(self, automation: str, state: AutomationState | None) -> None:
         """Start, change or stop the watch of an automation."""
-        wanted = state.plan.files if state is not None and state.enabled else None
-        files, task = self._tasks.get(automation, (None, None))
-        if files == wanted:
+        wanted = state.plan.watches if state is not None and state.enabled else []
+        watched, tasks = self._tasks.get(automation, ([], []))
+        if watched == wanted:
             return
-        if task is not None:
+        for task in tasks:
             task.cancel()
-            del self._tasks[automation]
-        if state is None:
-            self._ready.pop(automation, None)
-        if wanted is not None:
+        self._tasks.pop(automation, None)
+        self._ready.pop(automation, None)
+        if wanted:
+            self._ready[automation] = [asyncio.Event() for _ in wanted]
+            started = zip(wanted, self._ready[automation], strict=True)
+            own = self._all.host.own
             self._tasks[automation] = (
                 wanted,
-                self._all.host.own(self._watch(automation, wanted), f"watch {automation}"),
+                [own(self._watch(automation, files, ready), f"watch {automation}") for files, ready in started],
             )
 
     def close(self) -> "list[asyncio.Task[None]]":
-        return [task for _, task in self._tasks.values()]
+        return [task for _, tasks in self._tasks.values() for task in tasks]
 
     async def ready(self, name: str) -> None:
-        """Wait until the watch is active."""
-        await self._ready.setdefault(self._all.store.get(name).id, asyncio.Event()).wait()
+        """Wait until its watches are active."""
+        for each in self._ready[self._all.store.get(name).id]:
+            await each.wait()
 
-    async def _watch(self, automation: str, files: e.FilesTrigger) -> None:
+    async def _watch(self, automation: str, files: e.FilesTrigger, ready: asyncio.Event) -> None:
         while True:
             try:
-                await self._follow(automation, files)
+                await self._follow(automation, files, ready)
             except (PorticoError, OSError) as error:
                 self._all.host.logger.warning("%s cannot watch %r: %s", automation, files.folder, error)
                 await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _follow(self, automation: str, files: e.FilesTrigger) -> None:
+    async def _follow(self, automation: str, files: e.FilesTrigger, ready: asyncio.Event) -> None:
         jail = Jail([folder_of(files.folder)])
         changed: dict[str, None] = {}
         during: list[str] = []
         """For each batch of changes: the run that was active."""
         quiet: asyncio.TimerHandle | None = None
         loop = asyncio.get_running_loop()
-        ready = self._ready.setdefault(automation, asyncio.Event())
 
         def start() -> None:
             top = os.path.realpath(folder_of(files.folder))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from portico.automation.decide import stop_time
-from portico.automation.schedule import cron_of, cron_times, next_due
+from portico.automation.schedule import cron_of, cron_times, first_due
 from portico.automation.state import AutomationState, RunSummary
-from portico.events import AutomationPlan, Json, like
+from portico.events import AutomationPlan, Json, Trigger, like
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations
@@ -20,7 +20,7 @@ class AutomationInfo(Struct, omit_defaults=True):
     name: str
     plan: AutomationPlan
     trigger: str
-    """`schedule`, `hook`, `files`, `after` or `none`."""
+    """`schedule`, `hook`, `files`, `after` or `none`; the first, if there are several."""
     enabled: bool
     by: str
     """Who wrote it last."""
@@ -28,8 +28,10 @@ class AutomationInfo(Struct, omit_defaults=True):
     """`door`, or `file`: it is written in automations.toml."""
     created: int
     modified: int
+    triggers: list[str] = []
+    """The kinds of all its triggers."""
     when: str = ""
-    """Its trigger in words."""
+    """Its triggers in words."""
     reason: str = ""
     """Why it is paused."""
     stopped: bool = False
@@ -55,6 +57,7 @@ def info_of(automations: "Automations", state: AutomationState, *, times: int = 
         AutomationInfo,
         state,
         trigger=state.trigger,
+        triggers=state.triggers,
         when=words(state.plan, state.name) + _dangling(automations, state.plan),
         next=_times(state, automations.timer.next(state.id), times),
         open=[run.id for run in automations.store.open_runs(state.id)],
@@ -64,16 +67,16 @@ def info_of(automations: "Automations", state: AutomationState, *, times: int = 
 
 def _dangling(automations: "Automations", plan: AutomationPlan) -> str:
     """A remark if the plan names a missing automation. This is no error: it may be created later."""
-    named = plan.after.automation if plan.after is not None else ""
-    return "; there is none of this name" if named and automations.store.find(named) is None else ""
+    missing = any(each.automation and automations.store.find(each.automation) is None for each in plan.afters)
+    return "; there is none of this name" if missing else ""
 
 
 def _times(state: AutomationState, first: int | None, count: int) -> list[int]:
     """The next due times. The first is known; each further one takes time to compute."""
-    schedule, stop, found = state.plan.schedule, stop_time(state), list[int]()
-    while schedule is not None and first is not None and len(found) < count and (stop is None or first < stop):
+    schedules, stop, found = state.plan.schedules, stop_time(state), list[int]()
+    while schedules and first is not None and len(found) < count and (stop is None or first < stop):
         found.append(first)
-        first = next_due(schedule, first, state.since) if len(found) < count else None
+        first = first_due(schedules, first, state.since) if len(found) < count else None
     return found
 
 
@@ -83,17 +86,22 @@ def _explained(cron: str) -> str:
 
 
 def words(plan: AutomationPlan, name: str) -> str:
-    """Describe the trigger as text."""
-    if plan.schedule is not None:
-        schedule = plan.schedule
+    """Describe the triggers as text."""
+    return "; or ".join(_words(each, name) for each in plan.triggers)
+
+
+def _words(trigger: Trigger, name: str) -> str:
+    if trigger.schedule is not None:
+        schedule = trigger.schedule
         if schedule.cron:
             return f"{_explained(cron_of(schedule))} ({schedule.zone})"
         return f"every {schedule.every}" if schedule.every else f"once at {schedule.at} ({schedule.zone})"
-    if plan.hook is not None:
+    if trigger.hook is not None:
         return f"POST /hooks/{name}"
-    if plan.files is not None:
-        return f"{', '.join(plan.files.globs) or 'files'} in {plan.files.folder} change"
-    if plan.after is not None:
-        what = f"automation {plan.after.automation}" if plan.after.automation else f"job {plan.after.job}"
-        return f"after the {what} ({' or '.join(plan.after.outcomes) or 'however it ends'})"
+    if trigger.files is not None:
+        return f"{', '.join(trigger.files.globs) or 'files'} in {trigger.files.folder} change"
+    if trigger.after is not None:
+        after = trigger.after
+        what = f"automation {after.automation}" if after.automation else f"job {after.job}"
+        return f"after the {what} ({' or '.join(after.outcomes) or 'however it ends'})"
     return "by hand"

@@ -8,7 +8,7 @@ from portico import commands as c
 from portico import limits
 from portico.automation.schedule import check_schedule, moment
 from portico.errors import BadRequest, Forbidden, NotFound
-from portico.events import AutomationPlan, FilesTrigger, Hook, JobAction, PromptAction
+from portico.events import After, AutomationPlan, FilesTrigger, Hook, JobAction, PromptAction, Trigger
 from portico.host import fallback
 from portico.host.autonomy import Answering, loosened
 from portico.host.config import check as check_config
@@ -39,27 +39,40 @@ def check_name(name: str) -> str:
 
 def check_plan(plan: AutomationPlan, host: "Host", jobs: Jobs | None, name: str) -> None:
     _one_of(plan, ("job", "prompt"), "what to start", required=True)
-    _one_of(plan, _TRIGGERS, "a trigger", required=False)
     for field, (least, most) in _COUNTS.items():
         if not least <= getattr(plan, field) <= most:
             raise BadRequest(f"{field} is a number from {least} to {most}.", field=field)
     if len(plan.title) > limits.TITLE_CHARS:
         raise BadRequest(f"A title has at most {limits.TITLE_CHARS} characters.", field="title")
-    if plan.schedule is not None:
-        check_schedule(plan.schedule, host.now())
+    _check_triggers(plan, host, name)
     if plan.stop_at:
         moment(plan.stop_at, zone(plan), "stop_at")
-    if plan.hook is not None:
-        _check_hook(plan.hook)
-    if plan.files is not None:
-        _check_files(plan.files)
-    _check_after(plan, name)
     if plan.job is not None:
         _check_job(plan.job, jobs)
         _check_input(plan, jobs)
     if plan.prompt is not None:
         _check_prompt(plan.prompt, host)
     _check_where(plan, host)
+
+
+def _check_triggers(plan: AutomationPlan, host: "Host", name: str) -> None:
+    _one_of(plan, _TRIGGERS, "a trigger", required=False)
+    if plan.on and (given := next((each for each in _TRIGGERS if getattr(plan, each) is not None), "")):
+        raise BadRequest(f"With 'on' the trigger {given!r} is one of its list: move it there.", field=given)
+    if len(plan.on) > limits.TRIGGERS:
+        raise BadRequest(f"An automation has at most {limits.TRIGGERS} triggers.", field="on")
+    for index, trigger in enumerate(plan.triggers):
+        where = f"on[{index}]." if plan.on else ""
+        if plan.on:
+            _one_of(trigger, _TRIGGERS, "a trigger", required=True, where=where)
+        if trigger.schedule is not None:
+            check_schedule(trigger.schedule, host.now(), f"{where}schedule")
+        if trigger.hook is not None:
+            _check_hook(trigger.hook, f"{where}hook")
+        if trigger.files is not None:
+            _check_files(trigger.files, f"{where}files")
+        if trigger.after is not None:
+            _check_after(trigger.after, name, f"{where}after")
 
 
 def _check_where(plan: AutomationPlan, host: "Host") -> None:
@@ -73,23 +86,29 @@ def _check_where(plan: AutomationPlan, host: "Host") -> None:
 
 
 def zone(plan: AutomationPlan) -> str:
-    return plan.schedule.zone if plan.schedule is not None else "UTC"
+    """The zone of times that belong to no schedule: that of the first one."""
+    return plan.schedules[0].zone if plan.schedules else "UTC"
 
 
-def _one_of(plan: AutomationPlan, names: tuple[str, ...], what: str, *, required: bool) -> None:
-    given = [name for name in names if getattr(plan, name) is not None]
+def _one_of(
+    part: AutomationPlan | Trigger, names: tuple[str, ...], what: str, *, required: bool, where: str = ""
+) -> None:
+    given = [name for name in names if getattr(part, name) is not None]
     choices = ", ".join(map(repr, names))
+    owner = "Each item of 'on'" if where else "An automation"
     if len(given) > 1:
-        raise BadRequest(f"An automation has one of {choices}; here are {len(given)}.", field=given[1])
+        more = "" if where or names != _TRIGGERS else " Write several triggers as the list 'on'."
+        words = f"{owner} has one of {choices}; here are {len(given)}.{more}"
+        raise BadRequest(words, field=f"{where}{given[1]}")
     if required and not given:
-        raise BadRequest(f"An automation needs {what}: one of {choices}.", field=names[0])
+        raise BadRequest(f"{owner} needs {what}: one of {choices}.", field=f"{where}{names[0]}")
 
 
-def _check_hook(hook: Hook) -> None:
+def _check_hook(hook: Hook, field: str) -> None:
     if not 1 <= hook.per_minute <= limits.HOOKS_PER_MINUTE:
-        raise BadRequest(f"per_minute is 1 to {limits.HOOKS_PER_MINUTE}.", field="hook.per_minute")
+        raise BadRequest(f"per_minute is 1 to {limits.HOOKS_PER_MINUTE}.", field=f"{field}.per_minute")
     for index, each in enumerate(hook.filter):
-        where = f"hook.filter[{index}]"
+        where = f"{field}.filter[{index}]"
         if each.pointer and not each.pointer.startswith("/"):
             raise BadRequest(f"{each.pointer!r} is no JSON Pointer: it begins with a slash.", field=f"{where}.pointer")
         if (each.equals is None) is (not each.matches):
@@ -100,24 +119,21 @@ def _check_hook(hook: Hook) -> None:
             raise BadRequest(f"{each.matches!r} is no regular expression: {error}.", field=f"{where}.matches") from None
 
 
-def _check_files(files: FilesTrigger) -> None:
-    check_folder(folder_of(files.folder), "files.folder")
+def _check_files(files: FilesTrigger, field: str) -> None:
+    check_folder(folder_of(files.folder), f"{field}.folder")
     if not 0.05 <= files.quiet <= 3600:
-        raise BadRequest("quiet is 0.05 to 3600 seconds.", field="files.quiet")
+        raise BadRequest("quiet is 0.05 to 3600 seconds.", field=f"{field}.quiet")
     for name in ("globs", "excludes"):
         for glob in getattr(files, name):
             if glob.startswith("/") or ".." in glob.split("/"):
-                raise BadRequest(f"{glob!r}: globs are relative to the folder.", field=f"files.{name}")
+                raise BadRequest(f"{glob!r}: globs are relative to the folder.", field=f"{field}.{name}")
 
 
-def _check_after(plan: AutomationPlan, name: str) -> None:
-    after = plan.after
-    if after is None:
-        return
+def _check_after(after: After, name: str, field: str) -> None:
     if bool(after.automation) is bool(after.job):
-        raise BadRequest("It comes after exactly one of 'automation' and 'job'.", field="after")
+        raise BadRequest("It comes after exactly one of 'automation' and 'job'.", field=field)
     if after.automation == name:
-        raise BadRequest("An automation cannot come after itself.", field="after.automation")
+        raise BadRequest("An automation cannot come after itself.", field=f"{field}.automation")
 
 
 def _check_job(action: JobAction, jobs: Jobs | None) -> None:
@@ -134,7 +150,7 @@ def _check_input(plan: AutomationPlan, jobs: Jobs | None) -> None:
     """Check the input. A manual run has its own input; a trigger has only the input of the plan."""
     action = plan.job
     assert action is not None
-    triggered = any(getattr(plan, name) is not None for name in _TRIGGERS)
+    triggered = plan.triggers != [Trigger()]
     if jobs is not None and triggered and not action.input and jobs.entry.jobs[action.job].require_user_input:
         raise BadRequest(f"The job {action.job!r} needs input from its user.", field="job.input")
 
@@ -169,13 +185,14 @@ async def needed_scopes(plan: AutomationPlan, host: "Host", caller: c.Caller) ->
 
 def _check_watched(plan: AutomationPlan, host: "Host", caller: c.Caller) -> None:
     """Check the watched folder. The prompt contains names of changed files, so the caller must be able to read it."""
-    if plan.files is None:
-        return
-    try:
-        check_reach(host, caller, folder_of(plan.files.folder), "approve", "terminal")
-    except Forbidden as error:
-        error.field = "files.folder"
-        raise
+    for index, trigger in enumerate(plan.triggers):
+        if trigger.files is None:
+            continue
+        try:
+            check_reach(host, caller, folder_of(trigger.files.folder), "approve", "terminal")
+        except Forbidden as error:
+            error.field = f"on[{index}].files.folder" if plan.on else "files.folder"
+            raise
 
 
 async def _for_job(action: JobAction, host: "Host") -> list[c.Scope]:

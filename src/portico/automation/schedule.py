@@ -10,7 +10,7 @@ A claim is keyed by the UTC instant, so an hour that a clock change repeats cann
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -121,6 +121,12 @@ def next_due(schedule: Schedule, after: int, anchor: int, field: str = "schedule
     return next(_cron_times(schedule, after), None)
 
 
+def first_due(schedules: Iterable[Schedule], after: int, anchor: int) -> int | None:
+    """The first due time of several schedules."""
+    found = [next_due(each, after, anchor) for each in schedules]
+    return min((due for due in found if due is not None), default=None)
+
+
 def cron_of(schedule: Schedule) -> str:
     return _NAMES.get(schedule.cron, schedule.cron)
 
@@ -175,8 +181,15 @@ def _local(instant: int, zone: tzinfo) -> datetime:
     return datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone)
 
 
-def missed_dues(schedule: Schedule, after: int, until: int, anchor: int) -> tuple[list[int], bool]:
-    """The due times behind `after` through `until`, in order: the last ones of them, and whether there were more."""
+def missed_dues(schedules: Iterable[Schedule], after: int, until: int, anchor: int) -> tuple[list[int], bool]:
+    """The due times behind `after` through `until`, in order: the last ones of them, and whether there were more.
+    Schedules that are due at the same time have one run."""
+    found = [_missed(each, after, until, anchor) for each in schedules]
+    dues = sorted({due for each, _ in found for due in each})
+    return dues[-limits.MISSED_RUNS :], any(more for _, more in found) or len(dues) > limits.MISSED_RUNS
+
+
+def _missed(schedule: Schedule, after: int, until: int, anchor: int) -> tuple[list[int], bool]:
     for span in _SPANS:
         start = max(after, until - span)
         found = list(_between(schedule, start, until, anchor))

@@ -4,6 +4,7 @@ One table for each automation, named after it. A broken edit changes nothing and
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,7 +72,10 @@ def _shape(path: str) -> type[msgspec.Struct] | None:
         "prompt": e.PromptAction,
         "budget": e.Budget,
     }
-    return shapes.get(path, e.Match if path.startswith("hook.filter") else None)
+    inner = re.sub(r"^on\[\.\.\.\]\.?|^on\[\d+\]\.?", "", path)
+    if inner == "" and path:
+        return e.Trigger
+    return shapes.get(inner, e.Match if inner.startswith("hook.filter") else None)
 
 
 def check(path: Path, automations: "Automations") -> dict[str, AutomationPlan]:

@@ -54,6 +54,8 @@ class AutomationState(Struct, omit_defaults=True):
     """How often its hook got another secret."""
     considered: int = 0
     """The last due time that was given a run or counted as missed."""
+    followed: int = 0
+    """The last end of another run or job that was given a run; 0: see `considered`."""
     failures: int = 0
     """In a row."""
     runs: int = 0
@@ -68,7 +70,13 @@ class AutomationState(Struct, omit_defaults=True):
 
     @property
     def trigger(self) -> str:
-        return next((name for name in ("schedule", "hook", "files", "after") if getattr(self.plan, name)), "none")
+        return next(iter(self.triggers), "none")
+
+    @property
+    def triggers(self) -> list[str]:
+        """The kinds of its triggers, without repetition."""
+        found = [name for each in self.plan.triggers for name in e.Trigger.__struct_fields__ if getattr(each, name)]
+        return list(dict.fromkeys(found))
 
     @property
     def input(self) -> str:
@@ -145,7 +153,7 @@ def fold(state: AutomationState, event: e.Event, time: int) -> None:
 
 
 def _trigger(plan: AutomationPlan) -> tuple[object, ...]:
-    return plan.schedule, plan.hook, plan.files, plan.after
+    return tuple(plan.triggers)
 
 
 def _reserve(state: AutomationState, event: e.RunReserved) -> None:
@@ -154,8 +162,10 @@ def _reserve(state: AutomationState, event: e.RunReserved) -> None:
     state.runs += 1
     if event.cause == "schedule":
         _reserve_due(state, event.due)
-    else:
+    elif not state.plan.schedules:  # else a delivery would hide a time that is due, too
         state.considered = max(state.considered, event.due)
+    if event.cause == "after":
+        state.followed = max(state.followed, event.due)
     if event.ref:
         state.refs = [*state.refs[-REFS:], event.ref]
 

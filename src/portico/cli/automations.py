@@ -180,14 +180,17 @@ def resume(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = Non
 def run_now(
     name: NameArgument,
     input: Annotated[str | None, typer.Option("--input", help="In place of its input or prompt.")] = None,
+    at: Annotated[
+        str, typer.Option("--at", help="The time the run is for, such as one that was missed: 2027-01-31T09:00.")
+    ] = "",
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
     """Start it now, also a paused one; prints the run's id.
 
-    Example: portico automations run morning
+    Example: portico automations run morning --at 2027-01-31T09:00
     """
-    _order(c.RunAutomation(automation=name, input=input), "", as_json, home)
+    _order(c.RunAutomation(automation=name, input=input, at=at), "", as_json, home)
 
 
 @app.command()
@@ -299,7 +302,8 @@ def _trigger(plan: Json, said: PlanOptions) -> None:
     given = {key: value for key in ("cron", "every", "at") if (value := getattr(said, key))}
     named = {"automation": said.after} if said.after else {"job": said.after_job} if said.after_job else {}
     if given or said.hook or said.files is not None or named:
-        before = {name: plan.pop(name, {}) for name in ("schedule", "hook", "files", "after")}
+        before = {name: _pop_trigger(plan, name) for name in ("schedule", "hook", "files", "after")}
+        plan.pop("on", None)
         plan |= {"schedule": {**given, "zone": before["schedule"].get("zone", "UTC")}} if given else {}
         plan |= {"hook": before["hook"]} if said.hook else {}
         plan |= {"files": {**before["files"], "folder": str(said.files.absolute())}} if said.files is not None else {}
@@ -308,9 +312,26 @@ def _trigger(plan: Json, said: PlanOptions) -> None:
     more = (("schedule", "zone", said.zone), ("files", "globs", said.glob), ("after", "outcomes", said.outcome))
     for part, key, value in more:
         if value:
-            if part not in plan:
+            found = _triggers(plan, part)
+            if not found:
                 raise BadRequest(f"{key!r} is for the trigger {part!r}, which this has not.", field=key)
-            plan[part][key] = value
+            for each in found:
+                each[key] = value
+    kinds = [name for name in ("schedule", "hook", "files", "after") if name in plan]
+    if len(kinds) > 1:
+        plan["on"] = [{name: plan.pop(name)} for name in kinds]
+
+
+def _triggers(plan: Json, kind: str) -> list[Json]:
+    """Those of a kind, alone or in the list."""
+    return [each[kind] for each in (plan, *plan.get("on", [])) if kind in each]
+
+
+def _pop_trigger(plan: Json, kind: str) -> Json:
+    """What one of this kind was before; its options that are not named stay."""
+    found = _triggers(plan, kind)
+    plan.pop(kind, None)
+    return found[0] if found else {}
 
 
 def _action(plan: Json, said: PlanOptions) -> None:
@@ -372,7 +393,7 @@ def _dues(each: AutomationInfo) -> str:
 
 def _due(each: AutomationInfo, time: int) -> str:
     """In the zone in which it was written: who wrote 7 in Berlin finds 7."""
-    schedule = each.plan.schedule
+    schedule = next(iter(each.plan.schedules), None)
     if schedule is None or schedule.every:
         return when(time)
     return f"{datetime.fromtimestamp(time / 1000, ZoneInfo(schedule.zone)):%Y-%m-%d %H:%M} {schedule.zone}"

@@ -379,7 +379,9 @@ class Methods:
     async def resume_automation(self, automation: str, *, request: str = "") -> c.AutomationNamed:
         """Let a paused automation go on, from now."""
 
-    async def run_automation(self, automation: str, *, input: str | None = None, request: str = "") -> c.RunNamed:
+    async def run_automation(
+        self, automation: str, *, input: str | None = None, at: str = "", request: str = ""
+    ) -> c.RunNamed:
         """Start an automation now, also a paused one."""
 
     async def cancel_run(self, run: str, *, request: str = "") -> c.Done:

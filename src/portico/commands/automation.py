@@ -1,5 +1,7 @@
 """Commands about automations. What one starts needs the scopes of that too: they are judged when it is written."""
 
+from typing import Any
+
 from portico.commands.answers import AutomationMade, AutomationNamed, Done, HookSecret, RunNamed
 from portico.commands.command import AboutAutomation, Command, Http, NoLock
 from portico.events import AutomationPlan, Json
@@ -67,12 +69,15 @@ class RunAutomation(AboutAutomation, frozen=True, tag="automation.run"):
     gives = RunNamed
     limited = True
     http = Http("POST", f"{_ONE}/run", 202)
-    private = frozenset({"delivery"})
+    private = frozenset({"delivery", "payload"})
 
     input: str | None = None
     """In place of the job's input or the prompt's text."""
+    at: str = ""
+    """The time that the run is for, such as one that was missed: `2027-01-31T09:00`, in the zone; absent: now."""
     delivery: str = ""
     """The id of a hook's delivery."""
+    payload: Any = None
 
 
 class CancelRun(Command, frozen=True, tag="automation.cancel"):

@@ -13,7 +13,7 @@ from portico.automation.automations import Automations, Delivered
 from portico.automation.hook import HEADERS
 from portico.automation.listing import AutomationInfo, info_of, words
 from portico.automation.plan import check_plan
-from portico.automation.schedule import next_due
+from portico.automation.schedule import first_due
 from portico.automation.state import MissedTimes, RunSummary
 from portico.commands import AutomationCommand
 from portico.doors.app import App
@@ -68,7 +68,7 @@ def automation_routes(app: App, automations: Automations) -> Table:
         plan = await read_as(request, AutomationPlan)
         check_plan(plan, app.host, automations.jobs, "")
         now = app.host.now()
-        due = next_due(plan.schedule, now, now) if plan.schedule is not None else None
+        due = first_due(plan.schedules, now, now)
         return CheckedPlan(words(plan, "NAME"), [due] if due is not None else [])
 
     @read(one, "read", "An automation.")

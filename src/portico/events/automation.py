@@ -1,6 +1,6 @@
 """Automations and their runs: what starts by itself, when, and what became of it."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -65,6 +65,15 @@ class After(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """Empty: however it ends."""
 
 
+class Trigger(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One of several triggers: exactly one of these."""
+
+    schedule: Schedule | None = None
+    hook: Hook | None = None
+    files: FilesTrigger | None = None
+    after: After | None = None
+
+
 class JobAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A job of the host's entry."""
 
@@ -100,9 +109,11 @@ class PromptAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A trigger (at most one: without any it starts by hand), what to start (exactly one) and the rules."""
+    """A trigger, or several in `on` (without any it starts by hand), what to start (exactly one) and the rules."""
 
     title: str = ""
+    on: list[Trigger] = []
+    """Several triggers, in place of the four that follow."""
     schedule: Schedule | None = None
     hook: Hook | None = None
     files: FilesTrigger | None = None
@@ -133,7 +144,27 @@ class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     @property
     def on_overlap(self) -> Overlap:
         """A delivery or an end comes once; a time or a change of files comes again."""
-        return self.overlap or ("queue" if self.hook is not None or self.after is not None else "skip")
+        return self.overlap or ("queue" if self.hooks or self.afters else "skip")
+
+    @property
+    def triggers(self) -> list[Trigger]:
+        return self.on or [Trigger(self.schedule, self.hook, self.files, self.after)]
+
+    @property
+    def schedules(self) -> list[Schedule]:
+        return [each.schedule for each in self.triggers if each.schedule is not None]
+
+    @property
+    def hooks(self) -> list[Hook]:
+        return [each.hook for each in self.triggers if each.hook is not None]
+
+    @property
+    def watches(self) -> list[FilesTrigger]:
+        return [each.files for each in self.triggers if each.files is not None]
+
+    @property
+    def afters(self) -> list[After]:
+        return [each.after for each in self.triggers if each.after is not None]
 
 
 class AutomationCreated(Event, frozen=True, tag="automation.created"):
@@ -236,6 +267,8 @@ class RunClaimed(Event, frozen=True, tag="run.claimed"):
     author: str = ""
     """Who wrote the automation last: its runs count to them."""
     budget: Budget = Budget()
+    payload: Any = None
+    """Of the delivery, for the inputs of a job."""
 
 
 class RunSkipped(Event, frozen=True, tag="run.skipped"):

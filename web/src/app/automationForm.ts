@@ -24,6 +24,8 @@ interface FieldSpec {
 }
 
 const WHEN: Options = [["cron", "At set times (cron)"], ["every", "At an interval"], ["at", "Once"], ["hook", "When another system calls (hook)"], ["files", "When files change"], ["after", "After another automation or a job"], ["none", "Manually"]];
+/** Only for a plan that has them: the form edits one trigger. */
+const SEVERAL: Options[number] = ["several", "Several triggers, as they are"];
 const ENDS = ["succeeded", "failed", "canceled", "interrupted"];
 
 const FIRST: FieldSpec[] = [
@@ -163,6 +165,7 @@ export class AutomationForm implements View {
     const take = ({ plan, name, source }: Automation) => {
       this.save.disabled = false;
       this.before = plan;
+      if (plan.on?.length) this.choices("when", [SEVERAL, ...WHEN]);
       this.fill(valuesOf(plan, name));
       if (source === "file") this.say("It is written in automations.toml: change it there.");
       if (document.activeElement === document.body) this.fields.get("name")?.input.focus();

@@ -9,6 +9,7 @@ type Json = Record<string, unknown>;
 export interface Plan {
   [rule: string]: unknown;
   title?: string;
+  on?: Json[];
   schedule?: { cron?: string; every?: string; at?: string; zone?: string };
   hook?: { filter?: { pointer: string; equals?: unknown; matches?: string }[]; per_minute?: number };
   files?: { folder: string; globs?: string[]; excludes?: string[]; quiet?: number };
@@ -52,6 +53,7 @@ export interface Automation {
   name: string;
   plan: Plan;
   trigger: Trigger;
+  triggers?: Trigger[];
   enabled: boolean;
   by: string;
   source: "door" | "file";
@@ -80,8 +82,12 @@ export function named(text: string): string {
   return text.replace(/\b(?:token|person|user):(\S*\w)/g, "$1").replace(/ \((?:stop_after_failures|stop_after_runs|stop_at)\)/g, "");
 }
 
-export function triggerWords({ trigger, when = "" }: Automation): string {
+/** Also in a list of several. */
+export const hasTrigger = ({ trigger, triggers = [] }: Automation, kind: Trigger): boolean => trigger === kind || triggers.includes(kind);
+
+export function triggerWords({ trigger, triggers = [], when = "" }: Automation): string {
   if (trigger === "none") return "Manually";
+  if (triggers.length > 1) return when.charAt(0).toUpperCase() + when.slice(1);
   if (trigger === "hook") return `When another system calls ${when.replace(/^POST /, "")}`;
   if (trigger === "files") return `When ${when}`;
   return when.charAt(0).toUpperCase() + when.slice(1);
@@ -178,7 +184,7 @@ export const OVERLAP: Record<string, string> = { "": "As usual: hooks and follow
 
 /** By the path of the plan that a field is for, as the host's errors name it. A box is "yes" or nothing. */
 export type Values = Record<string, string>;
-export type When = "cron" | "every" | "at" | "hook" | "files" | "after" | "none";
+export type When = "cron" | "every" | "at" | "hook" | "files" | "after" | "several" | "none";
 
 const lines = (text: string) => text.split(/[\n,]/).map((each) => each.trim()).filter(Boolean);
 
@@ -199,6 +205,7 @@ function scalar(text: string): unknown {
 }
 
 export function whenOf(plan: Plan): When {
+  if (plan.on?.length) return "several";
   if (plan.schedule) return plan.schedule.every ? "every" : plan.schedule.at ? "at" : "cron";
   return plan.hook ? "hook" : plan.files ? "files" : plan.after ? "after" : "none";
 }
@@ -263,11 +270,12 @@ const TRIGGERS: Record<When, (values: Values, before: Plan) => Json> = {
   hook: (values) => ({ hook: { filter: (values["hook.filter"] ?? "").split("\n").filter((line) => line.trim()).map(filterLine), per_minute: number(values["hook.per_minute"], 60) } }),
   files: (values) => ({ files: { folder: values["files.folder"] ?? "", globs: lines(values["files.globs"] ?? ""), excludes: lines(values["files.excludes"] ?? ""), quiet: number(values["files.quiet"], 5) } }),
   after: (values) => ({ after: filled(undefined, { automation: values["after.automation"], job: values["after.job"], outcomes: (values["after.outcomes"] ?? "").split(" ").filter(Boolean) }) }),
+  several: (_, { on }) => ({ on }),
   none: () => ({}),
 };
 
 export function planOf(values: Values, before: Plan = {}): Plan {
-  const { schedule: _, hook: _1, files: _2, after: _3, job, prompt, ...rules } = before;
+  const { schedule: _, hook: _1, files: _2, after: _3, on: _4, job, prompt, ...rules } = before;
   const trigger = TRIGGERS[(values["when"] ?? "none") as When](values, before);
   const started = values["what"] === "job" ? { job: { job: values["job.job"] ?? "", ...filled(job, { job: values["job.job"], cwd: values["job.cwd"], input: values["job.input"], place: values["job.place"], label: values["job.label"] }) } } : { prompt: promptOf(values, prompt) };
   const numbers = Object.fromEntries(NUMBERS.map(([key, first]) => [key, number(values[key], first)]));

@@ -14,7 +14,7 @@ import { AUTOMATIONS } from "../texts/automations";
 import { call, sessionAddress } from "../v1";
 import { AutomationForm } from "./automationForm";
 import { frame, headOf, takeSecret } from "./automationFrame";
-import { type Automation, causeWords, inOrder, lastWords, type Missed, MISSED, nextWords, outcomeOf, OVERLAP, type Run, running, startsWords, stateOf, timeWords, dueWords, tookWords, triggerWords, usedWords } from "./automationModel";
+import { type Automation, causeWords, hasTrigger, inOrder, lastWords, type Missed, MISSED, nextWords, outcomeOf, OVERLAP, type Run, running, startsWords, stateOf, timeWords, dueWords, tookWords, triggerWords, usedWords } from "./automationModel";
 import { pathOf, type Place } from "./router";
 import type { View, ViewContext } from "./view";
 
@@ -224,7 +224,7 @@ class AutomationView extends Watching<Whole> implements View {
     const { place, label } = automation.plan.job ?? automation.plan.prompt ?? {};
     if (place || label) facts.push([names.where, [place, label && AUTOMATIONS.onlyLabel(label)].filter(Boolean).join(", ")]);
     const { missed = "last", hook, after, overlap = hook || after ? "queue" : "skip" } = automation.plan as { missed?: string; overlap?: string; hook?: object; after?: object };
-    if (automation.trigger === "schedule") facts.push([names.missed, MISSED[missed] ?? missed]);
+    if (hasTrigger(automation, "schedule")) facts.push([names.missed, MISSED[missed] ?? missed]);
     facts.push([names.overlap, OVERLAP[overlap] ?? overlap], [names.by, automation.source === "file" ? AUTOMATIONS.fromFile : automation.by.replace(/^\w+:/, "")]);
     return facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`);
   }
@@ -235,7 +235,7 @@ class AutomationView extends Watching<Whole> implements View {
     const renew = () => ask(...AUTOMATIONS.renewConfirm, () => this.renew());
     const remove = () => ask(...AUTOMATIONS.deleteConfirm(automation.name), () => this.remove());
     const button = (text: string, run: () => void, look = "") => html`<button type="button" class=${look} @click=${run}>${text}</button>`;
-    return html`${button(actions.run, post("run"), "primary")}${automation.enabled ? button(actions.pause, post("pause")) : button(actions.resume, post("resume"))}${automation.trigger === "hook" ? button(actions.secret, renew) : nothing}${automation.source === "door" ? html`<a class="button" href=${pathOf({ at: "automations", id: automation.id, form: true })}>${actions.edit}</a>${button(actions.delete, remove, "danger apart")}` : nothing}`;
+    return html`${button(actions.run, post("run"), "primary")}${automation.enabled ? button(actions.pause, post("pause")) : button(actions.resume, post("resume"))}${hasTrigger(automation, "hook") ? button(actions.secret, renew) : nothing}${automation.source === "door" ? html`<a class="button" href=${pathOf({ at: "automations", id: automation.id, form: true })}>${actions.edit}</a>${button(actions.delete, remove, "danger apart")}` : nothing}`;
   }
 
   private async do(work: () => Promise<unknown>): Promise<void> {
