@@ -49,10 +49,9 @@ async def test_each_trigger_starts_it(open_host: HostOpener, tmp_path: Path, clo
     assert info.when.count("; or ") == 6
     minutes = [(time - info.created) / 60_000 for time in info.next]
     assert minutes == [10, 15, 20]
-    for step in (600, 300, 300, 600):  # at 10, 15, 20 and 30 minutes: both are due at 30
+    for number, step in enumerate((600, 300, 300, 600), 1):  # at 10, 15, 20 and 30 minutes: both are due at 30
         await pass_time(clock, step)
-        await settle(automations, 1)
-    runs = await settle(automations, 4)
+        runs = await settle(automations, number)
     assert [run.cause for run in runs] == ["schedule"] * 4
     assert await deliver(automations, "it", {"action": "closed"}) == ""
     for action in ("opened", "edited"):
