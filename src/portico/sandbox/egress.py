@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from portico.addresses import Lookup, NoAddress, PrivateAddress, is_public, resolve, system_lookup
 from portico.errors import PorticoError
@@ -106,7 +106,7 @@ class Egress:
 
     async def connect(self, target: Destination, server: "_Server") -> None:
         """Judge the target and connect to the address that was judged. Raises ConnectionDenied."""
-        verdict = await self._judge(target)
+        verdict = await self.judge(target)
         if not verdict.allowed:
             self.gate.refused(target, verdict.by)
             raise ConnectionDenied("403", verdict.why or why(target, verdict.by), verdict.by)
@@ -141,7 +141,8 @@ class Egress:
             self.gate.refused(target, "network")
             raise ConnectionDenied("502", str(failed), "") from failed
 
-    async def _judge(self, target: Destination) -> Verdict:
+    async def judge(self, target: Destination) -> Verdict:
+        """Return whether the target may be reached. Waits for a person if the policy asks."""
         network = self.network
         if network.forwards(target):
             return Verdict(True, "policy")
@@ -183,15 +184,22 @@ class _End(asyncio.Protocol):
     other: "_End | None" = None
     ended = False
     """It sends no more."""
-    closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(_BUFFER)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are no subclasses
+        self.transport.set_write_buffer_limits(_BUFFER)
+
+    @property
+    def closed(self) -> bool:
+        """Transports of uvloop raise where those of asyncio ignore a call after their end."""
+        return self.transport.is_closing()
+
+    def send(self, data: bytes) -> None:
+        if not self.closed:
+            self.transport.write(data)
 
     def pause_writing(self) -> None:
-        if self.other is not None:
+        if self.other is not None and not self.other.closed:
             self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
@@ -208,7 +216,6 @@ class _End(asyncio.Protocol):
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.closed = True
         if self.other is not None and not self.other.closed:
             self.other.transport.close()  # after what waits there is written
 
@@ -240,7 +247,7 @@ class _Client(_End):
             self._timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
+        if self.closed:
             return
         if self.other is not None:
             self._forward(data)
@@ -280,19 +287,19 @@ class _Client(_End):
             self._begin(request, server)
 
     def _begin(self, request: ProxyRequest, server: "_Server") -> None:
-        if self.closed:
-            server.abort()
-            return
         if request.head is None:
-            self.transport.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            self.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:
-            server.transport.write(request.head)
+            server.send(request.head)
         early, self._early = self._early, b""
         if early:
             self._forward(early)
+        if self.closed or server.closed:  # one of them ended while the other was connected
+            server.abort()
+            self.transport.close()
+            return
         server.transport.resume_reading()
-        if not self.transport.is_closing():
-            self.transport.resume_reading()
+        self.transport.resume_reading()
 
     def _forward(self, data: bytes) -> None:
         request, server = self._request, self.other
@@ -302,7 +309,7 @@ class _Client(_End):
             data = self._of_body(request.body, data)
         if data:
             self._egress.gate.moved(request.target, len(data), 0)
-            server.transport.write(data)
+            server.send(data)
 
     def _of_body(self, body: Body, data: bytes) -> bytes:
         """Return the part that belongs to the request. A second request on the same connection is dropped: the
@@ -317,7 +324,7 @@ class _Client(_End):
 
     def received(self, target: Destination, data: bytes) -> None:
         self._egress.gate.moved(target, 0, len(data))
-        self.transport.write(data)
+        self.send(data)
 
     def _refuse(self, status: str, text: str, by: str = "") -> None:
         if not self.closed:

@@ -140,11 +140,12 @@ class NetworkRecord(Feature):
     async def of(self, *channels: Channel) -> NetworkUse:
         """Return the hosts of these sessions, including the running turns, the latest first."""
         found = Tally(TOTAL_HOSTS)
-        for channel in channels:
-            found.merge(await self._stored(channel))
-            for key, tally in self._live.items():
-                if key[0] == channel:
-                    found.merge(tally.uses)
+        async with self._writing:  # what is being written is neither live nor stored
+            for channel in channels:
+                found.merge(await self._stored(channel))
+                for key, tally in self._live.items():
+                    if key[0] == channel:
+                        found.merge(tally.uses)
         return NetworkUse(sorted(found.uses, key=lambda use: use.last, reverse=True))
 
     async def _stored(self, channel: Channel) -> list[HostUse]:
