@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from portico import events as e
+from portico import features  # noqa: F401  # registers the events of features
+from portico.events import record
 
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
 SHAPES: list[type[msgspec.Struct]] = [e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget]
@@ -62,7 +64,8 @@ def documented() -> dict[str, dict[str, str]]:
 
 
 def kinds() -> dict[str, type[msgspec.Struct]]:
-    events = {str(kind.__struct_config__.tag): kind for kind in get_args(e.AnyEvent)}
+    known = (*get_args(e.AnyEvent), *record._registered)  # those of features, too
+    events = {str(kind.__struct_config__.tag): kind for kind in known}
     return {**events, **{shape.__name__: shape for shape in SHAPES}}
 
 

@@ -87,6 +87,7 @@ ROOMS: dict[str, set[str]] = {
         "client",
         "command_shapes",
         "changes.commands",
+        "chats.commands",
         "files.commands",
         "native.commands",
         "notices.commands",

@@ -105,6 +105,8 @@ async def build_host(
 ) -> Host:
     """`before`, `after`: what starts before or after our own features. `provided` gets all features."""
     found = provided if provided is not None else Provided()
+    for room in filter(_is_feature, ROOMS):
+        room.register()
     own = [partial(found.build, room) if _is_feature(room) else room for room in ROOMS]
     return await Host.open(log, agents, clock, (*before, *own, *map(found.make, ordered(after))))
 
