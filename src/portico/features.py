@@ -5,6 +5,7 @@ their routes, tools and verbs from it.
 """
 
 from portico.changes import commands as changes
+from portico.chats import commands as chats
 from portico.files import commands as files
 from portico.native import commands as native
 from portico.notices import commands as notices
@@ -12,4 +13,13 @@ from portico.projects import commands as projects
 from portico.secrets import commands as secrets
 from portico.terminals import commands as terminals
 
-__all__ = ["changes", "files", "native", "notices", "projects", "secrets", "terminals"]
+__all__ = [
+    "changes",
+    "chats",
+    "files",
+    "native",
+    "notices",
+    "projects",
+    "secrets",
+    "terminals",
+]

@@ -66,6 +66,7 @@ export interface Routes {
   "POST /sessions/{id}/commit": { body: CommitChangesBody; answer: Committed };
   "POST /sessions/{id}/discard": { body: DiscardChangesBody; answer: Discarded };
   "POST /sessions/{id}/discard/undo": { body: RestoreChangesBody; answer: undefined };
+  "PUT /sessions/{id}/pin": { body: PinSessionBody; answer: Summary };
   "POST /sessions/adopt": { body: AdoptSessionBody; answer: Summary };
   "POST /sessions/{id}/native": { body: EmptyBody; answer: TerminalLine };
   "POST /notices/{notice}/redeliver": { body: EmptyBody; answer: NoticeNamed };
@@ -1413,6 +1414,10 @@ export interface PersonShown {
   created: number;
   login: string;
   quotas: Quota[];
+}
+
+export interface PinSessionBody {
+  pinned?: boolean;
 }
 
 export interface Planned {

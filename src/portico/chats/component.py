@@ -1,23 +1,47 @@
-"""The room's share in the host: the command that moves a conversation."""
+"""The feature `chats`: moves conversations and pins sessions."""
 
 import contextlib
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from portico import commands as c
+from portico.chats.commands import PinSession, SessionPinned
 from portico.chats.move import Family, Moving, move, ordered
 from portico.errors import Conflict, NotFound
+from portico.host.decide.decision import Context, Outcome, set_column
 from portico.host.do import note_started
 from portico.host.feature import Feature, handle
 from portico.host.session import Session
-from portico.host.state import Summary
+from portico.host.state import SessionState, Summary
 
 if TYPE_CHECKING:
     from portico.host.host import Host
 
 
+class ChatsSlice(Struct, frozen=True, omit_defaults=True):
+    pinned: int = 0
+    """When the session was pinned: milliseconds since the epoch; 0: it is not."""
+
+
+def pin(state: SessionState, command: PinSession, context: Context) -> Outcome:
+    if bool(Chats.slice_of(state).pinned) == command.pinned:
+        return Outcome()
+    return Outcome([SessionPinned(pinned=command.pinned, by=context.by)])
+
+
+set_column("decide", pin)
+
+
 class Chats(Feature):
     name = "chats"
-    commands = (c.MoveChat,)
+    commands = (c.MoveChat, PinSession)
+    events = (SessionPinned,)
+    slice = ChatsSlice
+
+    @staticmethod
+    def fold(slice: ChatsSlice, event: SessionPinned, time: int) -> ChatsSlice:
+        return ChatsSlice(time if event.pinned else 0)
 
     def __init__(self, host: "Host") -> None:
         super().__init__(host)

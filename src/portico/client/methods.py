@@ -406,6 +406,9 @@ class Methods:
     async def restore_changes(self, session: str, undo: str, paths: list[str], *, request: str = "") -> c.Done:
         """Take the last discard back."""
 
+    async def pin_session(self, session: str, *, pinned: bool = True, request: str = "") -> Summary:
+        """Pin a session, so that lists show it first, or unpin it."""
+
     async def write_file(
         self,
         path: str,
