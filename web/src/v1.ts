@@ -60,6 +60,7 @@ export const v1 = {
   /** The state as the fold of the pages knows it, which a test compares with the host's. */
   show: (id: string, signal?: AbortSignal) => call<SessionState>("GET", session(id), undefined, signal),
   change: (id: string, body: Routes["PATCH /sessions/{id}"]["body"]) => ask("PATCH /sessions/{id}", { id }, { body }),
+  pin: (id: string, pinned: boolean) => ask("PUT /sessions/{id}/pin", { id }, { body: { pinned } }),
   remove: (id: string) => ask("DELETE /sessions/{id}", { id }),
   send: (id: string, text: string, busy: "queue" | "steer") => ask("POST /sessions/{id}/messages", { id }, { body: { text, busy } }),
   draft: (id: string, text: string, typed = false) => ask("PUT /sessions/{id}/draft", { id }, { body: { text, ...(typed ? { typed } : {}) } }),

@@ -5,6 +5,7 @@ import { entryOfSession, type Entry, type Group, type Row } from "../src/app/ent
 import { Feed } from "../src/app/feed";
 import { held, ListView } from "../src/app/list";
 import { between, offsetsOf, spaced } from "../src/app/rowWindow";
+import { V1Host } from "./v1Host";
 
 const NOW = new Date(2026, 5, 10, 12).getTime();
 const DAY = 86_400_000;
@@ -245,6 +246,26 @@ describe("the feed", () => {
       expect(keys(list)).toEqual(["s/a", "s/b", "s/c"]);
       vi.advanceTimersByTime(1);
       expect(keys(list)).toEqual(["s/c", "s/d", "s/a", "s/b"]);
+    });
+
+    test("a session is pinned at the host, a job in this browser", async () => {
+      const host = new V1Host({ "PUT /sessions/a/pin": {}, "PUT /sessions/b/pin": {} });
+      const feed = started({ rows: [row("a", NOW - 1), row("b", NOW - 2, { features: { chats: { pinned: 5 } } })] });
+      const list = new ListView(feed, () => undefined);
+      list.show();
+      expect(counts(list)).toEqual({ pinned: "1", today: "1" });
+      list.element.querySelector<HTMLElement>('[aria-label="Pin Session a"]')?.click();
+      list.element.querySelector<HTMLElement>('[aria-label="Unpin Session b"]')?.click();
+      expect(["a", "b"].map((id) => host.bodies.get(`PUT /sessions/${id}/pin`))).toEqual([{ pinned: true }, { pinned: false }]);
+      expect(localStorage.getItem("portico.pinned")).toBeNull();
+    });
+
+    test("pins of an older page move to the host; those that it refuses stay here", async () => {
+      localStorage.setItem("portico.pinned", "s/a,s/gone,s/theirs,j/job-1");
+      const host = new V1Host({ "PUT /sessions/a/pin": {}, "PUT /sessions/theirs/pin": 403 });
+      new ListView(started({ rows: [row("a", NOW)] }), () => undefined);
+      await vi.waitFor(() => expect(localStorage.getItem("portico.pinned")).toBe("s/theirs,j/job-1"));
+      expect(host.calls.filter((call) => call.startsWith("PUT"))).toEqual(["PUT /sessions/a/pin", "PUT /sessions/gone/pin", "PUT /sessions/theirs/pin"]);
     });
 
     test("who only filters for words asks the host, too, after a moment and once", async () => {

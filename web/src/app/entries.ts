@@ -15,7 +15,7 @@ export interface Waiting {
 
 /** A row of `GET /v1/board`. */
 export interface Row {
-  session: Summary & { interrupted?: boolean; stopped?: string; error?: string; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string; shares?: Record<string, string[]> };
+  session: Summary & { interrupted?: boolean; stopped?: string; error?: string; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string; shares?: Record<string, string[]>; features?: { chats?: { pinned?: number } } };
   activity?: string;
   since?: number;
   waiting?: Waiting[];
@@ -72,6 +72,8 @@ export interface Entry {
   since?: number;
   unread: boolean;
   archived: boolean;
+  /** For all clients; jobs are pinned in this browser. */
+  pinned?: boolean;
   /** Whom it is shared with; only of a session that has an owner. */
   shares?: Record<string, string[]>;
   steps?: Step[];
@@ -135,6 +137,7 @@ export function entryOfSession({ session, ...own }: Row, helper?: Row, titleOf: 
     ...(moving && since ? { since } : {}),
     unread: session.read === false && state !== "work" && state !== "queued",
     archived: session.archived === true,
+    ...(session.features?.chats?.pinned ? { pinned: true } : {}),
     ...(session.owner ? { shares: session.shares ?? {} } : {}),
     words: [session.title, session.agent, session.model, session.cwd, session.id].join(" ").toLowerCase(),
   };
@@ -214,7 +217,7 @@ function jobLine({ status, reason, error, works = [] }: JobRow, current: string 
 export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> = new Set()): Group {
   if (entry.state === "need" || entry.state === "ask") return "need";
   if (entry.state === "work" || entry.state === "queued") return "work";
-  if (pinned.has(entry.key)) return "pinned";
+  if (entry.pinned || pinned.has(entry.key)) return "pinned";
   const day = dayOf(entry.time, now);
   // What stopped a week ago and was left alone needs nobody any more.
   return (entry.state === "interrupted" || entry.state === "stopped" || entry.state === "failed") && day !== "older" ? "stopped" : day;

@@ -4,6 +4,7 @@ import { root } from "../root";
 import { plain } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { page } from "../scope";
+import { Refused } from "../failure";
 import { type Hit, v1 } from "../v1";
 import { type Entry, fits, type Group, grouped, GROUPS, lastName, wantsArchive } from "./entries";
 import type { Feed } from "./feed";
@@ -55,6 +56,7 @@ export class ListView {
     this.feed.watch(() => this.show());
     page.every(1000, () => this.tick());
     this.tick();
+    void this.movePins();
   }
 
   get search(): HTMLInputElement {
@@ -179,12 +181,12 @@ export class ListView {
   private row(entry: Entry): RowView {
     let row = this.rows.get(entry.key);
     if (!row) {
-      row = new RowView((each) => this.open(each), (key) => this.pin(key), () => (this.busy = false), (agent) => this.feed.agentName(agent));
+      row = new RowView((each) => this.open(each), (each) => this.pin(each), () => (this.busy = false), (agent) => this.feed.agentName(agent));
       this.rows.set(entry.key, row);
     }
     const current = entry.key === this.current;
     // What somebody looks at is not new to them.
-    row.update(current && entry.unread && !document.hidden ? { ...entry, unread: false } : entry, this.pinned.has(entry.key));
+    row.update(current && entry.unread && !document.hidden ? { ...entry, unread: false } : entry, entry.pinned || this.pinned.has(entry.key));
     row.select(current);
     return row;
   }
@@ -203,13 +205,32 @@ export class ListView {
     return this.archiveButton;
   }
 
+  /** The keys of jobs. Sessions are pinned at the host. */
   private readonly pinned = new Set<string>((remembered("pinned") ?? "").split(",").filter(Boolean));
 
-  private pin(key: string): void {
-    if (!this.pinned.delete(key)) this.pinned.add(key);
-    remember("pinned", [...this.pinned].join(",") || undefined);
+  private pin({ key, id, kind, pinned = false }: Entry): void {
     this.busy = false;
+    if (kind === "session" && !this.pinned.has(key)) return void v1.pin(id, !pinned).catch(() => undefined); // the board shows the result
+    if (!this.pinned.delete(key)) this.pinned.add(key);
+    this.storePins();
     this.show();
+  }
+
+  private storePins(): void {
+    remember("pinned", [...this.pinned].join(",") || undefined);
+  }
+
+  /** Move the sessions that an older version of this page has pinned in this browser to the host. */
+  private async movePins(): Promise<void> {
+    for (const key of [...this.pinned].filter((each) => each.startsWith("s/"))) {
+      try {
+        await v1.pin(key.slice(2), true);
+      } catch (error) {
+        if (!(error instanceof Refused) || error.status !== 404) continue; // who may only read keeps it here
+      }
+      this.pinned.delete(key);
+    }
+    this.storePins();
   }
 
   /** What was said, one line for each session, with the words marked. */

@@ -36,7 +36,7 @@ export class RowView {
 
   constructor(
     open: (entry: Entry) => void,
-    private readonly pin: (key: string) => void,
+    private readonly pin: (entry: Entry) => void,
     /** Somebody wants this row to move. */
     private readonly release: () => void,
     private readonly nameOf: (agent: string) => string,
@@ -104,7 +104,7 @@ export class RowView {
     more.title = "More (.)";
     more.setAttribute("aria-haspopup", "menu");
     more.setAttribute("aria-expanded", "false");
-    const all = [act(pinned ? "Unpin" : "Pin", pinned ? "unpin" : "pin", () => this.pin(entry.key))];
+    const all = [act(pinned ? "Unpin" : "Pin", pinned ? "unpin" : "pin", () => this.pin(entry))];
     if (entry.kind === "job") return [...all, more];
     if (entry.state === "interrupted") all.unshift(act("Resume", "resume", () => quiet(v1.resume(entry.id))));
     if (moves(entry)) return [...all, more];
