@@ -41,7 +41,7 @@ ROOMS: dict[str, set[str]] = {
     "approvals": {"approvals", "host", "workspace"},
     "sandboxes": {"sandboxes", "sandbox", "approvals.policy", "host", "settings", "workspace"},
     "changes": {"changes", "host", "workspace"},
-    "terminals": {"terminals", "files", "host", "log.listeners", "log.log", "workspace"},
+    "terminals": {"terminals", "sandbox", "sandboxes", "files", "host", "log.listeners", "log.log", "workspace"},
     "files": {"files", "host", "workspace"},
     "people": {
         "people",
@@ -60,7 +60,7 @@ ROOMS: dict[str, set[str]] = {
     "budgets": {"budgets", "host", "usage", "settings"},
     "secrets": {"secrets", "home", "host"},
     "native": {"native", "agents.native", "host"},
-    "notices": {"notices", "budgets.budgets", "host", "settings", "workspace"},
+    "notices": {"notices", "sandbox", "budgets.budgets", "host", "settings", "workspace"},
     "chats": {"chats", "host"},
     "transcripts": {"transcripts", "host", "log.sqlite.schema"},
     "maintenance": {"maintenance", "log"},
@@ -68,6 +68,8 @@ ROOMS: dict[str, set[str]] = {
     "agents": {
         "agents",
         "approvals",
+        "sandbox",
+        "sandboxes",
         "host",
         "terminals",
         "workspace",
@@ -78,7 +80,7 @@ ROOMS: dict[str, set[str]] = {
         "settings_load",
         "home",
     },
-    "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent", "secrets", "settings"},
+    "jobs": {"jobs", "sandbox", "sandboxes", "host", "log.log", "workspace", "agents.agent", "secrets", "settings"},
     "automation": {
         *("automation", "host", "log.log", "workspace", "jobs", "home"),
         *("approvals.regex_timeout", "usage"),
@@ -100,7 +102,7 @@ ROOMS: dict[str, set[str]] = {
         "home",
         "usage.shapes",
     },
-    "models": {"models", "workspace", "home"},
+    "models": {"models", "sandbox", "workspace", "home"},
 }
 """Room -> the rooms it may import from. The doors, the CLI and the test doubles stand outside and may use them all,
 but nothing inside may use them."""

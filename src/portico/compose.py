@@ -24,6 +24,7 @@ from portico.native.feature import NativeSessions
 from portico.notices.notices import Notices
 from portico.people.quotas import Quotas
 from portico.people.retention import Retention
+from portico.sandboxes.feature import Sandboxes
 from portico.sandboxes.record import NetworkRecord
 from portico.settings import Settings
 from portico.terminals.handlers import open_terminals
@@ -45,6 +46,7 @@ ROOMS: tuple[Callable[[Host], Component], ...] = (
     Notices,
     NativeSessions,
     NetworkRecord,
+    Sandboxes,
 )
 """In the order of their start."""
 

@@ -327,6 +327,43 @@ class NoticeSettings(Struct, forbid_unknown_fields=True):
     TLS. `NAME:PORT` allows only this port, and allows it for web push, too."""
 
 
+class AgentSandbox(Struct, forbid_unknown_fields=True):
+    """The table `[sandbox.agents."acp:codex"]`."""
+
+    default: Literal["", "off", "project", "strict"] = ""
+    hosts: list[str] = []
+    ports: list[int] = []
+    read: list[str] = []
+    write: list[str] = []
+
+
+class SandboxSettings(Struct, forbid_unknown_fields=True):
+    default: Literal["", "off", "project", "strict"] = ""
+    """The sandbox of sessions that choose none: `off`, `project` or `strict`. Empty: `project` for jobs and automations
+    where the sandbox works, `off` for conversations."""
+    require: bool = False
+    """Reject sessions without a sandbox."""
+    presets: list[Literal["pypi", "npm", "crates", "go", "github", "debian"]] = msgspec.field(
+        default_factory=lambda: ["pypi", "npm", "crates", "go", "github", "debian"]
+    )
+    """Groups of hosts that `project` may reach without asking."""
+    hosts: list[str] = []
+    """Further hosts that `project` may reach without asking, such as `docs.example.org` or `*.example.org:8443`."""
+    allow_private: list[str] = []
+    """Names or addresses that a sandbox may reach although they are private."""
+    ports: list[int] = []
+    """Ports on this machine's loopback that a sandbox may reach, such as 11434 for Ollama."""
+    read: list[str] = []
+    """Further paths that are visible in a sandbox, read-only."""
+    write: list[str] = []
+    """Further paths that are writable in a sandbox."""
+    tmp_mb: int = 1024
+    """Size of `/tmp` and of the home folder in a sandbox together, in MB. They are in memory."""
+    agents: dict[str, AgentSandbox] = {}
+    """Other values for some agents: `[sandbox.agents."acp:codex"]` with `default`, `hosts`, `ports`, `read`,
+    `write`."""
+
+
 class Settings(Struct, forbid_unknown_fields=True):
     server: ServerSettings = msgspec.field(default_factory=ServerSettings)
     security: Security = msgspec.field(default_factory=Security)
@@ -344,6 +381,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     quotas: QuotaSettings = msgspec.field(default_factory=QuotaSettings)
     retention: RetentionSettings = msgspec.field(default_factory=RetentionSettings)
     notices: NoticeSettings = msgspec.field(default_factory=NoticeSettings)
+    sandbox: SandboxSettings = msgspec.field(default_factory=SandboxSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
     default_agent: str = ""

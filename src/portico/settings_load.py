@@ -64,6 +64,7 @@ SECTIONS = (
     "quotas",
     "retention",
     "notices",
+    "sandbox",
 )
 
 
@@ -271,6 +272,12 @@ def _check_values(settings: Settings, sources: Mapping[str, SettingSource]) -> N
         ("agent.max_steps", 1 <= settings.agent.max_steps <= 1000, "1 to 1000 steps"),
         ("agent.max_processes", settings.agent.max_processes >= 0, "0 or more"),
         ("agent.max_memory_mb", settings.agent.max_memory_mb >= 0, "0 or more"),
+        ("sandbox.tmp_mb", settings.sandbox.tmp_mb >= 1, "1 or more"),
+        (
+            "sandbox.ports",
+            all(0 < port < 65536 for port in settings.sandbox.ports),
+            "each is a number from 1 to 65535",
+        ),
         ("agent.approval_timeout", timeout is None or 0 < timeout <= _MOST_SECONDS, "seconds, more than 0"),
         ("agent.turn_idle_timeout", 0 < settings.agent.turn_idle_timeout <= _MOST_SECONDS, "seconds, more than 0"),
     ]

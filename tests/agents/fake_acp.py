@@ -302,6 +302,9 @@ class Fake:
             case "child":
                 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
                 self.update("agent_message_chunk", content=text(str(child.pid)))
+            case "shell":  # its own command, not through the host
+                done = subprocess.run(["sh", "-c", rest[0]], capture_output=True, text=True, check=False)
+                self.update("agent_message_chunk", content=text(done.stdout + done.stderr))
             case "pid":
                 self.update("agent_message_chunk", content=text(str(os.getpid())))
             case "sleep":

@@ -19,6 +19,7 @@ from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import FAKE, calls, fake_agent, said, steps, waiting_approval
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, problem, standing
+from tests.free import FREE
 from tests.workspace.living import gone, pids_in
 
 Json = dict[str, Any]
@@ -146,7 +147,9 @@ async def test_a_command_that_cannot_run_is_refused_and_its_call_has_failed(
 
 async def test_a_terminal_of_somebody_else_is_not_shown_as_the_agents(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host(fake_agent(tmp_path))
-    await host.part(Terminals).start(claim={"kind": "client", "clientId": "ada"}, cwd=str(tmp_path), by="ada")
+    await host.part(Terminals).start(
+        policy=FREE, claim={"kind": "client", "clientId": "ada"}, cwd=str(tmp_path), by="ada"
+    )
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await session.wait(await session.send(Message(steps(shows(status="completed"), tell("output"))), by="test"))
     assert [call.content for call in calls(turn)] == [[]]

@@ -25,6 +25,7 @@ from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.git import git, in_work_tree
 from portico.workspace.process import environment, run
+from tests.free import FREE
 from tests.host.plays import hang
 
 
@@ -50,7 +51,7 @@ async def shell(message: Message, turn: Turn) -> None:
     """The message is a shell line that nobody is asked about."""
     call = turn.tool("shell", "{}")
     await turn.settled()
-    await run(message.text, cwd=Path(turn.session.state.cwd), env=environment())
+    await run(message.text, policy=FREE, cwd=Path(turn.session.state.cwd), env=environment())
     await call.end()
 
 

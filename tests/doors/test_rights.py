@@ -22,6 +22,7 @@ from portico.terminals.terminals import Terminals
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import standing
 from tests.doors.test_ownership import CANARY, World, anyio_backend
+from tests.free import FREE
 
 __all__ = ["anyio_backend"]
 
@@ -311,6 +312,7 @@ async def test_whoever_waits_while_sharing_ends_hears_nothing_more(world: World)
     scene = await waiting(world, "bob", frozenset(("read", "drive")))
     await portal("live/t")(scene)
     terminal = await world.host.part(Terminals).start(
+        policy=FREE,
         claim={"kind": "session", "session": scene.session},
         cwd=str(world.folder),
         by="agent",

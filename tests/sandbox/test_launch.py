@@ -28,7 +28,7 @@ def policy(tmp_path: Path) -> Policy:
 
 
 def run(policy: Policy, line: str, env: dict[str, str] = ENV) -> tuple[int, str]:
-    with launch(["/bin/sh", "-c", line], policy, env, policy.folder, keep=()) as started:
+    with launch(["/bin/sh", "-c", line], policy, env, policy.folder) as started:
         done = subprocess.run(
             started.command, env=started.env, pass_fds=started.pass_fds, capture_output=True, text=True, check=False
         )
@@ -112,7 +112,7 @@ for here, folders, names in os.walk("/proc"):
 
 def test_a_variable_of_the_command_does_not_reach_bubblewrap(policy: Policy) -> None:
     """LD_PRELOAD would run code of the agent in bubblewrap, before the sandbox exists."""
-    with launch(["/bin/true"], policy, {**ENV, "LD_PRELOAD": "/x.so"}, policy.folder, keep=()) as started:
+    with launch(["/bin/true"], policy, {**ENV, "LD_PRELOAD": "/x.so"}, policy.folder) as started:
         assert started.env == {"PATH": started.env["PATH"]}
         assert not any("LD_PRELOAD" in each for each in started.command)
 

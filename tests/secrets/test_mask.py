@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from portico.secrets.mask import Mask
 from portico.workspace.process import command_environment, run
+from tests.free import FREE
 
 VALUE = 'c4nary/+it\'s "é"&<7>'
 FORMS: dict[str, Callable[[str], str]] = {
@@ -111,6 +112,7 @@ async def test_the_output_of_a_command_is_masked_before_anything_is_cut(tmp_path
     for head in range(17, 34):
         done = await run(
             ["sh", "-c", line],
+            policy=FREE,
             cwd=tmp_path,
             env=env,
             head=head,

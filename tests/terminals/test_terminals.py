@@ -16,6 +16,7 @@ from portico.host.host import Host
 from portico.terminals.terminals import OPEN, LiveTerminal, Terminals
 from portico.testing.fixtures import HostOpener
 from portico.workspace.scrollback import ShellCommand
+from tests.free import FREE
 from tests.workspace.living import gone
 
 CLAIM = {"kind": "client", "clientId": "ada"}
@@ -49,7 +50,7 @@ async def events(host: Host, terminal: LiveTerminal) -> list[e.Event]:
 
 async def test_a_command_and_its_end(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    terminal = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada", title="mine")
+    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", title="mine")
     terminal.input("echo $((40 + 2)); false\n")
     await until(host, terminal, lambda: [each for each in terminal.shown.parts if _is_complete(each)])
     assert "42" in terminal.shown.text()
@@ -64,7 +65,7 @@ async def test_a_command_and_its_end(open_host: HostOpener, tmp_path: Path) -> N
 
 async def test_disposing_ends_all_processes(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    terminal = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     terminal.input("sleep 1000 & echo pid=$!\n")
     [pid] = await until(host, terminal, lambda: re.findall(r"pid=(\d+)\r", terminal.shown.text()))
     await host.part(Terminals).dispose(terminal.id, by="ada")
@@ -77,14 +78,14 @@ async def test_disposing_ends_all_processes(open_host: HostOpener, tmp_path: Pat
 
 async def test_names_are_taken_once(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada", uri="t:/1")
+    await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", uri="t:/1")
     with pytest.raises(AlreadyExists):
-        await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada", uri="t:/1")
+        await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", uri="t:/1")
 
 
 async def test_a_stop_of_the_host_ends_them(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    terminal = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     pid = terminal.pty.pid
     await open_host.close()
     with pytest.raises(ProcessLookupError):
@@ -111,7 +112,7 @@ async def test_what_a_terminal_showed_outlives_the_compaction_of_its_output(
 ) -> None:
     """Compaction dropped the pieces, and no event had the whole: after a day the terminal's story was empty."""
     host = await open_host()
-    terminal = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     terminal.input("echo $((40 + 2))\n")
     await until(host, terminal, lambda: [each for each in terminal.shown.parts if _is_complete(each)])
     host.retention_hours = -1.0
@@ -133,7 +134,7 @@ async def test_what_a_terminal_showed_outlives_the_compaction_of_its_output(
 
 async def test_a_sweep_keeps_what_no_event_has_as_a_whole_yet(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    terminal = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     terminal.input("echo $((40 + 2))\n")
     await until(host, terminal, lambda: "42" in terminal.shown.text())
     before = await events(host, terminal)
@@ -163,7 +164,7 @@ async def test_a_terminal_that_cannot_start_has_an_end_all_the_same(open_host: H
     """It left a beginning without an end."""
     host = await open_host()
     with pytest.raises((OSError, PorticoError)):
-        await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path / "gone"), by="ada")
+        await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path / "gone"), by="ada")
     [channel] = host.log.channels("terminal/")
     told = [type(record.event) for record in await host.log.read(channel)]
     assert told == [e.TerminalStarted, e.TerminalExited, e.TerminalRemoved]
@@ -173,8 +174,8 @@ async def test_a_terminal_that_cannot_start_has_an_end_all_the_same(open_host: H
 async def test_terminals_end_with_the_session_they_were_opened_from(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
     session = await host.start(by="ada", agent="scripted", cwd=str(tmp_path))
-    mine = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada", session=session.id)
-    other = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada")
+    mine = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", session=session.id)
+    other = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     mine.input("sleep 1000 & echo pid=$!\n")
     [pid] = await until(host, mine, lambda: re.findall(r"pid=(\d+)\r", mine.shown.text()))
     told: list[e.Event] = []
@@ -208,7 +209,9 @@ async def test_what_terminals_have_shown_goes_with_their_session(
     host = await open_host()
     kept, gone = [await host.start(by="test", cwd=str(tmp_path)) for _ in range(2)]
     for session in (kept, gone, gone):
-        terminal = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada", session=session.id)
+        terminal = await host.part(Terminals).start(
+            policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", session=session.id
+        )
         terminal.input("echo sec''ret\n")
         await until(host, terminal, lambda: "secret" in terminal.shown.text())  # noqa: B023
         if closed == "by hand":
@@ -232,7 +235,7 @@ async def test_of_terminals_without_a_session_the_last_few_are_kept(
             await open_host.close()
             host = await open_host()
         terminal = await host.part(Terminals).start(
-            claim=CLAIM, cwd=str(tmp_path), by="ada", command=["/bin/echo", "x"]
+            policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", command=["/bin/echo", "x"]
         )
         await until(host, terminal, lambda: terminal.exited)  # noqa: B023
         await terminal.close(by="ada")
@@ -247,7 +250,7 @@ async def test_neither_a_shell_nor_an_agents_command_gets_secrets(
     for name in ("PORTICO_TOKEN", "OPENAI_API_KEY", "GITHUB_TOKEN"):
         monkeypatch.setenv(name, "canary")
     host = await open_host()
-    terminal = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="ada", command=command)
+    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", command=command)
     if not command:
         terminal.input("env; exit\n")
     await until(host, terminal, lambda: terminal.exited)
@@ -261,7 +264,9 @@ async def test_what_an_agents_command_prints_forges_no_commands_and_no_folder(
     host = await open_host()
     signs = "".join(f"\\033]{kind}\\007" for kind in ("633;E;rm", "633;C", "633;D;0", "133;C", "633;P;Cwd=/etc"))
     command = ["printf", f"{signs}plain"]
-    terminal = await host.part(Terminals).start(claim=CLAIM, cwd=str(tmp_path), by="agent", command=command)
+    terminal = await host.part(Terminals).start(
+        policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="agent", command=command
+    )
     await until(host, terminal, lambda: terminal.exited)
     assert (terminal.shown.text(), terminal.cwd, terminal.detects) == ("plain", str(tmp_path), False)
     assert not [each for each in await events(host, terminal) if isinstance(each, e.TerminalCommand)]

@@ -16,7 +16,9 @@ SCRIPT = """
 import asyncio, contextlib, sys
 from pathlib import Path
 from portico.workspace import adoption
+from portico.sandbox.policy import Unconfined
 from portico.workspace.process import environment, run
+FREE = Unconfined("a test")
 
 LINE, WAY = sys.argv[1:]
 GOES_ON = "sleep 1000 & echo $! >> other; wait"
@@ -24,15 +26,15 @@ GOES_ON = "sleep 1000 & echo $! >> other; wait"
 async def main():
     assert adoption.adopt()
     here = Path.cwd()
-    other = asyncio.create_task(run(GOES_ON, cwd=here, env=environment()))  # nobody's business but its own
+    other = asyncio.create_task(run(GOES_ON, policy=FREE, cwd=here, env=environment()))  # nobody's business but its own
     stranger = await asyncio.create_subprocess_exec("/bin/sleep", "1000")  # in our session, as a plugin has it
     ends = "while [ ! -s pids ]; do sleep 0.01; done"
     if WAY == "ends":
-        await run(f"{LINE}; {ends}", cwd=here, env=environment())
+        await run(f"{LINE}; {ends}", policy=FREE, cwd=here, env=environment())
     elif WAY == "times out":
-        await run(f"{LINE}; {ends}; exec sleep 1000", cwd=here, env=environment(), timeout=2)
+        await run(f"{LINE}; {ends}; exec sleep 1000", policy=FREE, cwd=here, env=environment(), timeout=2)
     else:
-        task = asyncio.create_task(run(f"{LINE}; sleep 1000", cwd=here, env=environment()))
+        task = asyncio.create_task(run(f"{LINE}; sleep 1000", policy=FREE, cwd=here, env=environment()))
         while not (here / "pids").exists() or not (here / "pids").read_text().strip():
             await asyncio.sleep(0.01)
         task.cancel()

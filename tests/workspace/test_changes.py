@@ -14,6 +14,7 @@ from portico.workspace import git as git_module
 from portico.workspace.changes import _INDEXES, Changes
 from portico.workspace.git import git
 from portico.workspace.process import environment, run
+from tests.free import FREE
 from tests.workspace.living import gone
 
 IDENTITY = ("-c", "user.name=A", "-c", "user.email=a@example.org")
@@ -49,7 +50,7 @@ async def test_everything_that_a_turn_did_is_seen(repository: Path) -> None:
         echo more >> kept.txt; echo new > new.txt; mkdir -p a/b; echo deep > 'a/b/ü "quoted".txt'
         rm src/main.py; mv 'old name.txt' 'new name.txt'; printf 'a\\0b' > data.bin; mkdir ignored; echo x > ignored/x
     """
-    await run(script, cwd=repository, env=environment())
+    await run(script, policy=FREE, cwd=repository, env=environment())
     after = await changes.capture("session/1/after")
     assert await told(changes, before.tree, after.tree) == {
         'a/b/ü "quoted".txt': ("added", 1, 0),
@@ -134,7 +135,7 @@ async def test_warnings_of_git_are_no_data(repository: Path) -> None:
     before = await changes.capture()
     for number in range(5):
         (repository / f"{number}.txt").write_text(f"{number}\r\n" * 50)
-    await run("rm 'old name.txt' kept.txt src/main.py", cwd=repository, env=environment())
+    await run("rm 'old name.txt' kept.txt src/main.py", policy=FREE, cwd=repository, env=environment())
     after = await changes.capture()
     assert len(await told(changes, before.tree, after.tree)) == 8
     assert (await changes.patch(before.tree, after.tree)).startswith("diff --git")
@@ -341,18 +342,23 @@ async def test_a_capture_from_the_last_one_is_a_capture_from_scratch(repository:
     calm = environment(
         GIT_AUTHOR_NAME="A", GIT_AUTHOR_EMAIL="a@b.c", GIT_COMMITTER_NAME="A", GIT_COMMITTER_EMAIL="a@b.c"
     )
-    await run("mkdir d; echo a > a.txt; echo b > d/b.txt; git add -A; git commit -qm two", cwd=repository, env=calm)
+    await run(
+        "mkdir d; echo a > a.txt; echo b > d/b.txt; git add -A; git commit -qm two",
+        policy=FREE,
+        cwd=repository,
+        env=calm,
+    )
     changes = await Changes.open(repository)
     await changes.capture()
     for step in SHAPES[shape].split("; : capture; "):
-        await run(step, cwd=repository, env=calm)
+        await run(step, policy=FREE, cwd=repository, env=calm)
         warm = (await changes.capture()).tree
         again = (await changes.capture()).tree
         _INDEXES.clear()
         assert warm == again == (await changes.capture()).tree
     index = {"GIT_INDEX_FILE": str(repository.parent / "scratch")}
     shutil.copy2(repository / ".git/index", repository.parent / "scratch")
-    await run("git add -A .", cwd=repository, env=calm | index)
+    await run("git add -A .", policy=FREE, cwd=repository, env=calm | index)
     tree = (await git(repository, "write-tree", env=index)).strip()
     inner = [each.path for each in (await changes.between(warm, tree)).files if not each.path.startswith("inner")]
     assert inner == []

@@ -17,9 +17,11 @@ from tests.workspace.living import gone, lines_in, pids_in
 OWNER = """
 import asyncio, sys
 from pathlib import Path
+from portico.sandbox.policy import Unconfined
 from portico.workspace.process import environment, run
+FREE = Unconfined("a test")
 line = "(setsid sh -c 'echo $$ >> pids; exec sleep 1000' &) ; echo $$ >> pids; exec sleep 1000"
-asyncio.run(run(line, cwd=Path(sys.argv[1]), env=environment()))
+asyncio.run(run(line, policy=FREE, cwd=Path(sys.argv[1]), env=environment()))
 """
 
 
@@ -39,8 +41,10 @@ UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 HOST_IN_A_CONTAINER = """
 import asyncio, os, sys
 from pathlib import Path
+from portico.sandbox.policy import Unconfined
 from portico.workspace.process import environment, run
-asyncio.run(run("echo $PORTICO_PROCESS > mark; exec sleep 1000", cwd=Path(sys.argv[1]), env=environment()))
+FREE = Unconfined("a test")
+asyncio.run(run("echo $PORTICO_PROCESS > mark; exec sleep 1000", policy=FREE, cwd=Path(sys.argv[1]), env=environment()))
 """
 
 

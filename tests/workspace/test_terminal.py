@@ -29,6 +29,7 @@ from portico.workspace.terminal import (
     Terminal,
     TitleChanged,
 )
+from tests.free import FREE
 
 from .living import alive, asleep, open_descriptors, pids_in
 
@@ -82,7 +83,7 @@ async def opened(
     home = folder / "home"
     home.mkdir(exist_ok=True)
     env = environment(HOME=str(home), PS1="$ ", **extra)
-    terminal = Terminal(screen, command=command, cwd=folder, env=env, cols=cols, scrollback=scrollback)
+    terminal = Terminal(screen, command=command, policy=FREE, cwd=folder, env=env, cols=cols, scrollback=scrollback)
     await terminal.start()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(terminal.run())
@@ -223,7 +224,7 @@ async def test_a_program_that_is_missing_says_so(tmp_path: Path) -> None:
         assert screen.events[-1] == Exited(127)
         assert "no-such-shell" in screen.text
     with pytest.raises(NotFound):
-        await Terminal(Screen(), cwd=tmp_path / "missing", env=environment()).start()
+        await Terminal(Screen(), policy=FREE, cwd=tmp_path / "missing", env=environment()).start()
 
 
 async def test_resizing_reaches_the_program(tmp_path: Path) -> None:
@@ -238,8 +239,8 @@ async def test_resizing_reaches_the_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("cols", "rows"), [(0, 24), (80, 0), (module.SIDE_MAX + 1, 24), (80, -1)])
 async def test_sizes_are_checked(tmp_path: Path, cols: int, rows: int) -> None:
     with pytest.raises(BadRequest):
-        Terminal(Screen(), cwd=tmp_path, env={}, cols=cols, rows=rows)
-    terminal = Terminal(Screen(), cwd=tmp_path, env={}, cols=module.SIDE_MAX, rows=module.SIDE_MAX)
+        Terminal(Screen(), policy=FREE, cwd=tmp_path, env={}, cols=cols, rows=rows)
+    terminal = Terminal(Screen(), policy=FREE, cwd=tmp_path, env={}, cols=module.SIDE_MAX, rows=module.SIDE_MAX)
     with pytest.raises(BadRequest):
         terminal.resize(cols, rows)
     with pytest.raises(Conflict):
@@ -304,7 +305,7 @@ async def test_dispose_ends_every_process(tmp_path: Path) -> None:
 async def test_a_cancelled_run_ends_every_process(tmp_path: Path) -> None:
     screen = Screen()
     command = ["sh", "-c", "echo $$ > pids; exec sleep 1000"]
-    terminal = Terminal(screen, command=command, cwd=tmp_path, env=environment())
+    terminal = Terminal(screen, command=command, policy=FREE, cwd=tmp_path, env=environment())
     before = open_descriptors()
     await terminal.start()
     (pid,) = await pids_in(tmp_path / "pids", 1)
@@ -320,7 +321,9 @@ async def test_a_cancelled_run_ends_every_process(tmp_path: Path) -> None:
 async def test_dispose_is_enough_when_nobody_has_waited(tmp_path: Path) -> None:
     screen = Screen()
     before = open_descriptors()
-    terminal = Terminal(screen, command=["sh", "-c", "echo hi; exec sleep 1000"], cwd=tmp_path, env=environment())
+    terminal = Terminal(
+        screen, command=["sh", "-c", "echo hi; exec sleep 1000"], policy=FREE, cwd=tmp_path, env=environment()
+    )
     await terminal.start()
     await screen.until(lambda: screen.text)
     await asyncio.gather(terminal.dispose(), terminal.dispose(), terminal.run())

@@ -38,6 +38,7 @@ from portico.host.agent import SignInState, client_of
 from portico.host.context import ABOUT, ATTACHED, MESSAGE
 from portico.host.host import Host
 from portico.host.state import Part, TextPart, TurnState
+from portico.sandboxes.agent import ConfinableAgent
 from portico.workspace import patch
 
 _READ_CHARS = 20_000
@@ -81,7 +82,9 @@ def _seeded(index: int, turn: s.SeedTurn, now: int) -> TurnState:
     return TurnState(ident, message, "host", now, 0, parts, ended=now, outcome="completed")
 
 
-class ScriptedAgent:
+class ScriptedAgent(ConfinableAgent):
+    """It starts no process of its own."""
+
     def __init__(self, provider: s.Provider, rules: list[s.ScriptRule] | None = None, delay: float = 0.0) -> None:
         self.provider = provider
         self.rules = [rule for rule in rules or [] if rule.provider in (None, provider.id)]

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 from portico.agents.pool import Pool, Tell
 from portico.agents.process_registry import ProcessRegistry
 from portico.errors import AgentDied, AgentUnavailable
+from portico.sandbox.policy import Confinement
 from portico.tasks import end_tasks
 from portico.workspace import adoption
 from portico.workspace.child import MARK, Child, Outlet, UnownedPipe, command_environment
@@ -225,12 +226,15 @@ class Supervisor(Generic[C]):
         registry: ProcessRegistry,
         connect: Callable[[Process], Awaitable[C]],
         *,
+        confine: Callable[[], Awaitable[Confinement]],
         start_seconds: float = START_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
         pool: Pool | None = None,
     ) -> None:
-        """`idle_seconds`: 0 to never end an idle process. `pool`: limits the processes, if given."""
+        """`confine`: returns how each process is started. `idle_seconds`: 0 to never end an idle process. `pool`:
+        limits the processes, if given."""
         self._pool = pool
+        self._confine = confine
         self.name = name
         self.command = list(command)
         self.env = dict(env)
@@ -323,7 +327,7 @@ class Supervisor(Generic[C]):
             await asyncio.sleep(self._idle_seconds / _LOOKS)
 
     async def _start(self) -> C:
-        process = self._spawn()
+        process = self._spawn(await self._confine())
         try:
             await process.attach()
             async with asyncio.timeout(self._start_seconds):
@@ -341,13 +345,14 @@ class Supervisor(Generic[C]):
             await self.end(process)
             raise
 
-    def _spawn(self) -> Process:
+    def _spawn(self, policy: Confinement) -> Process:
         # In the event loop, not in a thread: a cancel in between would leave a process without an owner.
         mark = secrets.token_hex(16)
         try:
             self.cwd.mkdir(mode=0o700, parents=True, exist_ok=True)
             made = adoption.spawn(
                 self.command,
+                policy=policy,
                 cwd=self.cwd,
                 env={**self.env, MARK: mark},
                 stdin=subprocess.PIPE,

@@ -11,6 +11,7 @@ from portico.agents.agent import Json
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.host.action import Action
 from portico.host.session import Session
+from portico.sandboxes.feature import confine
 from portico.terminals.command_turn import CommandOutput
 from portico.terminals.terminals import Terminals
 from portico.workspace.process import command_environment, shell
@@ -50,6 +51,7 @@ class TerminalCommands:
             env={**command_environment(), **_QUIET, **dict(action.env)},
             listener=command.hear,
             owner=session.host.ownership.owner_of(session),
+            policy=await confine(session),
         )
         self._running[command.terminal.id] = command
         self._of_turn.append(command)

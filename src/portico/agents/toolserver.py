@@ -31,6 +31,11 @@ class ToolServer:
         self._starting = asyncio.Lock()
         self._port = 0
 
+    async def listen(self) -> int:
+        """Return the port, listening from now on: a sandbox forwards it before the agent starts."""
+        await self._start()
+        return self._port
+
     async def offer(self, toolbox: mcp.Toolbox) -> tuple[str, str]:
         """Return the address and the key under which one conversation reaches its tools."""
         await self._start()

@@ -34,6 +34,9 @@ def send(
         float | None,
         typer.Option(parser=dollars, help="Dollars that a new session may cost; then a person is asked."),
     ] = None,
+    sandbox: Annotated[
+        str | None, typer.Option(help="Where a new session's processes run: off, project or strict.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Allow every approval of this message.")] = False,
     no: Annotated[bool, typer.Option("--no", help="Deny every approval of this message.")] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Send and leave; prints the session's id.")] = False,
@@ -51,13 +54,17 @@ def send(
         raise BadRequest("--base says where a worktree starts; add --worktree.", field="base")
     if budget is not None and (session is not None or last):
         raise BadRequest("--budget is for a new session; leave out --session and --last.", field="budget")
+    if sandbox is not None and (session is not None or last):
+        raise BadRequest("--sandbox is for a new session; leave out --session and --last.", field="sandbox")
     message = _text(text)
+    own: Json = {"budget": {"dollars": budget}} if budget is not None else {}
+    own |= {"sandbox": sandbox} if sandbox is not None else {}
     isolation: bool | Json = {"base": base} if base is not None else worktree
     folder = os.path.abspath(cwd or os.curdir)
 
     async def work() -> int:
         async with Client.local(home) as client:
-            remote = await _session(client, session, last, agent or [], model, folder, isolation, budget)
+            remote = await _session(client, session, last, agent or [], model, folder, isolation, own)
             if detach:
                 await remote.post(message, model=model)
                 print_json({"session": remote.id}) if as_json else print(remote.id)
@@ -88,7 +95,7 @@ async def _session(
     model: str | None,
     cwd: str,
     worktree: bool | Json,
-    budget: float | None,
+    config: Json,
 ) -> RemoteSession:
     if ident is not None:
         return client.session(ident)
@@ -98,7 +105,6 @@ async def _session(
             raise BadRequest("There is no session yet; leave out --last.", field="last")
         return client.session(found[0].id)
     first = None
-    config: Json = {"budget": {"dollars": budget}} if budget is not None else {}
     if agents:
         first, _, named = agents[0].partition("/")
         model = model or named or None

@@ -15,6 +15,7 @@ from msgspec import Struct
 from portico.errors import PorticoError
 from portico.events import Json
 from portico.jobs.entry import FilesCheck, SchemaCheck
+from portico.sandbox.policy import Confinement
 from portico.workspace.glob import Glob
 from portico.workspace.process import command_environment, run
 
@@ -41,10 +42,10 @@ class Checked(Struct, frozen=True):
     exit_code: int | None = None
 
 
-async def check_command(command: str | list[str], cwd: str) -> Checked:
+async def check_command(command: str | list[str], cwd: str, policy: Confinement) -> Checked:
     line = command if isinstance(command, str) else shlex.join(command)
     try:
-        done = await run(command, cwd=Path(cwd), env=command_environment(), timeout=CHECK_SECONDS)
+        done = await run(command, policy=policy, cwd=Path(cwd), env=command_environment(), timeout=CHECK_SECONDS)
     except PorticoError as error:
         return Checked(False, f"Command could not be run: {line}: {error.message}", error.message)
     output = done.output[-TAIL_CHARS:].strip()

@@ -257,7 +257,7 @@ class TaskRun:
             missing = f"[CRITERIA] toolExecuted check failed: missing tools: {', '.join(self._missing)}"
             self._decide(missing, False, check="tools")
         if criteria.command is not None:
-            checked = await self._once("command", check_command(criteria.command, self.plan.cwd))
+            checked = await self._once("command", self._command(criteria.command))
             held.append(checked)
             self._values["check-output"] = checked.output
             passed = passed and checked.passed
@@ -298,10 +298,13 @@ class TaskRun:
         self._sessions_of_task.record(decided)
         return checked
 
+    async def _command(self, command: str | list[str]) -> Checked:
+        return await check_command(command, self.plan.cwd, await self._sessions_of_task.confine())
+
     async def _checked(self, check: Check, report: Report, held: list[Checked]) -> Checked:
         cwd = self.plan.cwd
         if check.command is not None:
-            return await check_command(check.command, cwd)
+            return await self._command(check.command)
         if check.files is not None:
             return await check_files(check.files, cwd, await self._sessions_of_task.changes())
         if check.schema is not None:

@@ -31,6 +31,8 @@ from portico.jobs.evidence import evidence, named
 from portico.jobs.resume import QuestionPlace, Resumed
 from portico.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
 from portico.log.log import NOT_WRITTEN
+from portico.sandbox.policy import Confinement
+from portico.sandboxes.feature import confine
 
 if TYPE_CHECKING:
     from portico.jobs.task import TaskPlan
@@ -464,6 +466,14 @@ class TaskSessions:
         self.record(e.TaskSessionStarted(session=session.id, model=model, driving=single or driving))
         self.decide(f"[SESSION STARTED] {'driving' if driving else 'task'} session started with model {model}")
         return _Open(session, model, driving, info.capabilities.tools)
+
+    async def confine(self) -> Confinement:
+        """Return how a command of the task is started: as in its latest session."""
+        sessions = [self._borrowed] if self._borrowed is not None else self._opened
+        if not sessions:
+            raise TaskCrash("A command of a task needs a session whose sandbox it uses.")
+        await sessions[-1].load()
+        return await confine(sessions[-1])
 
     async def end(self, succeeded: bool) -> None:
         """Close the current session. This stops everything that still runs in it."""

@@ -14,8 +14,10 @@ from pathlib import Path
 from portico.errors import AgentUnavailable
 from portico.models.catalogue import known
 from portico.models.serve import KEY, READY
+from portico.sandbox.policy import Unconfined
 from portico.workspace.child import Child, Outlet, environment
 
+OURS = Unconfined("the server of a local model: a program of ours with a model of the user")
 START_SECONDS = 120.0
 """Loading a few gigabytes from a slow disk."""
 CONTEXT = 8192
@@ -140,7 +142,7 @@ class LocalServer:
         output, theirs = os.pipe()
         stdin, keeper = os.pipe()
         try:
-            self._child = Child.start(command, cwd=Path("/"), env=env, stdin=stdin, output=theirs)
+            self._child = Child.start(command, policy=OURS, cwd=Path("/"), env=env, stdin=stdin, output=theirs)
         except BaseException:  # on any error: no other code closes these file descriptors
             os.close(output)
             os.close(keeper)

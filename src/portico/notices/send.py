@@ -20,6 +20,7 @@ from portico.errors import PorticoError
 from portico.notices import push
 from portico.notices.notice import Delivery, NotSent
 from portico.notices.push import PushTarget
+from portico.sandbox.policy import Unconfined
 from portico.settings import NoticeCommand, NoticeSettings, Webhook
 from portico.workspace.child import environment
 from portico.workspace.process import run
@@ -199,6 +200,7 @@ class Sender:
         try:
             done = await run(
                 target.command,
+                policy=Unconfined("a program of the settings, started by the host"),
                 cwd=Path.home(),
                 env=environment(),
                 timeout=COMMAND_SECONDS,

@@ -3,7 +3,9 @@
 bubblewrap gets a fixed environment and reads its options from a file in memory.
 """
 
+import errno
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -15,6 +17,8 @@ from portico.sandbox.mounts import locate
 from portico.sandbox.policy import Policy
 from portico.sandbox.seccomp import FILTER
 
+MARK = "PORTICO_PROCESS"
+"""The variable by which the host finds its processes; the host sets it."""
 OUTER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -26,16 +30,24 @@ class Launch(Struct, frozen=True):
 
 @contextmanager
 def launch(
-    command: Sequence[str], policy: Policy, env: Mapping[str, str], cwd: str, *, tty: bool = False, keep: Sequence[str]
+    command: Sequence[str], policy: Policy, env: Mapping[str, str], cwd: str, *, tty: bool = False
 ) -> Iterator[Launch]:
-    """Return how to start the command. `keep`: names of the environment that bubblewrap itself has as well."""
+    """Return how to start the command. `tty`: it has a terminal of its own."""
+    _check_program(command[0], env, cwd)
     options = bubblewrap(policy, locate(policy), env, cwd, tty=tty)
     with _memory("options", b"") as arguments, _memory("filter", FILTER) as rules:
         os.write(arguments, options_file([*options, *(("--seccomp", str(rules)) if FILTER else ())]))
         os.lseek(arguments, 0, os.SEEK_SET)
         joined = [program(NSENTER), *enter(policy.joins)] if policy.joins else []
-        outer = {name: env[name] for name in keep if name in env} | {"PATH": OUTER_PATH}
+        outer = {name: env[name] for name in (MARK,) if name in env} | {"PATH": OUTER_PATH}
         yield Launch([*joined, program(BWRAP), "--args", str(arguments), "--", *command], outer, (arguments, rules))
+
+
+def _check_program(name: str, env: Mapping[str, str], cwd: str) -> None:
+    """Raise what `subprocess` raises for a program that does not exist; bubblewrap only prints it."""
+    found = os.path.exists(os.path.join(cwd, name)) if "/" in name else shutil.which(name, path=env.get("PATH"))
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
 @contextmanager

@@ -123,6 +123,8 @@ class SandboxRules(Struct, frozen=True):
     ports: tuple[int, ...] = ()
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    """Names and addresses that may be private addresses."""
     limits: Limits = Limits()
     image: str = ""
 
@@ -143,8 +145,10 @@ def policy_for(
         read=(*SYSTEM, *machine.programs, *_below(machine.home, TOOLCHAINS), *rules.read, *session.read),
         write=(*session.folders, *session.git, *_below(machine.home, state), *rules.write, *session.write),
         protect=tuple(path for path in session.protect if path not in session.write),
-        hide=(*(path for path in secrets if path not in granted), *machine.private),
-        network=Network(hosts=tuple(dict.fromkeys(hosts)), ports=(*rules.ports, *agent.ports), asks=project),
+        hide=(*agent.hide, *(path for path in secrets if path not in granted), *machine.private),
+        network=Network(
+            hosts=tuple(dict.fromkeys(hosts)), ports=(*rules.ports, *agent.ports), asks=project, private=rules.private
+        ),
         limits=rules.limits,
         image=rules.image,
     )

@@ -15,8 +15,10 @@ class Vendor(Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
     """Loopback ports of its model and of our tool server."""
-    env: tuple[tuple[str, str], ...] = ()
-    """Variables that tell the agent that it is already confined."""
+    homes: tuple[tuple[str, str], ...] = ()
+    """Variables that move a part of its state, and which one."""
+    hide: tuple[str, ...] = ()
+    """Programs that it must not find."""
     mode: str = ""
     """The mode in which it does not confine its own commands a second time."""
 
@@ -24,6 +26,7 @@ class Vendor(Struct, frozen=True):
 VENDORS: dict[str, Vendor] = {
     "claude": Vendor(
         state=(".claude", ".claude.json"),
+        homes=(("CLAUDE_CONFIG_DIR", ".claude"),),
         strict_state=(".claude/.credentials.json", ".claude/projects", ".claude/sessions", ".claude.json"),
         hosts=(
             "api.anthropic.com",
@@ -37,9 +40,12 @@ VENDORS: dict[str, Vendor] = {
         state=(".codex",),
         strict_state=(".codex/auth.json", ".codex/config.toml", ".codex/sessions", ".codex/tmp"),
         hosts=("api.openai.com", "auth.openai.com", "chatgpt.com"),
+        homes=(("CODEX_HOME", ".codex"),),
+        hide=("/usr/bin/bwrap", "/usr/local/bin/bwrap"),  # it starts an own sandbox with it, and fails
         mode="agent-full-access",
     ),
     "copilot": Vendor(
+        homes=(("COPILOT_HOME", ".copilot"),),
         state=(".copilot", ".config/github-copilot", ".cache/copilot", ".local/state/copilot"),
         strict_state=(".copilot",),
         hosts=(

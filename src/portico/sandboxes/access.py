@@ -88,7 +88,6 @@ class AccessRequests:
         self._answers: dict[tuple[str, str], _Answers] = {}
         """By session and turn."""
         host.tools[REQUEST_ACCESS] = Tool(_SPEC, self._request, self._offered)
-        host.commits.on("access", self._turn_ended, e.TurnEnded)
         host.commits.on("access", self._grants_changed, e.GrantAdded, e.GrantRevoked)
 
     def granted(self, session: Session) -> SandboxGrants:
@@ -97,10 +96,6 @@ class AccessRequests:
         answers = self._answers.get((session.channel, turn.id)) if turn is not None else None
         once = [each for each in answers.allowed if not each.startswith(HOST)] if answers is not None else []
         return grants_of([*covers_of(session), *once])
-
-    def _turn_ended(self, record: Record) -> None:
-        assert isinstance(record.event, e.TurnEnded)
-        self._answers.pop((record.channel, record.event.turn), None)
 
     def _grants_changed(self, record: Record) -> None:
         """Update the sandboxes of the sessions that a grant is for; when one is revoked, of all."""
@@ -111,6 +106,8 @@ class AccessRequests:
         self._host.own(self._changed(ident), "sandboxes after a change of grants")
 
     def _of_turn(self, session: Session, turn: str) -> _Answers:
+        for key in [each for each in self._answers if each[0] == session.channel and each[1] != turn]:
+            del self._answers[key]  # its turn has ended
         return self._answers.setdefault((session.channel, turn), _Answers())
 
     # -- hosts ---------------------------------------------------------------------------------------------------

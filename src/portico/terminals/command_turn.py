@@ -14,6 +14,7 @@ from portico import limits
 from portico.errors import Conflict, NotFound
 from portico.events import ErrorInfo, Json
 from portico.host.turn import Turn
+from portico.sandboxes.feature import confine
 from portico.terminals.terminals import LiveTerminal, Terminals
 from portico.workspace.escapes import Plain
 from portico.workspace.process import Clip, command_environment, shell
@@ -78,6 +79,7 @@ async def run(turn: Turn, line: str) -> None:
         env=command_environment(),
         listener=command.hear,
         owner=session.host.ownership.owner_of(session),
+        policy=await confine(session),
     )
     try:
         call.content([command.shown])

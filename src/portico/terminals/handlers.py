@@ -12,7 +12,7 @@ from portico.locks import KeyedLocks
 from portico.terminals import command_turn
 from portico.terminals.commands import AboutTerminal, CloseTerminal, OpenTerminal, TypeInput
 from portico.terminals.decide import DECISIONS, TerminalContext, decide
-from portico.terminals.terminals import LiveTerminal, Terminals
+from portico.terminals.terminals import PERSON, LiveTerminal, Terminals
 
 
 def open_terminals(host: Host) -> Terminals:
@@ -31,6 +31,7 @@ def open_terminals(host: Host) -> Terminals:
             uri=command.uri,
             session=command.session,
             owner=host.ownership.owner_for(caller),
+            policy=PERSON,
         )
 
     async def perform(command: Any, caller: c.Caller) -> Any:

@@ -21,6 +21,7 @@ from portico.host.component import Component
 from portico.host.session import Session
 from portico.log.listeners import Listeners
 from portico.log.log import NotOwner
+from portico.sandbox.policy import Confinement, Unconfined
 from portico.terminals.commands import CloseTerminal
 from portico.terminals.decide import check_new
 from portico.terminals.state import TerminalState
@@ -51,13 +52,19 @@ Watcher = Callable[[], None]
 Pace = Callable[[str], Awaitable[None]]
 """Returns when at least one watcher of the terminal keeps up with it, or when there is no watcher."""
 Listener = Callable[[pty.Event], None]
+PERSON = Unconfined("a terminal of a person")
 
 
 class LiveTerminal(TerminalState):
     """One terminal with its program. Requests take effect when they are committed (`apply`)."""
 
     def __init__(
-        self, terminals: "Terminals", started: e.TerminalStarted, env: Mapping[str, str], listener: Listener | None
+        self,
+        terminals: "Terminals",
+        started: e.TerminalStarted,
+        env: Mapping[str, str],
+        listener: Listener | None,
+        policy: Confinement,
     ) -> None:
         super().__init__(started)
         self._terminals = terminals
@@ -68,6 +75,7 @@ class LiveTerminal(TerminalState):
         self._holding = False
         self.pty = pty.Terminal(
             self._heard,
+            policy=policy,
             command=started.command or (os.environ.get("SHELL") or "/bin/sh",),
             cwd=Path(started.cwd),
             env=environment(**env),
@@ -283,6 +291,7 @@ class Terminals(Component):
         env: Mapping[str, str] | None = None,
         listener: Listener | None = None,
         owner: str = "",
+        policy: Confinement,
     ) -> LiveTerminal:
         """Start a shell, or with `command` a program for an agent. `listener` receives its events immediately."""
         ident = f"terminal-{self._next}"
@@ -302,7 +311,7 @@ class Terminals(Component):
         )
         check_new(len(self._open), [*self._open, *filter(None, (each.uri for each in self.list()))], started)
         self._next = self.host.members.number_after(self._next)
-        terminal = LiveTerminal(self, started, env or {}, listener)
+        terminal = LiveTerminal(self, started, env or {}, listener, policy)
         self._open[ident] = terminal
         try:
             self.host.log.put_kv(terminal.channel, OPEN, b"open")

@@ -7,17 +7,19 @@ so does each program that it starts (`spawn`). While a command runs, all its pro
 exited, the remaining ones are children of the host, which gets no other orphans.
 
 Plugins start their programs with `spawn` (or with `Child` and the agents' supervisor, which use it), or in the host's
-own session.
+own session. `spawn` is also where a process is confined: every caller passes the policy, or the reason why it has none.
 """
 
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from portico.sandbox.policy import Confinement, Policy
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
 
@@ -57,11 +59,39 @@ def adopt() -> bool:
     return True
 
 
-def spawn(command: Any, *, reaper: bool = True, **options: Any) -> "subprocess.Popen[bytes]":
+def spawn(
+    command: Sequence[str],
+    *,
+    policy: Confinement,
+    cwd: Path,
+    env: Mapping[str, str],
+    outside: Sequence[str] = (),
+    tty: bool = False,
+    reaper: bool = True,
+    **options: Any,
+) -> "subprocess.Popen[bytes]":
     """Start a `subprocess.Popen` that is registered as ours and is the subreaper of its descendants. That costs a
-    millisecond: pass `reaper=False` for programs that start no others."""
+    millisecond: pass `reaper=False` for programs that start no others.
+
+    `outside`: a program of ours that prepares the process before it is confined and then runs the rest of its
+    arguments. `tty`: it has a terminal of its own."""
+    if isinstance(policy, Policy):
+        from portico.sandbox.launch import launch  # late: most hosts start no sandbox
+
+        with launch(command, policy, env, str(cwd), tty=tty) as confined:
+            options["pass_fds"] = confined.pass_fds
+            # Its folder is entered inside.
+            return _spawn([*outside, *confined.command], Path("/"), confined.env, reaper, **options)
+    return _spawn([*outside, *command], cwd, env, reaper, **options)
+
+
+def _spawn(
+    command: Sequence[str], cwd: Path, env: Mapping[str, str], reaper: bool, **options: Any
+) -> "subprocess.Popen[bytes]":
     with _lock:
-        process: subprocess.Popen[bytes] = subprocess.Popen(command, preexec_fn=_become if reaper else None, **options)
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            command, cwd=cwd, env=env, preexec_fn=_become if reaper else None, **options
+        )
         _own.add(process.pid)
     return process
 

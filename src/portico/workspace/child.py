@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import IO
 
 from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
+from portico.sandbox.launch import MARK as MARK
+from portico.sandbox.policy import Confinement
 from portico.workspace import adoption
 
 GRACE = 0.4  # seconds to exit after the polite signal; a cancel has to finish within one second
@@ -35,7 +37,6 @@ DRAIN_SECONDS = 1.0  # all holders of the pipe or terminal are dead by then, so 
 RETRY_SECONDS = 5.0  # after a start fails for lack of descriptors or processes: commands end within seconds
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
-MARK = "PORTICO_PROCESS"
 DEAF = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 # Only the variables that programs need: no Portico token, no API key of a model, no secret of another session.
@@ -78,20 +79,27 @@ class Child:
         cls,
         command: Sequence[str],
         *,
+        policy: Confinement,
         cwd: Path,
         env: Mapping[str, str],
         stdin: int | IO[bytes],
         output: int,
         errors: int | IO[bytes] | None = None,
+        outside: Sequence[str] = (),
+        tty: bool = False,
     ) -> "Child":
+        """`outside` and `tty`: see `adoption.spawn`."""
         # Started here and not in a thread: a cancel in between would leave an untracked process.
         mark = f"{os.getpid()}.{started(os.getpid())}.{secrets.token_hex(16)}.{pid_namespace()}"
         try:
             with _hearing():
                 process = adoption.spawn(
                     command,
+                    policy=policy,
                     cwd=cwd,
                     env={**env, MARK: mark},
+                    outside=outside,
+                    tty=tty,
                     stdin=stdin,
                     stdout=output,
                     stderr=output if errors is None else errors,

@@ -19,6 +19,7 @@ from msgspec import Struct
 from portico import limits
 from portico.cache import Cache
 from portico.errors import Conflict, Forbidden, NotFound, PorticoError, TooLarge
+from portico.sandbox.policy import Unconfined
 from portico.workspace import adoption
 from portico.workspace.git_files import GitFiles, git_files, plain_work_tree
 from portico.workspace.process import SAID_MAX, Finished, environment, run
@@ -38,6 +39,8 @@ SAFE = (
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
 )  # fmt: skip
+
+OURS = Unconfined("git of the host: fixed arguments, no hooks and no programs of the repository")
 
 
 def in_work_tree(folder: Path) -> bool:
@@ -72,6 +75,7 @@ async def call(folder: Path, *arguments: str, stdin: bytes = b"", env: dict[str,
     """For commands that may start other programs (a filter of the user's, at a checkout): all of them end with it."""
     return await run(
         _command(arguments),
+        policy=OURS,
         cwd=folder,
         env=_environment(env),
         timeout=GIT_SECONDS,
@@ -126,6 +130,7 @@ def _start(
     try:
         return adoption.spawn(
             _command(arguments),
+            policy=OURS,
             reaper=False,
             cwd=folder,
             env=_environment(env),

@@ -70,6 +70,10 @@ def closed(folder: Path) -> Iterator[None]:
         _closed.remove(folder)
 
 
+def closed_folders() -> tuple[Path, ...]:
+    return tuple(_closed)
+
+
 def is_closed(path: Path, root: Path = ROOT) -> bool:
     """Whether a path without links, below `root`, is in a closed folder."""
     return any(path.is_relative_to(each) and each not in root.parents for each in _closed)

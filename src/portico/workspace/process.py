@@ -16,6 +16,7 @@ from typing import IO, Protocol
 from msgspec import Struct
 
 from portico.errors import BadRequest
+from portico.sandbox.policy import Confinement
 from portico.workspace.child import Child, Outlet, command_environment, environment
 from portico.workspace.escapes import Plain, plain
 
@@ -109,6 +110,7 @@ def shell(line: str) -> list[str]:
 async def run(
     command: str | Sequence[str],
     *,
+    policy: Confinement,
     cwd: Path,
     env: Mapping[str, str],
     timeout: float = COMMAND_SECONDS,
@@ -145,7 +147,7 @@ async def run(
         # Files and not pipes: they need no concurrent writer and reader.
         source.write(stdin)
         source.seek(0)
-        child, outlet = _start(arguments, cwd, env, source, apart if raw else None, sink)
+        child, outlet = _start(arguments, policy, cwd, env, source, apart if raw else None, sink)
         code = await _ended(child, outlet, timeout)
         if filtering:
             add(filtering.close())
@@ -174,6 +176,7 @@ def _beginning(file: IO[bytes], filters: Callable[[], OutputFilter] | None) -> b
 
 def _start(
     arguments: list[str],
+    policy: Confinement,
     cwd: Path,
     env: Mapping[str, str],
     stdin: IO[bytes],
@@ -182,7 +185,7 @@ def _start(
 ) -> tuple[Child, Outlet]:
     ours, theirs = os.pipe()
     try:
-        child = Child.start(arguments, cwd=cwd, env=env, stdin=stdin, output=theirs, errors=errors)
+        child = Child.start(arguments, policy=policy, cwd=cwd, env=env, stdin=stdin, output=theirs, errors=errors)
     except BaseException:  # on any error: no one else closes this end
         os.close(ours)
         raise

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.errors import BadRequest, PorticoError
+from portico.sandbox.policy import Unconfined
 from portico.workspace.atomic_write import TEMPORARY
 from portico.workspace.files import SNIFF, is_binary
 from portico.workspace.glob import PATTERN_MAX, Glob
@@ -38,6 +39,7 @@ LINE_MAX = 400  # characters of a shown line; minified code has lines of megabyt
 DEPTH_MAX = 100  # folders in folders; each holds a descriptor
 SECONDS_MAX = 20.0  # a regular expression can run forever; users do not wait longer for a search
 ARGUMENTS_MAX = 96 * 1024  # bytes of file names per ripgrep call, well below the smallest system's limit
+OURS = Unconfined("a search of the host: ripgrep without settings, or our own code")
 
 Cut = Literal["", "matches", "entries", "time"]
 
@@ -273,7 +275,15 @@ async def _ripgrep(jail: Jail, task: SearchTask) -> list[str]:
     for chunk in _chunks(task.paths):
         # `./` because a file named `-` would mean standard input.
         command = [program, *options, "--regexp", task.pattern, "--", *(os.path.join(".", path) for path in chunk)]
-        done = await run(command, cwd=jail.root, env=environment(), timeout=SECONDS_MAX, head=1024**2, raw=True)
+        done = await run(
+            command,
+            policy=OURS,
+            cwd=jail.root,
+            env=environment(),
+            timeout=SECONDS_MAX,
+            head=1024**2,
+            raw=True,
+        )
         if done.code not in (0, 1) or done.cut:
             return task.paths
         found.update(path.removeprefix("./") for path in os.fsdecode(done.data).split("\0"))
@@ -299,7 +309,16 @@ async def _in_child(task: SearchTask) -> Matches:
     command = [sys.executable, "-P", "-m", "portico.workspace.search"]
     env = environment(PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
     wanted = msgspec.json.encode(task)
-    done = await run(command, cwd=Path("/"), env=env, timeout=SECONDS_MAX, stdin=wanted, head=16 * 1024**2, raw=True)
+    done = await run(
+        command,
+        policy=OURS,
+        cwd=Path("/"),
+        env=env,
+        timeout=SECONDS_MAX,
+        stdin=wanted,
+        head=16 * 1024**2,
+        raw=True,
+    )
     if done.timed_out:
         return Matches([], 0, "time")
     return msgspec.json.decode(done.data, type=Matches)

@@ -19,6 +19,7 @@ from typing import Literal
 from msgspec import Struct
 
 from portico.errors import BadRequest, Conflict, TooLarge
+from portico.sandbox.policy import Confinement
 from portico.workspace.child import Child, Outlet, refusal
 from portico.workspace.escapes import Plain, Scanner
 from portico.workspace.scrollback import SCROLLBACK_MAX, Scrollback, ShellCommand
@@ -79,6 +80,7 @@ class Terminal:
         self,
         report: Callable[[Event], None],
         *,
+        policy: Confinement,
         command: Sequence[str] = ("bash",),
         cwd: Path,
         env: dict[str, str],
@@ -99,6 +101,7 @@ class Terminal:
         self.scrollback = Scrollback(scrollback)
         self._told = report
         self._asked = list(command)
+        self._policy = policy
         self._typed = typed
         self._env = {"TERM": "xterm-256color", **env}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -126,8 +129,17 @@ class Terminal:
             # does that, because code between fork and exec is not safe with threads. A terminal that is opened only
             # for writing does not become the controlling terminal.
             joining = '<>"$0" >&0 2>&0' if self._typed else '</dev/null >"$0" 2>&1'
-            opening = ["/bin/sh", "-c", f'exec {joining}; exec "$@"', os.ttyname(theirs), *integration.command]
-            self._child = Child.start(opening, cwd=Path(self.cwd), env=integration.env, stdin=theirs, output=theirs)
+            opening = ["/bin/sh", "-c", f'exec {joining}; exec "$@"', os.ttyname(theirs)]
+            self._child = Child.start(
+                integration.command,
+                policy=self._policy,
+                cwd=Path(self.cwd),
+                env=integration.env,
+                stdin=theirs,
+                output=theirs,
+                outside=opening,
+                tty=self._typed,
+            )
         except BaseException:  # on any error: no one else closes this end
             os.close(ours)
             integration.forget()

@@ -13,6 +13,7 @@ from portico.doors.ahp.view.targets import Target
 from portico.workspace.process import environment, run
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient
+from tests.free import FREE
 
 SESSION = "scripted:/s1"
 
@@ -479,7 +480,7 @@ async def test_a_manual_change_reaches_the_clients(connect: Connect, folder: Pat
     name = await changeset(client, "uncommitted")
     await client.subscribe(name)
     watching = asyncio.ensure_future(client.wait(lambda: current(client, name, folder)))
-    await run(MANUAL[change], cwd=folder, env=environment())
+    await run(MANUAL[change], policy=FREE, cwd=folder, env=environment())
     await watching
 
 

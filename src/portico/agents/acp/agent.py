@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +16,7 @@ from portico.agents.acp import native
 from portico.agents.acp.autonomy import classify, kind_of
 from portico.agents.acp.choice import OptionChoice, choices
 from portico.agents.acp.program import Program, folder
+from portico.agents.acp.sandbox import confined_process
 from portico.agents.agent import NEVER_ASKS, AgentInfo, Autonomy, Capabilities, Check, Model, Opening
 from portico.agents.facts import FactsFile, Problem
 from portico.agents.native import NativeHistory, NativePage, NativeSession
@@ -26,6 +27,8 @@ from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
 from portico.errors import AgentUnavailable, SignInRequired
 from portico.events import Json
+from portico.sandbox.policy import Confinement, Policy
+from portico.sandboxes.agent import OFF, AgentProcess, ConfinableAgent
 
 if TYPE_CHECKING:
     from portico.agents.acp.conversation import AcpConversation
@@ -65,7 +68,11 @@ class AskingFacts(Struct):
     """The fingerprint of the program and its settings at that time."""
 
 
-class AcpAgent:
+async def _unconfined() -> Confinement:
+    return OFF
+
+
+class AcpAgent(ConfinableAgent):
     def __init__(
         self,
         name: str,
@@ -159,7 +166,7 @@ class AcpAgent:
         await asyncio.to_thread(import_module, "portico.agents.acp.conversation")
         from portico.agents.acp.conversation import AcpConversation
 
-        conversation = AcpConversation(self, opening, self._supervisor(opening.cwd))
+        conversation = AcpConversation(self, opening, await self._supervisor(opening))
         try:
             await conversation.begin()
         except BaseException:  # also a cancel: no other code closes it
@@ -173,7 +180,7 @@ class AcpAgent:
         if missing := self._missing():
             raise AgentUnavailable(missing)
         await asyncio.to_thread(import_module, "portico.agents.acp.link")
-        supervisor = self._supervisor(cwd or str(self._folder))
+        supervisor = self._unconfined_supervisor(cwd or str(self._folder))
         try:
             link = await supervisor.get()
             with supervisor.busy(link), self.signing_in(link):
@@ -196,8 +203,19 @@ class AcpAgent:
 
     # -- the process -------------------------------------------------------------------------------------------
 
-    def _supervisor(self, cwd: str) -> "Supervisor[AgentLink]":
-        """The one that a new conversation uses; it is given back with `leave`."""
+    async def _supervisor(self, opening: Opening) -> "Supervisor[AgentLink]":
+        """The one that a new conversation uses; it is given back with `leave`. In a sandbox each session has its own
+        process: the sandbox has the network and the record of one session."""
+        if isinstance(await self.confinement(opening, AgentProcess()), Policy):
+            process = confined_process(self.program, await self.tools.listen())
+            made = self.supervise(
+                folder=Path(opening.cwd), confine=lambda: self.confinement(opening, process), env=process.env
+            )
+            self._uses[made] = 1
+            return made
+        return self._unconfined_supervisor(opening.cwd)
+
+    def _unconfined_supervisor(self, cwd: str) -> "Supervisor[AgentLink]":
         folder = Path(cwd) if self.program.in_folder else None
         if self.program.separate:
             made = self.supervise(folder=folder)
@@ -210,17 +228,24 @@ class AcpAgent:
         return found
 
     def supervise(
-        self, start_seconds: float | None = None, folder: Path | None = None, *, pooled: bool = True
+        self,
+        start_seconds: float | None = None,
+        folder: Path | None = None,
+        *,
+        pooled: bool = True,
+        confine: Callable[[], Awaitable[Confinement]] = _unconfined,
+        env: Mapping[str, str] | None = None,
     ) -> "Supervisor[AgentLink]":
         """`pooled`: its process waits for a free slot. The process of a check is short-lived and does not wait."""
         program = self.program
         return Supervisor(
             program.name or self.name,
             [program.path() or program.command[0], *program.command[1:]],
-            agent_environment(program.pass_env, program.env),
+            env or agent_environment(program.pass_env, program.env),
             folder or self._folder,
             self._registry,
             self._connect,
+            confine=confine,
             start_seconds=start_seconds or program.start_timeout,
             idle_seconds=program.idle_timeout,
             pool=self._pool if pooled else None,
@@ -298,7 +323,12 @@ class AcpAgent:
         from portico.agents.acp.servers import Servers
 
         path = agent_environment(self.program.pass_env, self.program.env).get("PATH")
-        return Servers(self._servers if self.program.mcp else {}, self._home, self.tools, opening, path)
+        servers = self._servers if self.program.mcp else {}
+
+        async def confine(server: McpServer) -> Confinement:
+            return await self.confinement(opening, AgentProcess(server.command, agent_environment((), server.env)))
+
+        return Servers(servers, self._home, self.tools, opening, path, confine)
 
     def learn(self, link: "AgentLink", answer: Json) -> None:
         """Keeps what describes the agent for the next time."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from portico.agents.agent import Opening
 from portico.agents.mcp.client import Serve
 from portico.agents.mcp.relay import Relay
-from portico.agents.mcp.server import RunningServer
+from portico.agents.mcp.server import ConfineServer, RunningServer
 from portico.agents.servers import McpServer, session_server
 from portico.agents.toolserver import ToolServer
 from portico.errors import AgentError
@@ -22,7 +22,13 @@ class Servers:
     """Of one conversation; `offer` before each opening, `close` after it."""
 
     def __init__(
-        self, settings: Mapping[str, McpServer], home: Path, tools: ToolServer, opening: Opening, path: str | None
+        self,
+        settings: Mapping[str, McpServer],
+        home: Path,
+        tools: ToolServer,
+        opening: Opening,
+        path: str | None,
+        confine: ConfineServer,
     ) -> None:
         """`path`: the PATH of the agent, which starts those on stdio."""
         self.own_name = session_server(settings)
@@ -33,6 +39,7 @@ class Servers:
         self._tools = tools
         self._keys: list[str] = []
         self._relays: list[Relay] = []
+        self._confine = confine
 
     async def offer(
         self, own: Toolbox | None, *, http: bool, stdio: bool, serving: Serve, note: Callable[[str], None]
@@ -60,7 +67,7 @@ class Servers:
                 yield {"type": "http", "name": name, "url": server.url, "headers": headers}
 
     async def _relay(self, name: str, settings: McpServer, serving: Serve, note: Callable[[str], None]) -> Json | None:
-        relay = Relay(RunningServer(name, settings, self._home, self._cwd), serving)
+        relay = Relay(RunningServer(name, settings, self._home, self._cwd, self._confine), serving)
         self._relays.append(relay)
         try:
             await relay.open()

@@ -21,6 +21,7 @@ from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.errors import AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import Json
 from portico.host.agent import SignInState
+from portico.sandbox.policy import Confinement, Unconfined
 
 if TYPE_CHECKING:
     from copilot import ModelInfo
@@ -88,6 +89,7 @@ class CopilotAgent:
             self._connect if env else self._connect_own,
             start_seconds=self.options.start_timeout,
             idle_seconds=self.options.idle_timeout,
+            confine=_unconfined,
             pool=self._pool,
         )
 
@@ -298,6 +300,10 @@ class CopilotAgent:
 
     async def close(self) -> None:
         await asyncio.gather(*(each.close() for each in (self._supervisor, *self._lent.values(), *self._past)))
+
+
+async def _unconfined() -> Confinement:
+    return Unconfined("its SDK connects to it over TCP, so it is not in a sandbox: sessions with one are refused")
 
 
 async def _models(runtime: "Runtime") -> list[Model]:

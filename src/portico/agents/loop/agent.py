@@ -15,6 +15,7 @@ from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.agent import Resource, SignInState
 from portico.models.catalogue import is_toy
+from portico.sandboxes.agent import ConfinableAgent
 
 if TYPE_CHECKING:
     from portico.agents.loop.conversation import LoopConversation
@@ -43,7 +44,7 @@ def loop(context: AgentContext) -> Iterable[Agent]:
     return [LoopWithSignIn(context) if any(each.url for each in agent.servers.values()) else agent]
 
 
-class LoopAgent:
+class LoopAgent(ConfinableAgent):
     def __init__(self, context: AgentContext, environ: Mapping[str, str] | None = None) -> None:
         self.settings = SettingsFile(context.home, context.settings.get("loop"))
         self.lacking: Lacking = {}

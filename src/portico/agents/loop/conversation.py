@@ -22,9 +22,14 @@ from portico.agents.loop.tools import LoopToolbox
 from portico.agents.loop.toolset.choice import Toolset, choose
 from portico.agents.loop.toolset.tool import ToolContext
 from portico.agents.loop.transcript import Entry, UserText
+from portico.agents.servers import McpServer
+from portico.agents.supervisor import agent_environment
 from portico.events import Json
 from portico.host.context import to_agent
 from portico.models.catalogue import is_toy
+from portico.sandbox.policy import Confinement
+from portico.sandboxes.agent import AgentProcess
+from portico.sandboxes.feature import confine
 
 STEPS_MAX = 1000
 """As the setting's own ceiling."""
@@ -44,7 +49,11 @@ class LoopConversation:
         """Files that were read in earlier turns, in which state."""
         self._commands = BackgroundCommands()
         bearer = agent.bearer(opening.client)
-        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, bearer)
+        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, self._confine, bearer)
+
+    async def _confine(self, server: McpServer) -> Confinement:
+        process = AgentProcess(server.command, agent_environment((), server.env))
+        return await self._agent.confinement(self._opening, process)
 
     async def send(self, message: Message, turn: Turn) -> None:
         current = self._agent.settings.current()
@@ -96,7 +105,7 @@ class LoopConversation:
 
     def _toolbox(self, turn: Turn, current: Current) -> LoopToolbox:
         roots = Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders)
-        return LoopToolbox(roots, self._seen)
+        return LoopToolbox(roots, lambda: confine(turn.session), self._seen)
 
     async def _said(self, goal: str, message: Message, turn: Turn, toolbox: LoopToolbox) -> UserText:
         """Return the message with its attachments; a notice lists what was left out."""

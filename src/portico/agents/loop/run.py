@@ -38,11 +38,13 @@ from portico.agents.loop.visible_calls import VisibleCalls
 from portico.agents.loop.visible_text import VisibleText
 from portico.agents.loop.wires.registry import CODECS
 from portico.agents.loop.wires.request import CompletionRequest
+from portico.agents.servers import McpServer
 from portico.errors import AgentError, BadRequest
 from portico.events import Json, ToolSpec
 from portico.host.call import Call
 from portico.host.customization import server_channel
 from portico.host.turn import Turn
+from portico.sandbox.policy import Confinement
 
 INVALID_MAX = 3
 """How often in a row a model sees what was wrong with its answer before the run ends."""
@@ -129,7 +131,7 @@ class LoopRun:
             *toolset.specs,
             *(tool for tool in more_tools if tool.name not in toolset and tool.name != FINISH),
         ]
-        servers = servers or ServerTools({}, Path(), "", ())
+        servers = servers or ServerTools({}, Path(), "", (), _no_server)
         tools += await servers.offer(self._turn, [tool.name for tool in tools])
         self._tool_chars = len(msgspec.json.encode(tools))
         self._servers = servers
@@ -425,3 +427,7 @@ def _touched(step: ModelStep) -> Iterator[str]:
         for value in (wanted.get("path"), *(files if isinstance(files := wanted.get("files"), list) else ())):
             if isinstance(value, str):
                 yield value
+
+
+async def _no_server(server: McpServer) -> Confinement:
+    raise AssertionError("a run without servers starts none")

@@ -10,7 +10,7 @@ from pathlib import Path
 from portico.agents.elicitation import elicit
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.mcp.client import McpClient, ServerTool
-from portico.agents.mcp.server import RunningServer
+from portico.agents.mcp.server import ConfineServer, RunningServer
 from portico.agents.mcp.sign_in import Bearer
 from portico.agents.servers import McpServer
 from portico.errors import AgentError, NotFound, PorticoError
@@ -35,10 +35,16 @@ class ServerTools:
     """The server tools of one conversation. A server that does not answer is left out, with a notice in the turn."""
 
     def __init__(
-        self, servers: Mapping[str, McpServer], home: Path, cwd: str, off: Collection[str], bearer: Bearer | None = None
+        self,
+        servers: Mapping[str, McpServer],
+        home: Path,
+        cwd: str,
+        off: Collection[str],
+        confine: ConfineServer,
+        bearer: Bearer | None = None,
     ) -> None:
         chosen = {name: each for name, each in servers.items() if f"mcp:{name}" not in off}
-        self._servers = {name: RunningServer(name, each, home, cwd, bearer) for name, each in chosen.items()}
+        self._servers = {name: RunningServer(name, each, home, cwd, confine, bearer) for name, each in chosen.items()}
         self._tools: dict[str, tuple[str, ServerTool]] = {}
         self._clients: dict[str, McpClient] = {}
 

@@ -18,6 +18,7 @@ from portico.agents.loop.toolset.delegate import DELEGATE, run_in_child
 from portico.agents.loop.toolset.tool import Delegation, ToolContext
 from portico.agents.loop.transcript import UserText
 from portico.host.call import Call
+from portico.sandboxes.feature import confine
 
 AT_ONCE = 4
 """Sub-agents of one run that work at the same time: endpoints limit requests by the minute."""
@@ -58,7 +59,11 @@ class SubAgents:
         roots = Roots(state.cwd, current.agent.allowed_roots, child.session.folders.reach())
         names = self._names & LOOKING if wanted.readOnly else self._names - {ASK.name, DELEGATE.name}
         told = await guidance(roots, agent.home)
-        toolset = Toolset(names, LoopToolbox(roots), ToolContext(roots, self._commands, skills=told.skills))
+        toolset = Toolset(
+            names,
+            LoopToolbox(roots, lambda: confine(child.session)),
+            ToolContext(roots, self._commands, skills=told.skills),
+        )
         asker = ModelCaller(agent.directory, current, self._models, agent.lacking, child.notice, waits=child.waits)
         run = LoopRun(child, asker, current, [], [UserText("user", wanted.task + REPORT)], self._place)
         return await run.pursue(toolset, told, current.agent.max_steps)

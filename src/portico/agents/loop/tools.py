@@ -17,6 +17,7 @@ from portico.errors import AlreadyExists, BadRequest, Conflict, PorticoError
 from portico.events import Json, ToolSpec
 from portico.host.action import Action, command
 from portico.host.call import Call
+from portico.sandbox.policy import Confinement
 from portico.workspace import patch
 from portico.workspace.files import Text
 from portico.workspace.glob import Glob
@@ -115,6 +116,8 @@ class LoopToolbox:
     """The tools of one run. It remembers which files the run has read, in which state."""
 
     roots: Roots
+    confine: Callable[[], Awaitable[Confinement]]
+    """Returns how a command is started."""
     seen: dict[str, str] = field(default_factory=dict)
 
     async def plan(self, tool: str, arguments: Json) -> PlannedCall:
@@ -298,15 +301,16 @@ class LoopToolbox:
         action = command(wanted.command, cwd=str(folder))
 
         async def act(call: Call) -> str:
-            return await _run(action, wanted.timeout, call.output)
+            return await _run(action, await self.confine(), wanted.timeout, call.output)
 
         place = "" if folder == self.roots.project else f" (in {self.roots.name(folder)})"
         return PlannedCall(action, f"Run {action.text}{place}"[:200], act, exits=True)
 
 
-async def _run(action: Action, timeout: float, report: Callable[[str], None]) -> str:
+async def _run(action: Action, policy: Confinement, timeout: float, report: Callable[[str], None]) -> str:
     line = action.argv or action.line or ""
-    done = await run(line, cwd=Path(action.cwd), env=command_environment(), timeout=timeout, on_output=report)
+    env = command_environment()
+    done = await run(line, policy=policy, cwd=Path(action.cwd), env=env, timeout=timeout, on_output=report)
     ending = f"timed out after {timeout:g} s and was ended" if done.timed_out else f"exit code {done.code}"
     text = f"{done.output.rstrip()}\n[{ending}]".lstrip()
     if done.code != 0 or done.timed_out:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,15 +13,27 @@ from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.errors import AgentError
+from portico.sandbox.policy import Confinement
 
 RETRY_SECONDS = 60.0
 """After a failure: a server that is down must not hold up every turn."""
+
+ConfineServer = Callable[[McpServer], Awaitable[Confinement]]
+"""Returns how the process of a server is started."""
 
 
 class RunningServer:
     """Of one conversation: servers keep what they know per connection."""
 
-    def __init__(self, name: str, settings: McpServer, home: Path, cwd: str, bearer: Bearer | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: McpServer,
+        home: Path,
+        cwd: str,
+        confine: ConfineServer,
+        bearer: Bearer | None = None,
+    ) -> None:
         self.name = name
         self._settings = settings
         self._cwd = cwd
@@ -39,6 +51,7 @@ class RunningServer:
                 Path(cwd),
                 ProcessRegistry(home),
                 self._greet,
+                confine=lambda: confine(settings),
                 start_seconds=START_SECONDS,
             )
 

@@ -1,0 +1,5 @@
+"""The confinement of processes that a test starts itself."""
+
+from portico.sandbox.policy import Unconfined
+
+FREE = Unconfined("a test")
