@@ -38,7 +38,8 @@ class Sandboxed:
         self.record: NetworkRecord
 
     async def open(self, opener: HostOpener, clock: FakeClock | None = None) -> None:
-        self.host = await opener(PlayAgent(self.play), clock=clock)
+        self.agent = PlayAgent(self.play)
+        self.host = await opener(self.agent, clock=clock)
         self.record = self.host.part(NetworkRecord)
         self.access = AccessRequests(self.host, lambda _: self.mode, self._changed)
         self.session = await self.host.start(by="test", cwd=str(self.folder))
@@ -215,12 +216,39 @@ async def test_a_path_is_granted(tmp_path: Path, open_host: HostOpener) -> None:
     await desk.send(asking(path=str(tmp_path / "link"), write=True, why="The test needs it."))
     assert (await desk.card()).title == f"play asks for access: write {data} (The test needs it.)"
     await desk.answer("allow-session")
-    assert await desk.said() == (
+    assert (await desk.said()).endswith(
         f"Access to write {data} was allowed by person:ada in this session. Commands that start from now on see it."
         " Your own process sees it after the turn, when it is restarted."
     )
     assert desk.access.granted(desk.session) == SandboxGrants(write=(str(data),))
     assert desk.changed[-1] == SandboxGrants(write=(str(data),))
+
+
+@pytest.mark.parametrize(("option", "starts"), [("allow-once", 1), ("allow-session", 2), ("allow-folder", 2)])
+async def test_the_agent_is_restarted_between_turns(
+    option: str, starts: int, tmp_path: Path, open_host: HostOpener
+) -> None:
+    desk = await opened(tmp_path, open_host)
+    desk.access.granted(desk.session)  # its process was started
+    await desk.send(asking(path=str(tmp_path), why="x"))
+    await desk.answer(option)
+    words = await desk.said()
+    await desk.send("127.0.0.1")
+    await desk.said()
+    assert len(desk.agent.openings) == starts
+    assert ("The agent is restarted before its next turn." in words) is (starts > 1)
+
+
+async def test_a_revoked_path_restarts_the_agent(tmp_path: Path, open_host: HostOpener) -> None:
+    desk = await opened(tmp_path, open_host)
+    await desk.send(asking(path=str(tmp_path), why="x"))
+    await desk.answer("allow-session")
+    await desk.said()
+    desk.access.granted(desk.session)
+    await desk.host.grants.revoke(next(iter(desk.host.grants)), by="person:ada")
+    await desk.send("127.0.0.1")
+    await desk.said()
+    assert len(desk.agent.openings) == 2
 
 
 async def test_a_path_that_is_allowed_once_is_gone_after_the_turn(tmp_path: Path, open_host: HostOpener) -> None:

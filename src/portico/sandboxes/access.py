@@ -27,7 +27,7 @@ from portico.host.state import SessionState
 from portico.host.tool import Tool, ToolResult
 from portico.sandbox.network import Destination, Verdict, parse_target
 from portico.sandbox.policy import SECRET_HOME, SECRET_SYSTEM, Mode
-from portico.sandboxes.grants import HOST, READ, WRITE, SandboxGrants, covers_of, grants_of
+from portico.sandboxes.grants import HOST, READ, WRITE, SandboxGrants, covers_of, grants_of, paths_of
 from portico.sandboxes.record import NetworkRecord
 from portico.workspace.jail import is_closed
 
@@ -87,11 +87,14 @@ class AccessRequests:
         self._changed = changed
         self._answers: dict[tuple[str, str], _Answers] = {}
         """By session and turn."""
+        self._paths: dict[str, SandboxGrants] = {}
+        """The paths that the agent's process of a session has."""
         host.tools[REQUEST_ACCESS] = Tool(_SPEC, self._request, self._offered)
         host.commits.on("access", self._grants_changed, e.GrantAdded, e.GrantRevoked)
 
     def granted(self, session: Session) -> SandboxGrants:
         """Return what the session may use beyond its policy: its grants, and what is allowed in its running turn."""
+        self._paths.setdefault(session.id, paths_of(session))
         turn = session.running
         answers = self._answers.get((session.channel, turn.id)) if turn is not None else None
         once = [each for each in answers.allowed if not each.startswith(HOST)] if answers is not None else []
@@ -103,7 +106,17 @@ class AccessRequests:
         if grant is not None and not any(each.startswith((HOST, READ, WRITE)) for each in grant.covers):
             return
         ident = grant.session if grant is not None and grant.session else ""
-        self._host.own(self._changed(ident), "sandboxes after a change of grants")
+        self._host.own(self._apply(ident), "sandboxes after a change of grants")
+
+    async def _apply(self, ident: str) -> None:
+        await self._changed(ident)
+        for each, before in list(self._paths.items()):
+            session = self._host.find(each)
+            if session is None or not session.loaded:
+                del self._paths[each]
+            elif (paths := paths_of(session)) != before:
+                self._paths[each] = paths
+                _restart(session)
 
     def _of_turn(self, session: Session, turn: str) -> _Answers:
         for key in [each for each in self._answers if each[0] == session.channel and each[1] != turn]:
@@ -198,6 +211,13 @@ class SessionGate:
 
     def refused(self, target: Destination, by: str) -> None:
         self._record.refused(self._session, target, by)
+
+
+def _restart(session: Session) -> None:
+    """Start the agent again before its next turn: a running process cannot get other files."""
+    session.runner.refresh()
+    if session.running is not None:
+        session.running.remark("Access to files has changed. The agent is restarted before its next turn.")
 
 
 async def _approve(call: Call, cover: str, title: str, seconds: float | None = None) -> Decision:

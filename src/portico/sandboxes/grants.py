@@ -25,6 +25,11 @@ def covers_of(session: Session) -> list[str]:
     return [each for grant in grants.values() if grant.allow and applies(grant, session, now) for each in grant.covers]
 
 
+def paths_of(session: Session) -> SandboxGrants:
+    """Return the paths among them."""
+    return grants_of(each for each in covers_of(session) if not each.startswith(HOST))
+
+
 def grants_of(covers: Iterable[str]) -> SandboxGrants:
     found = list(dict.fromkeys(covers))
 
