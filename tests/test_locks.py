@@ -16,6 +16,8 @@ from portico.agents.agent import Message, Turn
 from portico.agents.native import NativeHistory, NativePage, NativeSession
 from portico.automation.automations import Automations
 from portico.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
+from portico.configuration.commands import ConnectModel, SetSetting
+from portico.configuration.feature import Configuration
 from portico.errors import LogUnavailable, PorticoError
 from portico.events import ToolSpec
 from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
@@ -36,6 +38,7 @@ from portico.projects.projects import Projects
 from portico.secrets.commands import RemoveSecret, SetSecret
 from portico.secrets.feature import HostSecrets
 from portico.settings import NoticeCommand, NoticeSettings, PeopleSettings
+from portico.settings_load import Loaded, load
 from portico.terminals.commands import (
     ClaimTerminal,
     ClearTerminal,
@@ -119,8 +122,12 @@ class World:
         self.projects = Projects(self.host, self.folder / "home", list)
         PeopleCommands(self.host, self.home, PeopleSettings)
         HostSecrets(self.host, self.home)
+        Configuration(self.host, self.home, self._settings)
         self.host.part(Notices).configure(NoticeSettings(commands=[NoticeCommand(name="note", command=["true"])]), "")
         return self
+
+    async def _settings(self) -> Loaded:
+        return load(self.home.settings_path)
 
     def send_nothing(self) -> None:
         """Notices are stored, and another host sends them."""
@@ -544,6 +551,16 @@ async def _restore_changes(world: World) -> Pair:
 async def _write_file(world: World) -> Pair:
     path = str(world.folder / "file.txt")
     return WriteFile(path=path, data="a", create_only=True), WriteFile(path=path, data="b", create_only=True)
+
+
+@case(SetSetting)
+async def set_setting(world: World) -> Pair:
+    return SetSetting(key="agent.max_steps", value=3), SetSetting(key="quotas.turns", value=2)
+
+
+@case(ConnectModel)
+async def connect_model(world: World) -> Pair:
+    return twice(ConnectModel(base_url="http://127.0.0.1:9/v1"))
 
 
 @case(SetSecret)

@@ -6,6 +6,7 @@ their routes, tools and verbs from it.
 
 from portico.changes import commands as changes
 from portico.chats import commands as chats
+from portico.configuration import commands as configuration
 from portico.files import commands as files
 from portico.native import commands as native
 from portico.notices import commands as notices
@@ -16,6 +17,7 @@ from portico.terminals import commands as terminals
 __all__ = [
     "changes",
     "chats",
+    "configuration",
     "files",
     "native",
     "notices",

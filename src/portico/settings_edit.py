@@ -6,6 +6,7 @@ The text is edited, not made anew; then it is read again, and nothing is written
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,32 @@ def set_key(path: Path, key: str, value: str | None) -> None:
         head = (head if not head or head.endswith("\n") else f"{head}\n") + line
     wanted = {name: each for name, each in before.items() if name != key} | ({key: value} if value is not None else {})
     _write(path, head + rest, wanted)
+
+
+def set_value(path: Path, key: str, value: Any, check: Callable[[Path], object]) -> None:
+    """Set a key of any table, such as `agent.max_steps`; None removes it. `check` reads the new file before it replaces
+    the old one, and raises if a value in it is invalid."""
+    import tomlkit  # late import: only people who change a setting need it
+
+    document = tomlkit.parse(_read(path))
+    *tables, name = key.split(".")
+    place: Any = document
+    for table in tables:
+        place = place.setdefault(table, tomlkit.table(is_super_table=table != tables[-1]))
+    if value is None:
+        place.pop(name, None)
+    else:
+        place[name] = value
+    text = tomlkit.dumps(document)
+    draft = path.with_name(f".{path.name}.new")
+    try:
+        write_private(draft, text.encode())
+        check(draft)
+    except BadRequest as error:
+        raise BadRequest(error.message.replace(str(draft), str(path)), field="value") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    write_private(path, text.encode())
 
 
 def add_table(path: Path, name: tuple[str, ...], values: dict[str, Any]) -> None:

@@ -201,7 +201,7 @@ def _variable(name: str) -> str | None:
 
 def _from_env(key: str, text: str, name: str) -> Any:
     """Lists are divided by the path separator; everything else is read as the key's own type."""
-    kind = _type_of(key)
+    kind = type_of(key)
     if get_origin(kind) is list:
         return [each for each in text.split(os.pathsep) if each]
     try:
@@ -210,7 +210,8 @@ def _from_env(key: str, text: str, name: str) -> Any:
         raise BadRequest(f"{name}={text!r}: {_wanted(kind)}.", field=key) from None
 
 
-def _type_of(key: str) -> Any:
+def type_of(key: str) -> Any:
+    """The annotated type of a setting."""
     section, _, name = key.rpartition(".")
     return _types(_shape(section))[name]
 
@@ -236,7 +237,7 @@ def _build(sources: Mapping[str, SettingSource]) -> Settings:
         for part in section.split(".") if section else ():
             table = table.setdefault(part, {})
         table[name] = source.value
-        kind = _type_of(key)
+        kind = type_of(key)
         try:
             msgspec.convert(source.value, kind)
         except msgspec.ValidationError as error:

@@ -48,7 +48,6 @@ NOT_COMMANDS = {
     ("POST", "/v1/sessions/import"): "session.import, with a larger body",
     ("POST", "/v1/agents/{id}/check"): "leaves nothing: an agent is started and ended again",
     ("POST", "/v1/agents/find"): "reads what is installed",
-    ("POST", "/v1/agents/loop/model"): "writes the settings file, as `portico agents add` does; nothing in the log",
     ("POST", "/v1/automations/check"): "reads",
     ("POST", "/v1/entry/check"): "reads",
     ("POST", "/mcp"): "its tools are commands",

@@ -67,6 +67,9 @@ export interface Routes {
   "POST /sessions/{id}/discard": { body: DiscardChangesBody; answer: Discarded };
   "POST /sessions/{id}/discard/undo": { body: RestoreChangesBody; answer: undefined };
   "PUT /sessions/{id}/pin": { body: PinSessionBody; answer: Summary };
+  "PATCH /settings": { body: SetSettingBody; answer: SettingSaved };
+  "GET /settings": { body: undefined; answer: SettingList };
+  "POST /agents/loop/model": { body: ConnectModelBody; answer: PorticoHostAgentCheck };
   "POST /sessions/adopt": { body: AdoptSessionBody; answer: Summary };
   "POST /sessions/{id}/native": { body: EmptyBody; answer: TerminalLine };
   "POST /notices/{notice}/redeliver": { body: EmptyBody; answer: NoticeNamed };
@@ -86,7 +89,6 @@ export interface Routes {
   "GET /agents": { body: undefined; answer: Agents };
   "POST /agents/{id}/check": { body: EmptyBody; answer: PorticoHostAgentCheck | Record<string, unknown> };
   "POST /agents/find": { body: EmptyBody; answer: FoundAgents };
-  "POST /agents/loop/model": { body: ModelBody; answer: PorticoHostAgentCheck | Record<string, unknown> };
   "GET ": { body: undefined; answer: About };
   "GET /sessions/{id}/export": { body: undefined; answer: undefined };
   "GET /sessions/{id}/queue": { body: undefined; answer: QueueShown };
@@ -113,7 +115,6 @@ export interface Routes {
   "GET /approvals/{id}/covers": { body: undefined; answer: Coverage };
   "GET /usage": { body: undefined; answer: UsageAnswer };
   "GET /secrets": { body: undefined; answer: SecretList };
-  "GET /settings": { body: undefined; answer: SettingList };
   "GET /hosts": { body: undefined; answer: HostList };
   "GET /notices": { body: undefined; answer: NoticeList };
   "GET /agents/{id}/native-sessions": { body: undefined; answer: FoundPage };
@@ -623,6 +624,11 @@ export interface CommitChangesBody {
 
 export interface Committed {
   commit: string;
+}
+
+export interface ConnectModelBody {
+  base_url: string;
+  api_key?: string;
 }
 
 export interface Coverage {
@@ -1209,11 +1215,6 @@ export interface MissedTimes {
   last: number;
   reason: string;
   more?: boolean;
-}
-
-export interface ModelBody {
-  base_url: string;
-  api_key?: string;
 }
 
 /** Judges answer a condition with the boolean tools, each in a session of its own; `quorum` of them say yes. */
@@ -1962,9 +1963,21 @@ export interface SetSecretBody {
   value: string;
 }
 
+export interface SetSettingBody {
+  key: string;
+  value?: unknown;
+}
+
 export interface SettingList {
   path: string;
   settings: SettingShown[];
+}
+
+export interface SettingSaved {
+  key: string;
+  value: unknown;
+  origin: string;
+  restart: boolean;
 }
 
 export interface SettingShown {
@@ -1973,6 +1986,10 @@ export interface SettingShown {
   default: unknown;
   origin: string;
   about: string;
+  form: "boolean" | "choice" | "list" | "number" | "table" | "text";
+  choices: string[];
+  editable: boolean;
+  restart: boolean;
 }
 
 export interface ShareSessionBody {

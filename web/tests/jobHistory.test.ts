@@ -1,9 +1,16 @@
 /** The list of all jobs. */
 
-import { afterEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { V1Host } from "./v1Host";
 
 afterEach(() => vi.unstubAllGlobals());
+
+// Test files share a document: without this, the keys of this page act in the next file.
+const added = vi.spyOn(document, "addEventListener");
+afterAll(() => {
+  for (const [type, listener, options] of added.mock.calls) document.removeEventListener(type, listener, options);
+  added.mockRestore();
+});
 
 test("a job that took next to no time says so", async () => {
   const job = (id: string, took: number) => ({ id, name: id, status: "succeeded", started: 1000, ended: 1000 + took, cwd: "/w" });

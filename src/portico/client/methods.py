@@ -7,6 +7,7 @@
 # ruff: noqa: B006, B008
 from typing import Any
 
+import portico.configuration.commands as configuration
 import portico.files.commands as files
 import portico.native.commands as native
 import portico.notices.commands as notices
@@ -408,6 +409,12 @@ class Methods:
 
     async def pin_session(self, session: str, *, pinned: bool = True, request: str = "") -> Summary:
         """Pin a session, so that lists show it first, or unpin it."""
+
+    async def set_setting(self, key: str, *, value: Any = None, request: str = "") -> configuration.SettingSaved:
+        """Change one setting in the settings file, or remove it from the file. Comments and all other lines stay."""
+
+    async def connect_model(self, base_url: str, *, api_key: str = "", request: str = "") -> configuration.Check:
+        """Connect the built-in agent to a model: write address and key to the settings file, and check the agent."""
 
     async def write_file(
         self,

@@ -30,6 +30,7 @@ from portico.approvals.policy import WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.changes.component import FolderChanges
 from portico.compose import Provided, build_host, configure, installed_features
+from portico.configuration.feature import Configuration
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.notify import Notify
@@ -154,7 +155,7 @@ class Server:
         agents = discover(self._agents, options.agents)
         self.host = await build_host(log, agents, before=rooms, after=installed_features(), provided=self.features)
         self.secrets = HostSecrets(self.host, self.home)
-        self.host.parts.append(self.secrets)
+        self.host.parts += [self.secrets, Configuration(self.host, self.home, self._read_settings)]
         self.host.members.labels = settings.cluster.labels
         stack.push_async_callback(self.host.members.close_link)  # closed after the doors: they still forward commands
         stack.push_async_callback(self.host.close)
@@ -345,6 +346,10 @@ class Server:
                     logger.warning("watching settings and tokens: %s", error.message)
                 except Exception:  # the sockets of tokens revoked later must still be closed
                     logger.exception("watching settings and tokens failed; the next poll comes in a second")
+
+    async def _read_settings(self) -> Loaded:
+        await self._look_at_settings()
+        return self.loaded
 
     async def _look_at_settings(self) -> None:
         now = self._settings_stamp()

@@ -8,7 +8,8 @@ import { notificationButton } from "../notifications";
 import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
-import { call, v1 } from "../v1";
+import { ask, call, v1 } from "../v1";
+import { HostSettings } from "./hostSettings";
 import { icon, type Icon } from "../icons";
 import { confirm } from "./confirm";
 import { JOBS, showPeople, whose } from "./people";
@@ -326,18 +327,8 @@ export class SettingsView implements View {
   // -- the host -----------------------------------------------------------------------------------------------------
 
   private async host(): Promise<Node[]> {
-    const [about, found] = await Promise.all([v1.about(this.signal), this.get<{ path: string; settings: { key: string; value: unknown; default: unknown; origin: string; about: string }[] }>("/settings")]);
-    const table = tableOf(["Setting", "Value", "From", ""]);
-    for (const setting of found.settings) {
-      const key = make("code", "", setting.key);
-      row(table, key, JSON.stringify(setting.value), setting.origin, coded(setting.about));
-    }
-    return [
-      make("h2", "", `${window.location.host} · version ${about.version}`),
-      make("p", "soft", `Settings file: ${found.path}. Changes apply within a second.`),
-      wrap(table),
-      this.stopServer(),
-    ];
+    const [about, found] = await Promise.all([v1.about(this.signal), ask("GET /settings", {}, { signal: this.signal })]);
+    return [make("h2", "", `${window.location.host} · version ${about.version}`), new HostSettings(found).element, this.stopServer()];
   }
 
   /** Alone, at the end, and it asks for a name: nobody stops a host by a slip. */
@@ -400,9 +391,3 @@ function inWords(detail: object): string {
     .join(" · ");
 }
 
-/** Words between backticks are code. */
-function coded(text: string): HTMLElement {
-  const found = make("span");
-  found.append(...text.split("`").map((piece, index) => (index % 2 ? make("code", "", piece) : piece)));
-  return found;
-}

@@ -72,6 +72,7 @@ WITHOUT = {
     "queue.add": "send_message queues by itself",
     "automation.secret": _SECRET,
     "secret.set": _SECRET,
+    "model.connect": _SECRET,
     "token.add": _SECRET,
     "own_token.add": _SECRET,
     "own_token.revoke": _OWNER,

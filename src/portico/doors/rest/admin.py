@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 
 from portico import limits
+from portico.configuration.editable import EDITABLE, Form, choices_of, form_of, needs_restart
 from portico.doors.app import App
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Param, Table
@@ -58,6 +59,13 @@ class SettingShown(Struct):
     origin: str
     """`default`, the file, the environment or a flag."""
     about: str
+    form: Form
+    choices: list[str]
+    """The values of a `choice`."""
+    editable: bool
+    """`PATCH /v1/settings` can change it; all others are changed in the file."""
+    restart: bool
+    """The host reads it only when it starts."""
 
 
 class SettingList(Struct):
@@ -97,7 +105,17 @@ def table(app: App) -> Table:
     async def settings(request: Request) -> SettingList:
         defaults = keys()
         shown = [
-            SettingShown(key, _setting(key, source.value), defaults[key], source.origin, describe(key))
+            SettingShown(
+                key,
+                _setting(key, source.value),
+                defaults[key],
+                source.origin,
+                describe(key),
+                form_of(key),
+                choices_of(key),
+                key in EDITABLE,
+                needs_restart(key),
+            )
             for key, source in app.loaded.sources.items()
         ]
         return SettingList(str(app.home.settings_path), shown)

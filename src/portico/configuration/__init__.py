@@ -1,0 +1,1 @@
+"""Changes of the settings file through the host."""
