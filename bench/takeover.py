@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import uvloop
+from tests.features import feature
 
 from bench.row import Row, ms, p50, verdict
 from portico import commands as c
@@ -89,7 +90,7 @@ async def _renames(host: Host, session: str) -> list[float]:
 
 async def _takeover(a: Host, b: Host) -> float:
     """From the end of the lease to the last session's owner: `a` is as good as dead."""
-    one, other = a.part(Cluster), b.part(Cluster)
+    one, other = feature(a, Cluster), feature(b, Cluster)
     for task in one.log._tasks:
         task.cancel()
     await one.log.run(lambda db: db.execute("UPDATE hosts SET expires = clock_timestamp() WHERE name = 'a'"))

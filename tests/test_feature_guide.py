@@ -13,6 +13,7 @@ import pytest
 
 from portico import commands as c
 from portico import events as e
+from portico.automation.automations import Automations
 from portico.commands import table
 from portico.compose import ROOMS
 from portico.events import record
@@ -174,5 +175,5 @@ async def test_a_feature_that_cannot_be_built_does_not_stop_the_host(
 
 def test_our_features_are_in_the_group() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    ours = [kind for kind in ROOMS if isinstance(kind, type) and issubclass(kind, Feature)]
+    ours: tuple[type[Feature], ...] = (*ROOMS, Automations)
     assert project["entry-points"][GROUP] == {each.name: f"{each.__module__}:{each.__qualname__}" for each in ours}

@@ -30,14 +30,16 @@ from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessio
 from portico.notices.commands import RedeliverNotice, SubscribePush, UnsubscribePush
 from portico.notices.commands import TestNotice as NoticeTest
 from portico.notices.notices import Notices
-from portico.people.commands import PeopleCommands
+from portico.people.commands import PeopleFeature
 from portico.people.identity import new_token
 from portico.people.people import add_person as add_to_file
+from portico.people.quotas import Quotas
+from portico.people.retention import Retention, RetentionBounds
 from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
 from portico.projects.projects import Projects
 from portico.secrets.commands import RemoveSecret, SetSecret
 from portico.secrets.feature import HostSecrets
-from portico.settings import NoticeCommand, NoticeSettings, PeopleSettings
+from portico.settings import NoticeCommand, NoticeSettings
 from portico.settings_load import Loaded, load
 from portico.terminals.commands import (
     ClaimTerminal,
@@ -54,6 +56,7 @@ from portico.testing.play import PlayAgent
 from portico.transcripts.archive import export_archive
 from portico.workspace.git import git
 from tests.automation.playing import plan
+from tests.features import feature
 from tests.jobs.playing import make, ok
 from tests.notices.test_push import subscription
 
@@ -119,11 +122,12 @@ class World:
             waits = [{"kind": "Wait", "hook": hook} for hook in ("go", "on")]
             await self.jobs.install(make({"main": ok()}, {"kind": "Seq", "works": waits}))
         self.automations = await Automations.open(self.host, self.jobs, self.folder)
-        self.projects = Projects(self.host, self.folder / "home", list)
-        PeopleCommands(self.host, self.home, PeopleSettings)
+        self.projects = Projects(self.host, self.home)
+        PeopleFeature(self.host, feature(self.host, Quotas), feature(self.host, Retention), self.home)
         HostSecrets(self.host, self.home)
         Configuration(self.host, self.home, self._settings)
-        self.host.part(Notices).configure(NoticeSettings(commands=[NoticeCommand(name="note", command=["true"])]), "")
+        settings = NoticeSettings(commands=[NoticeCommand(name="note", command=["true"])])
+        feature(self.host, Notices).configure(settings, "")
         return self
 
     async def _settings(self) -> Loaded:
@@ -311,9 +315,7 @@ async def _erase_person(world: World) -> Pair:
 
 @case(c.ApplyRetention)
 async def _apply_retention(world: World) -> Pair:
-    from portico.people.retention import Retention, RetentionBounds
-
-    world.host.part(Retention).rules = [RetentionBounds(archive_days=1)]
+    feature(world.host, Retention).rules = [RetentionBounds(archive_days=1)]
     await world.session()
     await world.session()
     world.clock.advance(2 * 86_400)
@@ -774,11 +776,11 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 async def test_concurrent_readers_of_the_push_key_get_one_key(world: World) -> None:
     """Three requests of `GET /v1/push` returned three keys, and one was kept."""
-    subscriptions = world.host.part(Notices).subscriptions
+    subscriptions = feature(world.host, Notices).subscriptions
     keys = await asyncio.gather(*(subscriptions.public_key() for _ in range(3)))
-    assert {*keys} == {await world.host.part(Notices).subscriptions.public_key()}
+    assert {*keys} == {await feature(world.host, Notices).subscriptions.public_key()}
     await world.open()
-    assert {*keys} == {await world.host.part(Notices).subscriptions.public_key()}
+    assert {*keys} == {await feature(world.host, Notices).subscriptions.public_key()}
 
 
 async def test_five_concurrent_subscriptions_are_all_kept_and_all_removed(world: World) -> None:
@@ -788,7 +790,7 @@ async def test_five_concurrent_subscriptions_are_all_kept_and_all_removed(world:
     named = await asyncio.gather(*(world.host.do(subscription(url), ME) for url in urls))
     await world.open()
     world.send_nothing()
-    subscriptions = world.host.part(Notices).subscriptions
+    subscriptions = feature(world.host, Notices).subscriptions
     await subscriptions.load()
     assert {each.endpoint for each in subscriptions.targets.values()} == {*urls}
     await asyncio.gather(*(world.host.do(UnsubscribePush(push=each.push), ME) for each in named))

@@ -1,14 +1,14 @@
-"""The host with its rooms: what the application registers in the core, and tests open."""
+"""The host with its features, as the application and tests open it."""
 
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from portico import features  # noqa: F401  # registers the commands of features
-from portico.approvals.policy import WorkspacePolicy
+from portico.approvals.policy import ApprovalRules
 from portico.budgets.budgets import Budgets
 from portico.changes.component import FolderChanges
 from portico.chats.component import Chats
@@ -22,20 +22,23 @@ from portico.host.host import Host
 from portico.log.log import Log
 from portico.native.feature import NativeSessions
 from portico.notices.notices import Notices
+from portico.people.commands import PeopleFeature
 from portico.people.quotas import Quotas
 from portico.people.retention import Retention
+from portico.projects.projects import Projects
 from portico.sandboxes.feature import Sandboxes
 from portico.sandboxes.record import NetworkRecord
+from portico.secrets.feature import HostSecrets
 from portico.settings import Settings
-from portico.terminals.handlers import open_terminals
+from portico.terminals.terminals import Terminals
 from portico.transcripts.component import Transcripts
 
 T = TypeVar("T")
 logger = logging.getLogger("portico.features")
 
-ROOMS: tuple[Callable[[Host], Component], ...] = (
-    WorkspacePolicy,
-    open_terminals,
+ROOMS: tuple[type[Feature], ...] = (
+    ApprovalRules,
+    Terminals,
     FolderChanges,
     WorkspaceFiles,
     Chats,
@@ -47,8 +50,11 @@ ROOMS: tuple[Callable[[Host], Component], ...] = (
     NativeSessions,
     NetworkRecord,
     Sandboxes,
+    PeopleFeature,
+    Projects,
+    HostSecrets,
 )
-"""In the order of their start."""
+"""In the order of their start. Without a home folder, as in some tests, those that need one are left out."""
 
 
 def configure(host: Host, settings: Settings) -> None:
@@ -79,6 +85,10 @@ class Provided:
         found: T = self._objects[kind]
         return found
 
+    def offers(self, kind: type[Feature]) -> bool:
+        """Return whether everything is here that the feature needs, apart from features."""
+        return all(each in self._objects or issubclass(each, Feature) for each in kind.needs)
+
     def build(self, kind: type[Feature], host: Host) -> Feature:
         """Build a feature from what it needs. KeyError names what is missing."""
         made = self._objects[kind] = kind(host, *(self._objects[each] for each in kind.needs))
@@ -107,14 +117,10 @@ async def build_host(
 ) -> Host:
     """`before`, `after`: what starts before or after our own features. `provided` gets all features."""
     found = provided if provided is not None else Provided()
-    for room in filter(_is_feature, ROOMS):
-        room.register()
-    own = [partial(found.build, room) if _is_feature(room) else room for room in ROOMS]
+    for kind in ROOMS:
+        kind.register()
+    own = [partial(found.build, kind) for kind in ROOMS if found.offers(kind)]
     return await Host.open(log, agents, clock, (*before, *own, *map(found.make, ordered(after))))
-
-
-def _is_feature(room: Callable[[Host], Component]) -> TypeGuard[type[Feature]]:
-    return isinstance(room, type) and issubclass(room, Feature)
 
 
 def ordered(kinds: Iterable[type[Feature]]) -> list[type[Feature]]:

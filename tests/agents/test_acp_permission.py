@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from portico.agents.acp.choice import RESERVED
-from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.approvals.policy import ApprovalRules, Rules
 from portico.events import Message
 from portico.host.session import Session
 from portico.testing.fixtures import HostOpener
@@ -16,6 +16,7 @@ from portico.workspace.patch import NO_NEWLINE
 from tests.agents.acp_agent import calls, fake_agent, said, steps, waiting_approval
 from tests.agents.fake_acp import OPTIONS
 from tests.agents.test_acp import start
+from tests.features import feature
 
 
 def _exists(path: str) -> bool:
@@ -64,7 +65,7 @@ async def test_a_permission_is_for_the_file_that_was_looked_at(session: Session,
     """A second place that was only named beside it was written unseen, also one that always asks. A person sees all
     of a diff; a rule passes only what it knows all files of."""
     shown, hook = (str(Path(session.state.cwd) / name) for name in ("a.txt", ".git/hooks/pre-commit"))
-    session.host.part(WorkspacePolicy).settings = Rules("setting", edits={"**": True} if rule else {})
+    feature(session.host, ApprovalRules).policy.settings = Rules("setting", edits={"**": True} if rule else {})
     places = [{"type": "diff", "path": path, "oldText": None, "newText": "new"} for path in (shown, hook)]
     asking = {"kind": "edit", named: places}
     writes = [["ask", "fs/write_text_file", {"path": path, "content": "new"}] for path in (shown, hook)]
@@ -79,7 +80,7 @@ async def test_a_permission_is_for_the_file_that_was_looked_at(session: Session,
 
 async def test_a_tool_that_passes_by_its_name_brings_no_command_with_it(session: Session) -> None:
     path = str(Path(session.state.cwd) / "a.txt")
-    session.host.part(WorkspacePolicy).settings = Rules("setting", tools={"Look": True})
+    feature(session.host, ApprovalRules).policy.settings = Rules("setting", tools={"Look": True})
     asking = {"kind": "other", "title": "Look: around", "_meta": {"toolName": "Look"}, "rawInput": {"path": path}}
     turn_id = await session.send(Message(steps(["permission", asking], ["terminal", "touch", path])), by="test")
     state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)

@@ -19,6 +19,7 @@ from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import FAKE, calls, fake_agent, said, steps, waiting_approval
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, problem, standing
+from tests.features import feature
 from tests.free import FREE
 from tests.workspace.living import gone, pids_in
 
@@ -53,7 +54,7 @@ async def played(open_host: HostOpener, tmp_path: Path, *wanted: list[Any]) -> t
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await session.wait(await allowed(session, *wanted))
     assert turn.outcome == "completed", turn.error
-    assert [each.title for each in host.part(Terminals).list()] == []
+    assert [each.title for each in feature(host, Terminals).list()] == []
     return turn, answers(turn)
 
 
@@ -97,7 +98,7 @@ async def test_a_kill_ends_all_processes_and_leaves_the_output(open_host: HostOp
     await session.wait_until(lambda state: bool(state.active and len(calls(state.active)) == 2))
     await session.cancel(by="test")
     assert (await session.wait(turn)).outcome == "cancelled"
-    assert [each.title for each in host.part(Terminals).list()] == [f"sh -c {script}"]
+    assert [each.title for each in feature(host, Terminals).list()] == [f"sh -c {script}"]
     then = await session.wait(
         await session.send(Message(steps(tell("kill"), tell("output"), tell("wait_for_exit"))), by="test")
     )
@@ -106,9 +107,9 @@ async def test_a_kill_ends_all_processes_and_leaves_the_output(open_host: HostOp
     killed, output, status = answers(then)
     assert (killed, output["output"], status["exitCode"]) == ({}, "began\n", None)
     assert status["signal"] in ("SIGHUP", "SIGKILL")
-    assert [each.exited for each in host.part(Terminals).list()] == [True]
+    assert [each.exited for each in feature(host, Terminals).list()] == [True]
     await host.delete(session.id, by="test")
-    assert host.part(Terminals).list() == []
+    assert feature(host, Terminals).list() == []
 
 
 async def test_what_a_command_showed_stays_with_the_call(open_host: HostOpener, tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ async def test_a_command_that_cannot_run_is_refused_and_its_call_has_failed(
 
 async def test_a_terminal_of_somebody_else_is_not_shown_as_the_agents(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host(fake_agent(tmp_path))
-    await host.part(Terminals).start(
+    await feature(host, Terminals).start(
         policy=FREE, claim={"kind": "client", "clientId": "ada"}, cwd=str(tmp_path), by="ada"
     )
     session = await host.start(by="test", cwd=str(tmp_path))

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from portico.agents.copilot.conversation import action_of
-from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.approvals.policy import ApprovalRules, Rules
 from portico.events import Message
 from portico.host.action import Action
 from portico.host.session import Session
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import calls, fake_agent, steps, waiting_approval
+from tests.features import feature
 
 Json = dict[str, Any]
 ENVIRONMENTS: list[Json] = [
@@ -113,7 +114,7 @@ async def session(open_host: HostOpener, tmp_path: Path) -> Session:
     (work / ".git").mkdir(parents=True)
     (work / "bare").mkdir()
     host = await open_host(fake_agent(tmp_path))
-    host.part(WorkspacePolicy).settings = Rules("setting", edits={"ok.py": True}, tools={"Look": True})
+    feature(host, ApprovalRules).policy.settings = Rules("setting", edits={"ok.py": True}, tools={"Look": True})
     return await host.start(by="test", cwd=str(work))
 
 
@@ -170,7 +171,7 @@ async def test_a_remembered_approval_covers_no_unknown_field(
     session: Session, first: Json, hidden: Json, pattern: bool
 ) -> None:
     """Bug: the approval of `make build` was remembered as a line, and let the same line with unknown fields pass."""
-    session.host.part(WorkspacePolicy).settings = Rules("setting", refused=("sudo",))
+    feature(session.host, ApprovalRules).policy.settings = Rules("setting", refused=("sudo",))
 
     async def asked(given: Json, option: str) -> bool:
         turn = await session.send(

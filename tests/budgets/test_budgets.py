@@ -23,6 +23,7 @@ from portico.testing.fixtures import HostOpener
 from portico.testing.model import ModelServer, Script
 from portico.testing.play import PlayAgent
 from tests.agents.loop.conftest import texts
+from tests.features import feature
 
 ADA = c.Caller("t1", "ada", frozenset(c.SCOPES))
 
@@ -64,7 +65,7 @@ class Desk:
     async def open(self, **rules: Budget) -> Host:
         environ = {"OPENAI_BASE_URL": f"{self.server.url}/v1", "OPENAI_API_KEY": "k"}
         self.host = await self._opener(LoopAgent(AgentContext(self._folder / "home", {}), environ))
-        self.host.part(Budgets).rules = rules
+        feature(self.host, Budgets).rules = rules
         return self.host
 
     async def start(self, **config: Any) -> Session:
@@ -174,7 +175,7 @@ async def test_a_day_and_a_month_count_all_sessions(desk: Desk, rules: dict[str,
     await desk.open()
     first = await desk.start()
     await ended(first, await first.send(Message("go"), by="test"))
-    desk.host.part(Budgets).rules = rules
+    feature(desk.host, Budgets).rules = rules
     second = await desk.start()
     turn = await second.send(Message("go"), by="test")
     before = desk.server.total
@@ -210,7 +211,7 @@ async def test_an_agent_that_asks_nothing_is_held_when_it_reports(open_host: Hos
         await asyncio.Event().wait()
 
     host = await open_host(PlayAgent(play))
-    host.part(Budgets).rules = {"session": Budget(tokens=500)}
+    feature(host, Budgets).rules = {"session": Budget(tokens=500)}
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await session.send(Message("go"), by="test")
     await told.wait()
@@ -233,7 +234,7 @@ async def test_a_tool_waits_for_the_answer(open_host: HostOpener, tmp_path: Path
         decisions.append((await turn.tool("read", kind="read").approve("read", path="a.txt")).allowed)
 
     host = await open_host(PlayAgent(play))
-    host.part(Budgets).rules = {"session": Budget(tokens=500)}
+    feature(host, Budgets).rules = {"session": Budget(tokens=500)}
     session = await host.start(by="test", cwd=str(tmp_path), config={"approvals": "allow"})
     turn = await session.send(Message("go"), by="test")
     await asked(session)
@@ -253,7 +254,7 @@ async def test_calls_are_counted_that_nobody_asks_about(open_host: HostOpener, t
         await asyncio.Event().wait()
 
     host = await open_host(PlayAgent(play))
-    host.part(Budgets).rules = {"turn": Budget(calls=3)}
+    feature(host, Budgets).rules = {"turn": Budget(calls=3)}
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await session.send(Message("go"), by="test")
     assert "3 of 3 tool calls" in (await asked(session)).text
@@ -273,7 +274,7 @@ async def test_minutes_pass_also_while_an_agent_is_silent(
         await on.wait()
 
     host = await open_host(PlayAgent(play), clock=clock)
-    host.part(Budgets).rules = {"turn": Budget(minutes=20)}
+    feature(host, Budgets).rules = {"turn": Budget(minutes=20)}
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await session.send(Message("go"), by="test")
     await told.wait()

@@ -24,6 +24,7 @@ from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.usage.usage_index import UsageIndex
 from tests.automation import playing as automation
+from tests.features import feature
 from tests.jobs.playing import until_ended
 
 ADA = c.Caller("t1", "ada", frozenset(c.SCOPES))
@@ -58,7 +59,7 @@ class Desk:
 
     async def open(self, **rules: Budget) -> Host:
         self.host = await self._opener(PlayAgent(self._play))
-        self.host.part(Budgets).rules = rules
+        feature(self.host, Budgets).rules = rules
         return self.host
 
     async def jobs(self, work: Any, **budget: Any) -> Jobs:
@@ -166,7 +167,7 @@ async def test_a_run_of_an_automation_has_its_budget(desk: Desk, with_job: bool)
 )
 async def test_a_person_has_a_budget_that_an_admin_raises(desk: Desk, settings: BudgetSettings) -> None:
     await desk.open()
-    desk.host.part(Budgets).rules = rules_of(settings)
+    feature(desk.host, Budgets).rules = rules_of(settings)
     scopes = frozenset({"read", "drive", "approve"})
     ada, bob = (c.Caller(f"t-{name}", name, scopes, person=name) for name in ("ada", "bob"))
     root = c.Caller("t-root", "root", frozenset(c.SCOPES), person="root")
@@ -194,7 +195,7 @@ async def test_a_sub_agent_spends_what_its_parent_has(desk: Desk) -> None:
             await child.finish()
 
     host = desk.host = await desk._opener(PlayAgent(play))
-    host.part(Budgets).rules = {"session": Budget(tokens=100)}
+    feature(host, Budgets).rules = {"session": Budget(tokens=100)}
     session = await host.start(by="test", cwd=str(desk.folder))
     turn = await session.send(Message("go"), by="test")
     await desk.answer("The budget of the parent's session is spent: 100 of 100 tokens.", "finish")

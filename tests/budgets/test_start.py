@@ -29,6 +29,7 @@ from portico.testing.fixtures import HostOpener
 from portico.testing.model import ModelServer, Script
 from portico.testing.play import PlayAgent
 from tests.agents.acp_agent import fake_agent, steps
+from tests.features import feature
 
 ADA = c.Caller("t1", "ci", frozenset(c.SCOPES))
 BY_SCOPE: dict[str, BudgetSettings] = {
@@ -63,7 +64,7 @@ class Desk:
     async def open(self, settings: BudgetSettings, *agents: Any, steer: bool = False) -> Host:
         play = PlayAgent(self.play, steer=steer)
         self.host = await self._opener(*(agents or (play,)), clock=None if agents else self.clock)
-        self.host.part(Budgets).rules = rules_of(settings)
+        feature(self.host, Budgets).rules = rules_of(settings)
         if self.folder not in self.host.workspaces:
             self.host.workspaces.append(self.folder)
         return self.host
@@ -334,7 +335,7 @@ async def test_a_turn_that_waits_to_start_waits_again_after_a_restart(
 async def test_a_day_that_is_over_holds_nothing(desk: Desk) -> None:
     session, turn = await exhausted(desk, BudgetSettings(day=Budget(tokens=100)))
     desk.clock.advance(86_400)
-    await desk.host.part(Budgets).sweep()
+    await feature(desk.host, Budgets).sweep()
     assert (await desk.ended(session, turn)).outcome == "completed"
 
 

@@ -25,6 +25,7 @@ from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.git import git, in_work_tree
 from portico.workspace.process import environment, run
+from tests.features import feature
 from tests.free import FREE
 from tests.host.plays import hang
 
@@ -176,10 +177,10 @@ async def test_a_capture_that_takes_too_long_is_given_up(
 async def occupied(host: Host) -> AsyncIterator[Host]:
     """A host that has no room for captures."""
     for _ in range(limits.CAPTURES):
-        await host.part(FolderChanges).slots.acquire()
+        await feature(host, FolderChanges).slots.acquire()
     yield host
     for _ in range(limits.CAPTURES):
-        host.part(FolderChanges).slots.release()
+        feature(host, FolderChanges).slots.release()
 
 
 async def test_without_git_nothing_is_known_and_nothing_is_started(open_host: HostOpener, tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ async def test_without_git_nothing_is_known_and_nothing_is_started(open_host: Ho
 
 async def test_it_can_be_turned_off(open_host: HostOpener, project: Path) -> None:
     host = await open_host(PlayAgent(shell))
-    host.part(FolderChanges).enabled = False
+    feature(host, FolderChanges).enabled = False
     session = await host.start(by="ada", cwd=str(project))
     turn = await said(session, "echo 1 > one.txt")
     assert (await session.changes(turn)).note == "The beginning of this turn was not captured."

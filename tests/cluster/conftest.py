@@ -19,6 +19,7 @@ from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.opening import OWNED, PostgresOpening
 from portico.settings import ClusterSettings
 from portico.testing.play import PlayAgent
+from tests.features import feature
 from tests.postgres import Databases
 
 
@@ -48,7 +49,7 @@ class Node:
 
     @property
     def cluster(self) -> Cluster:
-        return self.host.part(Cluster)
+        return feature(self.host, Cluster)
 
     async def kill(self) -> None:
         """As `kill -9`: its lease is not given back, nothing more is written, nobody answers."""

@@ -22,6 +22,7 @@ from portico.queries.activity import waiting_of
 from tests.doors.ahp.wire_client import WireClient
 from tests.doors.rest.test_terminals import viewing
 from tests.doors.standing import Standing, problem, read_events, standing
+from tests.features import feature
 from tests.jobs.playing import make, task
 from tests.postgres import Databases
 
@@ -235,12 +236,12 @@ async def test_what_is_made_of_a_sessions_files_is_asked_where_they_are(
     assert covers[0]["covers"], "what a yes can be remembered for"
     async with b.client(new_token(b.home, "driver", ["drive"])) as driver:
         assert (await driver.get(f"{one}/changes")).status_code == 403
-    cluster = a.server.host.part(Cluster)
+    cluster = feature(a.server.host, Cluster)
     for each in (*cluster.log._tasks, *cluster._tasks):
         each.cancel()
     await cluster.link.close()
     gone = "UPDATE hosts SET expires = clock_timestamp() WHERE name = 'a'"
-    await b.server.host.part(Cluster).log.run(lambda db: db.execute(gone))
+    await feature(b.server.host, Cluster).log.run(lambda db: db.execute(gone))
     async with asyncio.timeout(30):
         while (await b.http.get(f"{one}/changes")).json().get("code") != "place_away":  # noqa: ASYNC110
             await asyncio.sleep(0.1)

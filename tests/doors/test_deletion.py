@@ -9,6 +9,7 @@ from portico.log.sqlite import log as sqlite_log
 from portico.log.sqlite.database import Database
 from portico.notices.notices import Notices
 from tests.doors.standing import standing
+from tests.features import feature
 
 SECRET = "grapefruit-47-kilogram"
 SETTINGS = """
@@ -53,7 +54,7 @@ async def test_a_deleted_session_is_in_no_file_of_the_home(tmp_path: Path, trunc
         session = await here.start(cwd=str(tmp_path), title=SECRET)
         await here.say(session, f"[[tool:shell|{SECRET}]] [[say:{SECRET}]]")
         await here.http.get(f"/v1/search?q={SECRET}")
-        notices = here.server.host.part(Notices)
+        notices = feature(here.server.host, Notices)
         await here.server.host.log.flush()
         assert quoting(home) != []
         truncated.clear()

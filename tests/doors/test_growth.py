@@ -32,6 +32,7 @@ from portico.testing.fixtures import HostOpener
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.census import census
 from tests.doors.standing import Standing, standing
+from tests.features import feature
 from tests.jobs.playing import make, ok, until_ended
 
 
@@ -223,7 +224,7 @@ async def a_browser_that_wants_pushes(here: Standing, folder: Path) -> None:
     made = await here.http.post("/v1/push", json={"endpoint": where, "p256dh": point, "auth": text(os.urandom(16))})
     assert made.status_code == 201, made.text
     await here.http.delete(f"/v1/push/{made.json()['push']}")
-    lanes = here.server.host.part(deliveries.Notices)._lanes
+    lanes = feature(here.server.host, deliveries.Notices)._lanes
     async with asyncio.timeout(30):
         while lanes:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -25,6 +25,7 @@ from portico.projects.projects import ProjectConversation, Projects
 from portico.transcripts.archive import Archive, import_archive
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import TOOLS, Standing, standing
+from tests.features import feature
 from tests.host.test_do import sample
 from tests.jobs.playing import make, task, until_ended
 
@@ -533,11 +534,11 @@ async def test_a_message_to_a_project_is_found_by_its_person_only(world: World) 
     host, word = world.host, "clementine"
     old = await host.start(by="token:owner", agent="scripted", cwd=str(world.folder))
     project = (await world.get("bob", "/sessions")).json()[0]["id"]
-    host.part(Projects)._begin(old.id, ProjectConversation(project, "scripted"))
+    feature(host, Projects)._begin(old.id, ProjectConversation(project, "scripted"))
     sent = await world.clients["alice"].post("/message", json={"text": f"say {word}", "sessionId": project})
     assert sent.status_code == 202, sent.text
     async with asyncio.timeout(20):
-        found = [host.find(each) for each in host.part(Projects).sessions(project, lambda _: True)]
+        found = [host.find(each) for each in feature(host, Projects).sessions(project, lambda _: True)]
         mine = next(each for each in found if each is not None and each.summary.owner == "alice")
         await mine.wait_until(lambda state: bool(state.turns) and state.active is None)
     for path in (f"/v1/search?q={word}", f"/sessions/{project}", f"/context?session={project}", "/v1/events?wait=0"):

@@ -22,6 +22,7 @@ from portico.terminals.terminals import Terminals
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import standing
 from tests.doors.test_ownership import CANARY, World, anyio_backend
+from tests.features import feature
 from tests.free import FREE
 
 __all__ = ["anyio_backend"]
@@ -296,7 +297,7 @@ async def test_a_large_output_belongs_to_those_who_see_an_event_of_it(world: Wor
 async def test_notices_are_listed_for_whom_they_are_about(world: World) -> None:
     """They have the title, the folder and the words of a session; the list was the same for everybody."""
     about = {"session": {"session": world.ids["session"]}, "job": {"job": world.ids["job"]}, "run": {"automation": "x"}}
-    deliveries = world.host.part(Notices).deliveries
+    deliveries = feature(world.host, Notices).deliveries
     for ident, fields in about.items():
         deliveries[ident] = Delivery(ident, "hook", Notice("question", CANARY, 1, **fields))
     listed = {}
@@ -311,7 +312,7 @@ async def test_whoever_waits_while_sharing_ends_hears_nothing_more(world: World)
     """Long polls, waiting tools and terminals looked at the rights when they began, and told what came then."""
     scene = await waiting(world, "bob", frozenset(("read", "drive")))
     await portal("live/t")(scene)
-    terminal = await world.host.part(Terminals).start(
+    terminal = await feature(world.host, Terminals).start(
         policy=FREE,
         claim={"kind": "session", "session": scene.session},
         cwd=str(world.folder),

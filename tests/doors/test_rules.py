@@ -2,6 +2,7 @@
 table of routes, so that a new door or route is in here by being there."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,13 +20,13 @@ GATE = "gate.py"
 CHECKS = ("require", "require_all", "may")
 READING = {
     *("agent", "agents.get", "describe", "described", "readiness.check", "readiness.likely", "tools_of"),
-    *("find", "get", "has", "list", "now", "part", "default_folder", "turns.values", "clock.wait", "watch"),
+    *("find", "get", "has", "list", "now", "default_folder", "turns.values", "clock.wait", "watch"),
     *("catalogue.get", "catalogue.root", "catalogue.descendants", "find_terminal", "had_terminal"),
     *("log.read", "log.read_all", "log.follow", "log.head", "log.get_kv", "commits.on_batch", "log.compacted_offsets"),
     *("log.epoch.encode", "members.all", "members.held", "members.owns", "members.metrics", "members.catch_up"),
     *("members.hear", "members.owner", "commits.failed.items"),
-    *("part(Terminals).find", "part(Terminals).list", "part(Terminals).past", "part(Terminals).watch"),
-    *("part(Notices).visible", "part(Notices).viewing", "get(session)).state.turn"),
+    *("terminals.find", "terminals.list", "terminals.past", "terminals.watch", "get(session)).state.turn"),
+    *("features[Notices].visible", "features[Notices].viewing", "features[NetworkRecord].of"),
 }
 """What a door asks the host besides sending commands: none of it changes anything."""
 SENDING = {"do", "do_all", "commands.check_subject"}
@@ -35,7 +36,7 @@ PROCESS = {
         *("members.answering", "members.listening", "members.on_held"),
     },
     "door.py": {"tools.update"},
-    "broker.py": {"part(Terminals).paces.append"},
+    "broker.py": {"terminals.paces.append"},
     "login.py": {"audit"},
 }
 """The process and the gate open and close the host, find its agents, and record who has logged in or out; AHP registers
@@ -113,9 +114,14 @@ def test_every_command_of_v1_carries_its_callers_id() -> None:
 
 
 def of_host(function: ast.Attribute) -> str | None:
-    """`get` of `self._app.host.get(...)`; nothing where it is called on something else."""
-    before, host, name = ast.unparse(function).rpartition("host.")
-    return name if host and (not before or before.endswith((".", "_"))) else None
+    """`get` of `self._app.host.get(...)`, `features[Notices].visible` of `app.features[Notices].visible(...)`; nothing
+    where it is called on something else."""
+    text = ast.unparse(function)
+    before, host, name = text.rpartition("host.")
+    if host and (not before or before.endswith((".", "_"))):
+        return name
+    feature = re.search(r"\.((?:features\[|terminals\.).*)$", text)
+    return feature[1] if feature is not None else None
 
 
 async def test_every_route_that_changes_something_is_a_command(shared: Standing) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico.approvals.policy import WorkspacePolicy
+from portico.approvals.policy import ApprovalRules
 from portico.client import Client
 from portico.doors import server as module
 from portico.doors.gate import Gate
@@ -34,6 +34,7 @@ from portico.people.identity import new_token, revoke_token
 from tests.doors import sharing
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, options, problem, standing
+from tests.features import feature
 from tests.process import HostProcess, inside, portico
 
 anyio_backend, shared = sharing.anyio_backend, sharing.shared
@@ -279,7 +280,7 @@ async def test_new_settings_are_taken_over_while_it_runs(quick: Standing) -> Non
 
 
 async def test_new_rules_of_approval_count_at_once(quick: Standing) -> None:
-    rules = quick.server.host.part(WorkspacePolicy)
+    rules = feature(quick.server.host, ApprovalRules).policy
     assert rules.settings.edits == {}
     quick.home.settings_path.write_text(
         '[approvals]\nreads = false\nedits = ["src/**", "!src/x"]\nallow_commands = ["make"]\n'
@@ -300,10 +301,10 @@ async def test_rules_that_an_editor_pushed_hold_after_a_restart_before_any_edito
         ) as c:
             await c.initialize(c.root)
             await c.act(c.root, "root/configChanged", config={"terminalAutoApproveRules": {"make": True, "rm": False}})
-        pushed = here.server.host.part(WorkspacePolicy).clients
+        pushed = feature(here.server.host, ApprovalRules).policy.clients
         assert pushed.commands == {"make": True, "rm": False}
     async with standing(tmp_path) as here:
-        assert here.server.host.part(WorkspacePolicy).clients == pushed
+        assert feature(here.server.host, ApprovalRules).policy.clients == pushed
 
 
 @pytest.mark.parametrize(

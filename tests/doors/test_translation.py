@@ -90,7 +90,7 @@ def test_the_exceptions_are_needed() -> None:
         ("await host.delete(ident, by='x')", ("changes", "host.delete")),
         ("await (await host.get(ident)).send(message, by='x')", ("changes", "host.send")),
         ("await session.approvals.answer(ident, allow=True, by='x')", ("changes", "approvals.answer")),
-        ("await host.part(Terminals).dispose(ident, by='x')", ("changes", "host.dispose")),
+        ("await host.terminals.dispose(ident, by='x')", ("changes", "terminals.dispose")),
         ("caller(request).require('files')", ("scope", "caller.require")),
         ("if who.may('admin'): pass", ("scope", "who.may")),
     ],

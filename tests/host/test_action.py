@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from portico.approvals import coverage as a
-from portico.approvals.policy import Rules, WorkspacePolicy, rules_of
+from portico.approvals.policy import ApprovalRules, Rules, rules_of
 from portico.approvals.shell_syntax import commands
 from portico.events import Breadth, Message
 from portico.host.action import Action, command
@@ -22,6 +22,7 @@ from portico.host.state import CallPart
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 
 # -- what always asks, wrapped up ----------------------------------------------------------------------------------
 
@@ -272,10 +273,10 @@ async def refused_or_asked(session: Session, text: str) -> bool:
 
 async def granted(open_host: HostOpener, folder: Path, grantor: str) -> Session:
     host = await open_host(PlayAgent(runs))
-    host.part(WorkspacePolicy).settings = settings_rules
+    feature(host, ApprovalRules).policy.settings = settings_rules
     if grantor == "editor":
         editor = {"globalAutoApproveEnabled": True, "terminalAutoApproveRules": {"/./": True}}
-        host.part(WorkspacePolicy).clients = rules_of(editor)
+        feature(host, ApprovalRules).policy.clients = rules_of(editor)
     config, prepare = GRANTORS.get(grantor, ({}, None))
     session = await host.start(by="test", cwd=str(folder), config=config)
     if prepare is not None:
@@ -296,7 +297,7 @@ async def test_what_is_refused_is_not_wrapped_up_by_another_program(
 ) -> None:
     """With `approvals = allow` and `deny_commands = ["mkfs"]`, `nice mkfs x` ran."""
     session = await granted(open_host, tmp_path, grantor)
-    rules = session.host.part(WorkspacePolicy)
+    rules = feature(session.host, ApprovalRules).policy
     rules.settings = Rules("setting", refused=("mkfs",))
     lines = [line.replace("sudo", "mkfs") for line in WRAPPED]
     assert [line for line in lines if not await refused_or_asked(session, line)] == []
@@ -326,7 +327,7 @@ async def test_protected_files_ask_whatever_the_session_allows(open_host: HostOp
 async def test_a_job_has_a_policy_of_its_own_and_the_owners_rules(open_host: HostOpener, tmp_path: Path) -> None:
     """Nobody is there to ask: the built-in questions are not asked, those of the settings are."""
     host = await open_host(PlayAgent(runs))
-    host.part(WorkspacePolicy).settings = settings_rules
+    feature(host, ApprovalRules).policy.settings = settings_rules
     session = await host.start(by="task:task-1", cwd=str(tmp_path), config={"approvals": "allow"})
     for line, asks in {"rm x": False, "$X y": True, "git push": True}.items():
         assert await waits(session, line) is asks, line

@@ -9,7 +9,7 @@ import pytest
 from portico import events as e
 from portico import limits
 from portico.agents.agent import Message, Turn
-from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.approvals.policy import ApprovalRules, Rules
 from portico.errors import AlreadyAnswered, BadRequest, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Event, Grant, Option
 from portico.host.approval import Request, Ruling
@@ -19,6 +19,7 @@ from portico.host.state import Approval, CallPart, TextPart, TurnState
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 from tests.host.plays import allowed
 
 
@@ -335,7 +336,7 @@ async def test_deny_beats_allow(open_host: HostOpener) -> None:
 
 async def test_what_the_settings_refuse_no_grant_allows(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(allowed))
-    host.part(WorkspacePolicy).settings = Rules("setting", refused=("make",))
+    feature(host, ApprovalRules).policy.settings = Rules("setting", refused=("make",))
     session = await host.start(by="test", cwd="/")
     await host.grants.add(agent="play", tool="*", allow=True, by="ada", session=session.id)
     await session.send(Message("go"), by="test")

@@ -19,6 +19,7 @@ from portico.log.sqlite import SqliteLog
 from portico.terminals.terminals import Terminals
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 from tests.free import FREE
 from tests.host.plays import idle
 
@@ -95,7 +96,7 @@ async def test_a_terminal_that_prints_for_ever_does_not_fill_the_disk(
 ) -> None:
     """`yes` in a terminal that nobody watched wrote 354 MB in 45 seconds."""
     monkeypatch.setattr(limits, "TERMINAL_BYTES", 200_000)
-    terminal = await host.part(Terminals).start(
+    terminal = await feature(host, Terminals).start(
         policy=FREE, claim={}, cwd=str(tmp_path), by="test", command=["/bin/sh", "-c", PRINTS]
     )
     async with asyncio.timeout(60):
@@ -115,7 +116,7 @@ async def test_a_terminal_that_prints_for_ever_does_not_fill_the_disk(
 
 async def test_what_a_closed_terminal_has_printed_goes_at_once(host: Host, tmp_path: Path) -> None:
     """A loop that opens a terminal, prints three megabytes and closes it wrote two gigabytes in an hour."""
-    terminal = await host.part(Terminals).start(
+    terminal = await feature(host, Terminals).start(
         policy=FREE, claim={}, cwd=str(tmp_path), by="test", command=["/bin/sh", "-c", PRINTS]
     )
     async with asyncio.timeout(60):
@@ -127,7 +128,7 @@ async def test_what_a_closed_terminal_has_printed_goes_at_once(host: Host, tmp_p
     assert [type(each.event) for each in kept if isinstance(each.event, e.TerminalData | e.TerminalShown)] == [
         e.TerminalShown
     ]
-    past = await host.part(Terminals).past(terminal.id)
+    past = await feature(host, Terminals).past(terminal.id)
     assert past is not None
     assert "the end" in past.shown.text()
 

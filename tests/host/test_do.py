@@ -32,6 +32,7 @@ from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 from tests.host.plays import hang, idle
 from tests.host.test_disk import writable
 
@@ -164,7 +165,7 @@ async def test_what_has_no_shape_of_its_own_is_answered_as_it_is_now(host: Host,
     assert await host.do(OpenTerminal(title="mine"), ADA.asking("t")) is opened
     grant = c.AddGrant(agent="demo", tool="shell", allow=True, project=str(tmp_path))
     assert await host.do(grant, ADA.asking("g")) == await host.do(grant, ADA.asking("g"))
-    assert (len(host.part(Terminals).list()), len(host.grants)) == (1, 1)
+    assert (len(feature(host, Terminals).list()), len(host.grants)) == (1, 1)
 
 
 async def test_an_id_belongs_to_its_caller_and_its_command(host: Host, tmp_path: Path) -> None:

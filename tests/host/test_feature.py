@@ -19,6 +19,7 @@ from portico.log.sqlite import SqliteLog
 from portico.settings import Settings
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 from tests.host.plays import idle
 
 ADA = c.Caller("token-1", "ada", frozenset(c.SCOPES))
@@ -85,15 +86,15 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
 
 
 async def test_it_handles_its_commands_under_its_lock_and_receives_its_events(host: Host) -> None:
-    feature = host.part(Counting)
+    counting = feature(host, Counting)
     assert await host.do(Count(), ADA) == c.Done()
     await host.log.append(HOST, e.HostStopped(reason="of another type"))
-    assert (feature.heard, feature.calls, feature.lock.locked()) == (["counted"], ["recover"], False)
+    assert (counting.heard, counting.calls, counting.lock.locked()) == (["counted"], ["recover"], False)
 
 
 async def test_it_is_closed_with_the_host(host: Host) -> None:
     await host.close()
-    assert host.part(Counting).calls == ["recover", "close"]
+    assert feature(host, Counting).calls == ["recover", "close"]
 
 
 async def test_tasks_that_retry_a_command_end_with_the_host(host: Host) -> None:
@@ -109,7 +110,7 @@ async def test_tasks_that_retry_a_command_end_with_the_host(host: Host) -> None:
             except LogUnavailable:
                 await host.log.available()
 
-    async with host.part(Counting).lock:  # the commands wait
+    async with feature(host, Counting).lock:  # the commands wait
         tasks = [host.own(retry(number), f"run {number}") for number in range(20)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -147,9 +148,12 @@ async def test_every_feature_of_ours_gets_its_table_of_the_settings(
             monkeypatch.setattr(part, "configure", lambda settings, name=part.name: got.update({name: settings}))
     settings = Settings()
     configure(host, settings)
-    assert got == {name: getattr(settings, name) for name in ("notices", "budgets", "quotas", "retention")}
+    own = {name: got[name] for name in got if name != "changes"}
+    assert own == {name: getattr(settings, name) for name in own}
+    assert got["changes"] == settings.agent
+    assert {"approvals", "notices", "budgets", "quotas", "retention"} <= own.keys()
 
 
 def test_the_names_of_features_are_theirs_alone() -> None:
-    names = [kind.name for kind in ROOMS if isinstance(kind, type) and issubclass(kind, Feature)]
+    names = [kind.name for kind in ROOMS]
     assert len(names) == len({*names}) >= 8

@@ -29,6 +29,7 @@ from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 from tests.free import FREE
 from tests.host.plays import hang, idle
 
@@ -351,9 +352,9 @@ async def test_an_agent_that_will_not_stop_does_not_hold_up_the_host(
 
 async def test_terminals_are_bounded(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "TERMINALS", 1)
-    await host.part(Terminals).start(policy=FREE, claim={}, cwd="/", by="test")
+    await feature(host, Terminals).start(policy=FREE, claim={}, cwd="/", by="test")
     with pytest.raises(RateLimited):
-        await host.part(Terminals).start(policy=FREE, claim={}, cwd="/", by="test")
+        await feature(host, Terminals).start(policy=FREE, claim={}, cwd="/", by="test")
 
 
 async def test_a_part_that_fails_keeps_no_other_from_its_sweep(host: Host, caplog: pytest.LogCaptureFixture) -> None:

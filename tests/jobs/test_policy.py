@@ -8,12 +8,13 @@ import pytest
 
 from portico import events as e
 from portico.agents.agent import AgentInfo, Message, Model, Turn
-from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.approvals.policy import ApprovalRules, Rules
 from portico.commands import AnswerApproval, Caller
 from portico.host.host import Host
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace import jail
+from tests.features import feature
 from tests.jobs.playing import make, opened, play, story, task
 
 
@@ -43,7 +44,7 @@ async def test_in_a_job_its_own_policy_decides_and_is_written_down(open_host: Ho
     """Nobody is asked, since nobody is there. What the settings refuse stays refused."""
     host = await open_host(Maker())
     host.approval_timeout = 0.01
-    host.part(WorkspacePolicy).settings = Rules("setting", refused=("rm",))
+    feature(host, ApprovalRules).policy.settings = Rules("setting", refused=("rm",))
     assert await outcome(host, tmp_path) == "taskSucceeded"
     found = await told(host)
     assert not [each for each in found if isinstance(each, e.ApprovalAsked)]

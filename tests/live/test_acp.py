@@ -22,6 +22,7 @@ from portico.testing.model.script import ModelRule, Script, Step
 from portico.testing.model.search import SEARCHES
 from portico.workspace.child import started
 from tests.agents.acp_agent import calls, said, waiting_approval
+from tests.features import feature
 from tests.live.host import SECONDS, agent_of, begin, hosting, play, process_of, processes, script
 from tests.live.programs import LIVE, Live, age_gemini
 from tests.workspace.living import gone, pids_in
@@ -170,14 +171,14 @@ async def test_what_goose_runs_is_a_terminal_of_the_host(tmp_path: Path) -> None
         async with asyncio.timeout(SECONDS):
             await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
             await session.wait_until(lambda state: any(call.content for call in calls(state.active)))
-            (terminal,) = host.part(Terminals).list()
+            (terminal,) = feature(host, Terminals).list()
             async for _ in host.log.follow(terminal.channel):
                 if "began" in terminal.shown.text():
                     break
             assert (terminal.session, terminal.title) == (session.id, command)
             (work / "go").touch()
             ended = await session.wait(turn)
-        assert host.part(Terminals).list() == []
+        assert feature(host, Terminals).list() == []
         assert [call.output for call in calls(ended)] == ["began\nended\n"]
 
 

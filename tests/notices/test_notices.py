@@ -33,6 +33,7 @@ from portico.settings_load import load
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 from tests.notices.receiver import Receiver, receiver
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -79,7 +80,7 @@ class Desk:
 
     async def open(self, given: NoticeSettings) -> Notices:
         self.host: Host = await self._opener(PlayAgent(play), clock=self.clock)
-        self.notices = self.host.part(Notices)
+        self.notices = feature(self.host, Notices)
         self._store = self.notices._store
         self.notices._store = self._store_and_tell  # type: ignore[method-assign]
         self.notices.configure(given, "https://box.example/")
@@ -431,7 +432,7 @@ async def test_a_question_in_a_session_that_is_open_waits_a_minute(desk: Desk, a
 
 async def test_four_fifths_of_a_budget_are_told_once(desk: Desk, at: Receiver, tmp_path: Path) -> None:
     await desk.open(settings({"url": at.url, "kinds": ["budget"]}))
-    desk.host.part(Budgets).rules = {"session": Budget(tokens=100)}
+    feature(desk.host, Budgets).rules = {"session": Budget(tokens=100)}
     session = await desk.session(tmp_path)
     await session.send(Message("spend 85"), by="token:ada")
     (delivery,) = await desk.until("delivered")

@@ -23,6 +23,7 @@ from portico.settings import NoticeSettings
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.doors.standing import standing
+from tests.features import feature
 from tests.notices.receiver import Receiver, receiver
 from tests.notices.test_notices import ME, SECRET, Desk
 from tests.notices.test_notices import settings as notice_settings
@@ -172,7 +173,7 @@ async def test_a_host_ends_the_subscriptions_of_a_token_within_a_second(
     tmp_path: Path, at: PushService, ended: str
 ) -> None:
     async with standing(tmp_path) as here:
-        home, tokens, notices = here.home, here.server.tokens, here.server.host.part(Notices)
+        home, tokens, notices = here.home, here.server.tokens, feature(here.server.host, Notices)
         add_person(home, "ada", ["read", "drive"])
         person = tokens.people.get("ada")
         assert person is not None

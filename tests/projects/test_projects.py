@@ -9,6 +9,7 @@ from portico import commands as c
 from portico.commands import SCOPES, Caller
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
 from portico.events import Audited
+from portico.home import Home
 from portico.host.host import Host
 from portico.host.state import Summary
 from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject, Project
@@ -30,7 +31,7 @@ class World:
     def __init__(self, host: Host, folder: Path) -> None:
         self.host = host
         self.folder = folder
-        self.projects = Projects(host, folder / "home", list)
+        self.projects = Projects(host, Home(folder / "home"))
 
     def made(self, name: str) -> str:
         (self.folder / name).mkdir(exist_ok=True)

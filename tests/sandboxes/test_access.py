@@ -20,6 +20,7 @@ from portico.sandboxes.record import NetworkRecord
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 from tests.sandbox.outside import Names, listener, site, speak
 
 
@@ -40,7 +41,7 @@ class Sandboxed:
     async def open(self, opener: HostOpener, clock: FakeClock | None = None) -> None:
         self.agent = PlayAgent(self.play)
         self.host = await opener(self.agent, clock=clock)
-        self.record = self.host.part(NetworkRecord)
+        self.record = feature(self.host, NetworkRecord)
         self.access = AccessRequests(self.host, lambda _: self.mode, self._changed)
         self.session = await self.host.start(by="test", cwd=str(self.folder))
 

@@ -16,6 +16,7 @@ from portico.sandboxes.feature import Sandboxes, confine
 from portico.settings import AgentSandbox, SandboxSettings
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import fake_agent
+from tests.features import feature
 
 PLAIN = SandboxSettings()
 STRICT = SandboxSettings(default="strict")
@@ -77,7 +78,7 @@ async def test_a_sandbox_is_left_by_who_may_approve(open_host: HostOpener, tmp_p
     with pytest.raises(Forbidden, match="approve"):
         await host.do(off, caller("drive"))
     await host.do(off, caller("drive", "approve"))
-    assert host.part(Sandboxes).mode(session) == "off"
+    assert feature(host, Sandboxes).mode(session) == "off"
 
 
 async def test_nothing_runs_unconfined_where_the_sandbox_does_not_work(

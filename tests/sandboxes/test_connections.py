@@ -20,6 +20,7 @@ from portico.settings import SandboxSettings
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.process import environment, run
+from tests.features import feature
 from tests.sandbox.outside import Names, Site, site
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
@@ -73,7 +74,7 @@ class Desk:
         return "".join(getattr(part, "text", "") for part in turn.parts)
 
     async def hosts(self) -> list[tuple[str, int, int, list[str], list[str]]]:
-        record = self.session.host.part(NetworkRecord)
+        record = feature(self.session.host, NetworkRecord)
         found = (await record.of(self.session.channel)).hosts
         return [(use.host, use.count, use.refused, use.allowed_by, use.refused_by) for use in found]
 
@@ -82,7 +83,7 @@ class Desk:
 async def sandboxed(opener: HostOpener, folder: Path, mode: str) -> AsyncIterator[Desk]:
     async with site(OK) as web:
         host = await opener(Shell())
-        host.part(Sandboxes).configure(SandboxSettings(allow_private=["docs.test"]))
+        feature(host, Sandboxes).configure(SandboxSettings(allow_private=["docs.test"]))
         session = await host.start(by="test", cwd=str(folder), config={"sandbox": mode})
         yield Desk(session, web)
         await opener.close()
@@ -143,7 +144,7 @@ from portico.testing.play import PlayAgent
 
 async def main():
     async def play(message, turn):
-        host.part(NetworkRecord).opened(turn.session, Destination(message.text, 443), "policy")
+        feature(host, NetworkRecord).opened(turn.session, Destination(message.text, 443), "policy")
         if message.text == "second.test":
             os.kill(os.getpid(), 9)
     log = await SqliteLog.open(Path(sys.argv[1]) / "log.db")
@@ -164,5 +165,5 @@ async def test_a_killed_host_loses_only_the_running_turn(open_host: HostOpener, 
     assert await asyncio.wait_for(process.wait(), 60) == -9
     host = await open_host(PlayAgent(Shell().fetch))
     session = await host.get(next(iter(host.list())).id)
-    found = (await host.part(NetworkRecord).of(session.channel)).hosts
+    found = (await feature(host, NetworkRecord).of(session.channel)).hosts
     assert [use.host for use in found] == ["first.test"]

@@ -15,6 +15,7 @@ from portico.sandboxes.shapes import HostUse
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import feature
 
 PYPI, EVIL = Destination("pypi.org", 443), Destination("evil.test", 443)
 START = 1_700_000_000_000
@@ -40,7 +41,7 @@ class Desk:
 
     async def open(self, opener: HostOpener) -> Host:
         host = await opener(PlayAgent(self.play), clock=self.clock)
-        self.record = host.part(NetworkRecord)
+        self.record = feature(host, NetworkRecord)
         return host
 
 

@@ -16,6 +16,7 @@ from portico.host.host import Host
 from portico.terminals.terminals import OPEN, LiveTerminal, Terminals
 from portico.testing.fixtures import HostOpener
 from portico.workspace.scrollback import ShellCommand
+from tests.features import feature
 from tests.free import FREE
 from tests.workspace.living import gone
 
@@ -50,7 +51,7 @@ async def events(host: Host, terminal: LiveTerminal) -> list[e.Event]:
 
 async def test_a_command_and_its_end(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", title="mine")
+    terminal = await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", title="mine")
     terminal.input("echo $((40 + 2)); false\n")
     await until(host, terminal, lambda: [each for each in terminal.shown.parts if _is_complete(each)])
     assert "42" in terminal.shown.text()
@@ -65,27 +66,27 @@ async def test_a_command_and_its_end(open_host: HostOpener, tmp_path: Path) -> N
 
 async def test_disposing_ends_all_processes(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal = await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     terminal.input("sleep 1000 & echo pid=$!\n")
     [pid] = await until(host, terminal, lambda: re.findall(r"pid=(\d+)\r", terminal.shown.text()))
-    await host.part(Terminals).dispose(terminal.id, by="ada")
+    await feature(host, Terminals).dispose(terminal.id, by="ada")
     await gone(int(pid))
     told = await events(host, terminal)
     assert [type(each) for each in told[-3:]] == [e.TerminalExited, e.TerminalShown, e.TerminalRemoved]
     with pytest.raises(NotFound):
-        host.part(Terminals).get(terminal.id)
+        feature(host, Terminals).get(terminal.id)
 
 
 async def test_names_are_taken_once(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", uri="t:/1")
+    await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", uri="t:/1")
     with pytest.raises(AlreadyExists):
-        await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", uri="t:/1")
+        await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", uri="t:/1")
 
 
 async def test_a_stop_of_the_host_ends_them(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal = await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     pid = terminal.pty.pid
     await open_host.close()
     with pytest.raises(ProcessLookupError):
@@ -101,7 +102,7 @@ async def test_a_crash_leaves_no_terminal_open(open_host: HostOpener) -> None:
     again = await open_host()
     told = [record.event for record in await again.log.read("terminal/terminal-7")]
     assert [type(each) for each in told] == [e.TerminalStarted, e.TerminalExited, e.TerminalRemoved]
-    assert again.part(Terminals).list() == []
+    assert feature(again, Terminals).list() == []
     await open_host.close()
     later = await open_host()
     assert len(await later.log.read("terminal/terminal-7")) == 3
@@ -112,7 +113,7 @@ async def test_what_a_terminal_showed_outlives_the_compaction_of_its_output(
 ) -> None:
     """Compaction dropped the pieces, and no event had the whole: after a day the terminal's story was empty."""
     host = await open_host()
-    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal = await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     terminal.input("echo $((40 + 2))\n")
     await until(host, terminal, lambda: [each for each in terminal.shown.parts if _is_complete(each)])
     host.retention_hours = -1.0
@@ -122,7 +123,7 @@ async def test_what_a_terminal_showed_outlives_the_compaction_of_its_output(
     assert "42" in shown.text
     terminal.input("echo $((50 + 3))\n")
     await until(host, terminal, lambda: "53" in terminal.shown.text())
-    await host.part(Terminals).dispose(terminal.id, by="ada")
+    await feature(host, Terminals).dispose(terminal.id, by="ada")
     await host.sweep()
     told = await events(host, terminal)
     assert not any(isinstance(each, e.TerminalData) for each in told)
@@ -134,7 +135,7 @@ async def test_what_a_terminal_showed_outlives_the_compaction_of_its_output(
 
 async def test_a_sweep_keeps_what_no_event_has_as_a_whole_yet(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
-    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal = await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     terminal.input("echo $((40 + 2))\n")
     await until(host, terminal, lambda: "42" in terminal.shown.text())
     before = await events(host, terminal)
@@ -164,7 +165,7 @@ async def test_a_terminal_that_cannot_start_has_an_end_all_the_same(open_host: H
     """It left a beginning without an end."""
     host = await open_host()
     with pytest.raises((OSError, PorticoError)):
-        await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path / "gone"), by="ada")
+        await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path / "gone"), by="ada")
     [channel] = host.log.channels("terminal/")
     told = [type(record.event) for record in await host.log.read(channel)]
     assert told == [e.TerminalStarted, e.TerminalExited, e.TerminalRemoved]
@@ -174,8 +175,10 @@ async def test_a_terminal_that_cannot_start_has_an_end_all_the_same(open_host: H
 async def test_terminals_end_with_the_session_they_were_opened_from(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
     session = await host.start(by="ada", agent="scripted", cwd=str(tmp_path))
-    mine = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", session=session.id)
-    other = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
+    mine = await feature(host, Terminals).start(
+        policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", session=session.id
+    )
+    other = await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
     mine.input("sleep 1000 & echo pid=$!\n")
     [pid] = await until(host, mine, lambda: re.findall(r"pid=(\d+)\r", mine.shown.text()))
     told: list[e.Event] = []
@@ -191,7 +194,7 @@ async def test_terminals_end_with_the_session_they_were_opened_from(open_host: H
         await asyncio.sleep(0)  # it follows
         await host.delete(session.id, by="eve")
     await gone(int(pid))
-    assert host.part(Terminals).list() == [other]
+    assert feature(host, Terminals).list() == [other]
     assert told[-1] == e.TerminalRemoved(by="eve")
 
 
@@ -209,7 +212,7 @@ async def test_what_terminals_have_shown_goes_with_their_session(
     host = await open_host()
     kept, gone = [await host.start(by="test", cwd=str(tmp_path)) for _ in range(2)]
     for session in (kept, gone, gone):
-        terminal = await host.part(Terminals).start(
+        terminal = await feature(host, Terminals).start(
             policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", session=session.id
         )
         terminal.input("echo sec''ret\n")
@@ -234,7 +237,7 @@ async def test_of_terminals_without_a_session_the_last_few_are_kept(
         if number == 3:
             await open_host.close()
             host = await open_host()
-        terminal = await host.part(Terminals).start(
+        terminal = await feature(host, Terminals).start(
             policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", command=["/bin/echo", "x"]
         )
         await until(host, terminal, lambda: terminal.exited)  # noqa: B023
@@ -250,7 +253,9 @@ async def test_neither_a_shell_nor_an_agents_command_gets_secrets(
     for name in ("PORTICO_TOKEN", "OPENAI_API_KEY", "GITHUB_TOKEN"):
         monkeypatch.setenv(name, "canary")
     host = await open_host()
-    terminal = await host.part(Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", command=command)
+    terminal = await feature(host, Terminals).start(
+        policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada", command=command
+    )
     if not command:
         terminal.input("env; exit\n")
     await until(host, terminal, lambda: terminal.exited)
@@ -264,7 +269,7 @@ async def test_what_an_agents_command_prints_forges_no_commands_and_no_folder(
     host = await open_host()
     signs = "".join(f"\\033]{kind}\\007" for kind in ("633;E;rm", "633;C", "633;D;0", "133;C", "633;P;Cwd=/etc"))
     command = ["printf", f"{signs}plain"]
-    terminal = await host.part(Terminals).start(
+    terminal = await feature(host, Terminals).start(
         policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="agent", command=command
     )
     await until(host, terminal, lambda: terminal.exited)

@@ -13,7 +13,6 @@ from portico.host.action import Action
 from portico.host.session import Session
 from portico.sandboxes.feature import confine
 from portico.terminals.command_turn import CommandOutput
-from portico.terminals.terminals import Terminals
 from portico.workspace.process import command_environment, shell
 
 OUTPUT_BYTES = 1024 * 1024
@@ -39,7 +38,7 @@ class TerminalCommands:
     async def start(self, action: Action, limit: object, session: Session) -> CommandOutput:
         """The caller has asked whether it may run, and it is this very value that was judged and shown."""
         command = CommandOutput(" ".join(action.argv) or action.line or "", _limit(limit))
-        command.terminal = await session.host.part(Terminals).start(
+        command.terminal = await session.host.terminals.start(
             claim={"kind": "session", "session": session.id},
             cwd=action.cwd,
             by="agent",

@@ -27,8 +27,10 @@ from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
 from portico.events import Breadth, Json
 from portico.host.action import Action
 from portico.host.approval import Request, Ruling
-from portico.host.component import Component, Judge
+from portico.host.component import Judge
+from portico.host.feature import Feature
 from portico.host.folders import below
+from portico.settings import ApprovalSettings
 from portico.workspace.glob import Glob
 from portico.workspace.jail import is_closed
 
@@ -146,15 +148,24 @@ def _leaves(request: Request) -> list[str] | None:
     return request.meta.get(LEAVES) if request.meta is not None else None
 
 
-class WorkspacePolicy(Component, Judge):
+def settings_rules(approvals: ApprovalSettings) -> Rules:
+    """Convert the section `[approvals]` to rules."""
+    return Rules(
+        "setting",
+        reads=approvals.reads,
+        edits={pattern.removeprefix("!"): not pattern.startswith("!") for pattern in approvals.edits},
+        commands=dict.fromkeys(approvals.allow_commands, True) | dict.fromkeys(approvals.ask_commands, False),
+        refused=tuple(approvals.deny_commands),
+    )
+
+
+class WorkspacePolicy(Judge):
     """The host's `Judge`: `refuse` is called before all policies, `allow` after them. The rules may change at any time;
     changes apply immediately."""
 
-    def __init__(self, host: "Host | None" = None) -> None:
+    def __init__(self) -> None:
         self.settings = Rules("setting")
         self.clients = Rules()
-        if host is not None:
-            host.rules = self
 
     def push(self, values: Json) -> None:
         self.clients = rules_of(values)
@@ -447,3 +458,17 @@ def _said(sources: list[Rules], words: list[str], strict: bool, at_top: bool) ->
             continue
         if commandline.allows(rule, words, options=rule == "ls") if passes else commandline.mentions(rule, words):
             yield f"built-in rule {rule!r}", passes
+
+
+class ApprovalRules(Feature):
+    """Gives the host its `Judge`, with the rules of the settings."""
+
+    name = "approvals"
+    settings = ApprovalSettings
+
+    def __init__(self, host: "Host") -> None:
+        super().__init__(host)
+        self.policy = host.rules = WorkspacePolicy()
+
+    def configure(self, settings: ApprovalSettings) -> None:
+        self.policy.settings = settings_rules(settings)

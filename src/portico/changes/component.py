@@ -17,6 +17,7 @@ from portico.host.component import Worktrees
 from portico.host.feature import Feature, handle
 from portico.host.session import Session
 from portico.locks import KeyedLocks
+from portico.settings import AgentSettings
 from portico.workspace.git import work_tree
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 class FolderChanges(Feature, Worktrees):
     name = "changes"
     commands = (CommitChanges, DiscardChanges, RestoreChanges)
+    settings = AgentSettings
 
     def __init__(self, host: "Host") -> None:
         super().__init__(host)
@@ -36,6 +38,9 @@ class FolderChanges(Feature, Worktrees):
         host.captures = self.captures_of
         host.worktrees = self
         self._locks = KeyedLocks()
+
+    def configure(self, settings: AgentSettings) -> None:
+        self.enabled = settings.capture_changes
 
     def lock_of(self, command: CommitChanges | DiscardChanges | RestoreChanges) -> asyncio.Lock:
         """Return the lock of the work tree, which several sessions may share."""

@@ -53,9 +53,12 @@ class App(Struct, eq=False):
     find_agents: Callable[[], list[str]] = list
     """Discovers agents again and adds the new ones; returns their ids."""
     features: Provided = field(default_factory=Provided)
-    """The features of the host, by their classes."""
+    """The features of the host, by their classes; set by the constructor."""
     doors: list[DoorInfo] = field(default_factory=list)
     """All doors, including those that could not be loaded."""
+
+    def __post_init__(self) -> None:
+        self.features = Provided(*self.host.parts)
 
     def view(self, of: Caller | Request | WebSocket) -> View:
         """Return the host as this caller may see it. Doors read through this view."""

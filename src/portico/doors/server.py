@@ -26,9 +26,7 @@ from portico.agents import acp
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
-from portico.approvals.policy import WorkspacePolicy
 from portico.automation.automations import Automations
-from portico.changes.component import FolderChanges
 from portico.compose import Provided, build_host, configure, installed_features
 from portico.configuration.feature import Configuration
 from portico.doors.app import App
@@ -43,7 +41,6 @@ from portico.doors.serve_options import (
     check_settings,
     entry_source,
     proxy_login,
-    settings_rules,
 )
 from portico.doors.socket_server import SocketServer
 from portico.doors.sockets import open_sockets
@@ -58,7 +55,6 @@ from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.sqlite.error_text import AGAIN, GOES_ON
 from portico.notices.notices import Notices
-from portico.people.commands import PeopleCommands
 from portico.people.identity import Tokens
 from portico.people.token_audit import TokenAudit
 from portico.projects.projects import Projects
@@ -131,7 +127,7 @@ class Server:
         self.doors = await Doors.open(self.app)
         stack.push_async_callback(self.doors.close)
         await self.jobs.recover()
-        self.host.part(Notices).is_token = lambda ident: self.tokens.by_id(ident) is not None
+        self.features[Notices].is_token = lambda ident: self.tokens.by_id(ident) is not None
         for part in self.host.parts:
             await part.on_serving()
         await self._listen()
@@ -154,8 +150,8 @@ class Server:
         self.features = Provided(self.home)
         agents = discover(self._agents, options.agents)
         self.host = await build_host(log, agents, before=rooms, after=installed_features(), provided=self.features)
-        self.secrets = HostSecrets(self.host, self.home)
-        self.host.parts += [self.secrets, Configuration(self.host, self.home, self._read_settings)]
+        self.secrets = self.features[HostSecrets]
+        self.host.parts.append(Configuration(self.host, self.home, self._read_settings))
         self.host.members.labels = settings.cluster.labels
         stack.push_async_callback(self.host.members.close_link)  # closed after the doors: they still forward commands
         stack.push_async_callback(self.host.close)
@@ -174,8 +170,6 @@ class Server:
         settings, options = self.loaded.settings, self.options
         self.tokens = Tokens(self.home, options.with_token)
         self.host.ownership.team = self._has_people
-        PeopleCommands(self.host, self.home, lambda: self.loaded.settings.people)
-        self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
         self._token_audit = await TokenAudit.open(self.host, self.tokens)
         # All hosts of one log use the same cookie name, so that another host can serve the page.
         cookie = f"portico-{log.epoch if settings.log.url else self.port}"
@@ -188,7 +182,7 @@ class Server:
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.search, level, folder)
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
         self.app.secrets = self.secrets
-        self.app.find_agents, self.app.features = self._find_agents, self.features
+        self.app.find_agents = self._find_agents
 
     def _announce(self) -> None:
         self._stack.callback(self.home.retract)
@@ -399,12 +393,11 @@ class Server:
         self.host.default_agent = settings.default_agent
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
-        self.host.part(FolderChanges).enabled = settings.agent.capture_changes
         self.host.public_url = self.public_url
         configure(self.host, settings)
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
-        self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)
+        self.features[Projects].models = settings.models
         self.tokens.people.appoint(settings.people.admins)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)

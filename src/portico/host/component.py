@@ -4,8 +4,8 @@ The application registers the components (`compose.py`); the core imports none o
 requests approval for every call, captures no folder, creates no worktree and has no terminals.
 """
 
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from portico.commands import Isolation
 from portico.errors import BadRequest, NotFound
@@ -120,6 +120,25 @@ class Spending:
 
     async def admit(self, turn: "Turn") -> None:
         """Wait until the turn may continue, before a model call or a tool. Raises BudgetSpent if it may not."""
+
+
+class HostTerminals:
+    """The terminals of the host. By default there are none."""
+
+    async def start(self, **details: Any) -> Any:
+        """Start a shell or a program in a terminal; see `portico.terminals`."""
+        raise BadRequest("This host has no terminals.")
+
+    def find(self, ident: str) -> Any:
+        """Return a terminal by id, or by the name that a client gave it; None: there is none."""
+        return None
+
+    def had(self, ident: str) -> bool:
+        """Return whether a terminal of this id exists or existed."""
+        return False
+
+    def list(self) -> Sequence[Any]:
+        return ()
 
 
 class Worktrees:

@@ -3,7 +3,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, get_args
 
 from msgspec import Struct
 
@@ -20,8 +20,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def handle(method: F) -> F:
-    """Mark the handler of the command that the parameter `command` is annotated with."""
-    method.__handles__ = method.__annotations__["command"]  # type: ignore[attr-defined]
+    """Mark the handler of the commands that the parameter `command` is annotated with."""
+    kinds = method.__annotations__["command"]
+    method.__handles__ = get_args(kinds) or (kinds,)  # type: ignore[attr-defined]
     return method
 
 
@@ -81,7 +82,8 @@ class Feature(Component):
         """`handlers`: further objects with methods that are marked with `handle`."""
         self.host = host
         self.lock = asyncio.Lock()
-        found = {mark: method for each in (self, *handlers) for mark, method in _marked(each, "__handles__")}
+        marked = [pair for each in (self, *handlers) for pair in _marked(each, "__handles__")]
+        found = {kind: method for kinds, method in marked for kind in kinds}
         if {*found} != {each for each in self.commands if each.decide is None}:
             raise TypeError(f"The feature {self.name!r} lists other commands than it handles.")
         for command, method in found.items():

@@ -26,6 +26,7 @@ from portico.host.commits import Commits
 from portico.host.component import (
     Component,
     FolderCaptures,
+    HostTerminals,
     Judge,
     Spending,
     Worktrees,
@@ -47,7 +48,6 @@ from portico.log.listeners import Listeners
 from portico.log.log import Log
 
 T = TypeVar("T")
-P = TypeVar("P", bound=Component)
 Watcher = Callable[[str, Summary | None], None]
 """Called with a session's id and its new summary; None when it was deleted."""
 
@@ -78,6 +78,7 @@ class Host:
         self.captures: Callable[[Session], FolderCaptures] = FolderCaptures
         self.worktrees = Worktrees()
         self.spending = Spending()
+        self.terminals = HostTerminals()
         self.shared = SharedState(self)
         self.grants = self.shared.grants
         self.approval_timeout: float | None = None
@@ -233,10 +234,6 @@ class Host:
         """Register a component that is built after the host was opened."""
         self.parts.append(part)
         await part.recover()
-
-    def part(self, kind: type[P]) -> P:
-        """Return the component of that type that the application has registered."""
-        return next(part for part in self.parts if isinstance(part, kind))
 
     def tasks(self, prefix: str) -> Sequence["asyncio.Task[Any]"]:
         """Those that run under such a name."""

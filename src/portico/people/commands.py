@@ -1,13 +1,12 @@
-"""People and tokens as commands: added, removed, erased, and on record."""
+"""The feature `people`: adds, removes and erases people, makes and revokes tokens, and audits all of it."""
 
-import asyncio
 import time
-from collections.abc import Callable
 
 from portico import commands as c
 from portico.commands import Caller
 from portico.errors import BadRequest, Forbidden, NotFound
 from portico.home import Home
+from portico.host.feature import Feature, handle
 from portico.host.host import Host
 from portico.people.identity import NamedToken, effective_tokens, new_token, read_tokens, remove_person, revoke_token
 from portico.people.people import add_person, check_scopes, read_people
@@ -25,34 +24,48 @@ def _tools(made: NamedToken) -> dict[str, list[str]]:
     return {"tools": made.tools} if made.tools else {}
 
 
-class PeopleCommands:
-    def __init__(self, host: Host, home: Home, settings: Callable[[], PeopleSettings]) -> None:
-        self._host = host
-        self._home = home
-        self._settings = settings
-        people = (self._add, self._remove, self._erase)
-        tokens = (self._add_token, self._revoke_token, self._add_own_token, self._revoke_own_token)
-        host.commands.take(*people, *tokens, lock=asyncio.Lock())
+class PeopleFeature(Feature):
+    name = "people"
+    needs = (Quotas, Retention, Home)
+    commands = (
+        *(c.AddPerson, c.RemovePerson, c.ErasePerson),
+        *(c.AddToken, c.RevokeToken, c.AddOwnToken, c.RevokeOwnToken),
+    )
+    settings = PeopleSettings
 
+    def __init__(self, host: Host, quotas: Quotas, retention: Retention, home: Home) -> None:
+        super().__init__(host)
+        self._host = host
+        self._quotas = quotas
+        self._retention = retention
+        self._home = home
+        self._settings = PeopleSettings()
+
+    def configure(self, settings: PeopleSettings) -> None:
+        self._settings = settings
+
+    @handle
     async def _add(self, command: c.AddPerson, caller: Caller) -> c.PersonShown:
-        settings = self._settings()
+        settings = self._settings
         made = add_person(self._home, command.name, command.scopes or settings.scopes, settings.admins)
         await self._host.audit("person.added", caller.by, person=made.name, scopes=made.scopes)
-        return c.PersonShown(made.name, made.scopes, made.created, "", self._host.part(Quotas).of(made.name))
+        return c.PersonShown(made.name, made.scopes, made.created, "", self._quotas.of(made.name))
 
+    @handle
     async def _remove(self, command: c.RemovePerson, caller: Caller) -> c.Done:
         remove_person(self._home, command.name)
         await self._host.audit("person.removed", caller.by, person=command.name)
         return c.Done()
 
+    @handle
     async def _erase(self, command: c.ErasePerson, caller: Caller) -> c.RetentionDone:
         """Also the data of a person who was removed before: then only their sessions show that they existed."""
-        retention = self._host.part(Retention)
-        planned = retention.of_person(command.name)
+        planned = self._retention.of_person(command.name)
         if not planned and all(each.name != command.name for each in read_people(self._home)):
             raise NotFound("person", command.name, "No session belongs to that name, so there is nothing to erase.")
-        return await retention.answer(planned, command.dry_run, caller, running=True)
+        return await self._retention.answer(planned, command.dry_run, caller, running=True)
 
+    @handle
     async def _add_token(self, command: c.AddToken, caller: Caller) -> c.TokenMade:
         scopes = check_scopes(["read"] if command.scopes is None else command.scopes)
         token = new_token(self._home, command.name, scopes, days=command.days, tools=command.tools)
@@ -60,11 +73,13 @@ class PeopleCommands:
         await self._host.audit("token.made", caller.by, name=made.name, scopes=made.scopes, **_tools(made))
         return c.TokenMade(made.name, made.scopes, made.created, token, made.expires, made.tools)
 
+    @handle
     async def _revoke_token(self, command: c.RevokeToken, caller: Caller) -> c.Done:
         revoke_token(self._home, command.token)
         await self._host.audit("token.revoked", caller.by, name=command.token)
         return c.Done()
 
+    @handle
     async def _add_own_token(self, command: c.AddOwnToken, caller: Caller) -> c.OwnTokenMade:
         if not caller.person:
             raise BadRequest("This token belongs to no person; `portico token` manages the host's own.")
@@ -89,6 +104,7 @@ class PeopleCommands:
             words = f"The token {who.name!r} ends in {left:.1f} days: what it makes ends before. Or log in."
             raise Forbidden(words, field="days")
 
+    @handle
     async def _revoke_own_token(self, command: c.RevokeOwnToken, caller: Caller) -> c.Done:
         name = command.name
         if not caller.person:

@@ -25,7 +25,6 @@ from portico.native.commands import AdoptSession
 from portico.people.view import at_work
 from portico.settings import QuotaSettings
 from portico.terminals.commands import OpenTerminal
-from portico.terminals.terminals import Terminals
 
 _NAMED = 5
 """Items that a refusal lists: enough to choose what to close."""
@@ -178,4 +177,4 @@ class Quotas(Feature):
         return [each.id for each in at_work(self._host) if self._host.ownership.owner_of(each) == person]
 
     def _terminals(self, person: str) -> list[str]:
-        return [each.id for each in self._host.part(Terminals).list() if each.owner == person and not each.command]
+        return [each.id for each in self._host.terminals.list() if each.owner == person and not each.command]

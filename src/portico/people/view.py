@@ -15,7 +15,6 @@ from portico.host.ownership import NOBODYS
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.terminals.state import TerminalState
-from portico.terminals.terminals import Terminals
 from portico.workspace.jail import Jail
 
 
@@ -110,7 +109,7 @@ class View:
     # -- terminals, grants -------------------------------------------------------------------------------------
 
     def find_terminal(self, ident: str) -> TerminalState | None:
-        terminal = self._host.part(Terminals).find(ident)
+        terminal: TerminalState | None = self._host.terminals.find(ident)
         return terminal if terminal is not None and self._opens(terminal.channel) else None
 
     def terminal(self, ident: str) -> TerminalState:
@@ -121,11 +120,11 @@ class View:
 
     def had_terminal(self, ident: str) -> bool:
         """Return whether a closed terminal had this id."""
-        terminals = self._host.part(Terminals)
+        terminals = self._host.terminals
         return terminals.find(ident) is None and terminals.had(ident) and self._opens(f"terminal/{ident}")
 
     def terminals(self) -> Sequence[TerminalState]:
-        return [each for each in self._host.part(Terminals).list() if self.sees(each.channel)]
+        return [each for each in self._host.terminals.list() if self.sees(each.channel)]
 
     def grants(self) -> Sequence[Grant]:
         now, may = self._host.grants.now(), self._ownership.may

@@ -20,6 +20,7 @@ from portico import limits
 from portico.cache import Cache
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.events import HOST, Audited, Channel, Record, number_of
+from portico.home import Home
 from portico.host.feature import Feature, handle, receive
 from portico.host.folders import check_folder
 from portico.host.host import Host
@@ -63,12 +64,14 @@ class Projects(Feature):
     name = "projects"
     commands = (AddProject, ForgetProject, OpenProject, ClearProject)
 
-    def __init__(self, host: Host, home: Path, models: Callable[[], Sequence[str]]) -> None:
+    needs = (Home,)
+
+    def __init__(self, host: Host, home: Home) -> None:
         super().__init__(host)
         self._host = host
-        self._home = home
-        self._models = models
-        """The setting `models`, as it is now."""
+        self._home = home.path
+        self.models: Sequence[str] = ()
+        """The setting `models`."""
         self._conversations: dict[str, ProjectConversation] = {}
         self._deleted = Cache[str, str](DELETED_MAX)
         """The projects of deleted ones: their last events may still be on the way to readers."""
@@ -295,7 +298,7 @@ class Projects(Feature):
 
     async def _follow_settings(self, session: Session) -> None:
         """Apply a changed `models` setting, unless a client chose a model for this conversation."""
-        conversation, models = self._conversations[session.id], self._models()
+        conversation, models = self._conversations[session.id], self.models
         if conversation.agent != BUILT_IN or not models or conversation.model != session.state.model != models[0]:
             return
         await session.set_model(models[0], by="settings")

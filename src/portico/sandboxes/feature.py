@@ -46,10 +46,12 @@ INSIDE = frozenset({"read", "write", "shell"})
 
 class Sandboxes(Feature):
     name = "sandbox"
+    needs = (NetworkRecord,)
     settings = SandboxSettings
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, record: NetworkRecord) -> None:
         super().__init__(host)
+        self._record = record
         self._settings = SandboxSettings()
         self._running: dict[str, RunningSandbox] = {}
         self._vendors: dict[str, Network] = {}
@@ -213,7 +215,7 @@ class Sandboxes(Feature):
             extra = self._vendors[session.id] = _merged(known, vendor.hosts, vendor.ports)
             network = _merged(policy.network, extra.hosts, extra.ports)
             if running is None:
-                gate = SessionGate(self.access, self.host.part(NetworkRecord), session)
+                gate = SessionGate(self.access, self._record, session)
                 running = self._running[session.id] = await RunningSandbox.open(network, gate, policy.limits.tmp)
             elif network != running.network:
                 await running.allow(network)

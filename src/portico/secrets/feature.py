@@ -27,6 +27,7 @@ class Granted(Struct, frozen=True):
 
 class HostSecrets(Feature):
     name = "secrets"
+    needs = (Home,)
     commands = (SetSecret, RemoveSecret)
 
     def __init__(self, host: Host, home: Home) -> None:

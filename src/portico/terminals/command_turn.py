@@ -7,6 +7,7 @@ end-of-file immediately.
 import asyncio
 import contextlib
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,10 +16,12 @@ from portico.errors import Conflict, NotFound
 from portico.events import ErrorInfo, Json
 from portico.host.turn import Turn
 from portico.sandboxes.feature import confine
-from portico.terminals.terminals import LiveTerminal, Terminals
 from portico.workspace.escapes import Plain
 from portico.workspace.process import Clip, command_environment, shell
 from portico.workspace.terminal import Data, Event, Exited
+
+if TYPE_CHECKING:
+    from portico.terminals.terminals import LiveTerminal
 
 _TITLE_CHARS = 200
 
@@ -69,7 +72,7 @@ async def run(turn: Turn, line: str) -> None:
     call = turn.tool("terminal", kind="execute", title=command.title)
     call.ready(msgspec.json.encode({"command": line}).decode(), command.title)
     await turn.settled()
-    terminal = command.terminal = await session.host.part(Terminals).start(
+    terminal = command.terminal = await session.host.terminals.start(
         claim={"kind": "session", "session": session.id},
         cwd=session.state.cwd,
         by=_author(turn),

@@ -116,6 +116,7 @@ def _check_free(state: TerminalState, context: TerminalContext) -> None:
         raise Forbidden(f"{who} holds the terminal {state.id!r}: watch it here, or open another one.")
 
 
+DecidedCommand = TypeInput | ResizeTerminal | ClaimTerminal | RenameTerminal | ClearTerminal | CloseTerminal
 DECISIONS: dict[type[c.Command], Callable[[TerminalState, Any, TerminalContext], Outcome]] = {
     TypeInput: _type,
     ResizeTerminal: _resize,

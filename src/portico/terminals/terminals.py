@@ -10,20 +10,25 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.events import HOST, Channel, Json, Record, number_of
-from portico.host.component import Component
+from portico.host.component import HostTerminals
+from portico.host.feature import Feature
+from portico.host.ownership import Access
 from portico.host.session import Session
+from portico.locks import KeyedLocks
 from portico.log.listeners import Listeners
 from portico.log.log import NotOwner
-from portico.sandbox.policy import Confinement, Unconfined
-from portico.terminals.commands import CloseTerminal
-from portico.terminals.decide import check_new
+from portico.sandbox.policy import Confinement
+from portico.terminals import command_turn
+from portico.terminals.commands import AboutTerminal, CloseTerminal, OpenTerminal
+from portico.terminals.decide import DecidedCommand, check_new
+from portico.terminals.handlers import TerminalHandlers
 from portico.terminals.state import TerminalState
 from portico.workspace import terminal as pty
 from portico.workspace.process import environment
@@ -52,7 +57,6 @@ Watcher = Callable[[], None]
 Pace = Callable[[str], Awaitable[None]]
 """Returns when at least one watcher of the terminal keeps up with it, or when there is no watcher."""
 Listener = Callable[[pty.Event], None]
-PERSON = Unconfined("a terminal of a person")
 
 
 class LiveTerminal(TerminalState):
@@ -178,9 +182,17 @@ class LiveTerminal(TerminalState):
         await self._terminals.host.log.append(self.channel, *events)
 
 
-class Terminals(Component):
+class Terminals(Feature, HostTerminals):
+    name = "terminals"
+    commands = (OpenTerminal, *get_args(DecidedCommand))
+
     def __init__(self, host: "Host") -> None:
         self.host = host
+        super().__init__(host, handlers=[TerminalHandlers(self)])
+        self._locks = KeyedLocks()
+        host.terminals = self
+        host.run_command = command_turn.run
+        host.ownership.finders["terminal"] = self._access
         self._open: dict[str, LiveTerminal] = {}
         """Terminals whose programs are children of this process."""
         self._elsewhere: dict[str, TerminalState] = {}
@@ -195,6 +207,19 @@ class Terminals(Component):
         self._next = 1
         host.commands.subject("terminal", self.get)
         host.commits.on_channel("terminals", self.apply, "terminal")
+
+    def lock_of(self, command: AboutTerminal) -> asyncio.Lock:
+        """Return the lock of one terminal."""
+        terminal = self.find(command.terminal)
+        return self._locks.of(terminal.id if terminal is not None else "")
+
+    def _access(self, ident: str) -> Access | None:
+        """A terminal with an agent's command belongs to its session; a shell to the person who opened it."""
+        terminal = self.find(ident)
+        if terminal is None:
+            return None
+        session = self.host.find(terminal.session) if terminal.command and terminal.session else None
+        return self.host.ownership.of_session(session) if session is not None else Access(terminal.owner)
 
     async def recover(self) -> None:
         """Record the exit of terminals that a crash left open."""
@@ -276,7 +301,7 @@ class Terminals(Component):
                 await terminal.keep()
         return {terminal.channel: terminal.kept + 1 for terminal in self.list()}
 
-    async def start(
+    async def start(  # type: ignore[override]  # the core does not know these arguments
         self,
         *,
         claim: Json,

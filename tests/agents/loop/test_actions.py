@@ -6,11 +6,12 @@ import shutil
 import pytest
 
 from portico.agents.agent import Message
-from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.approvals.policy import ApprovalRules, Rules
 from portico.commands import AddFolder
 from portico.events import Audited, ToolSpec
 from portico.host.tool import ToolResult
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
+from tests.features import feature
 from tests.host.commands import join
 from tests.workspace.living import gone, pids_in
 
@@ -65,7 +66,7 @@ async def test_who_is_asked_is_a_setting(desk: Desk, wanted: str, asked: list[bo
 async def test_a_refusing_rule_beats_the_setting(desk: Desk) -> None:
     """`deny_commands` once counted only where a person would have been asked."""
     desk.settings('[agent]\nrequire_approval = "none"\n[agents.loop]\nprotocol = "text"\n')
-    desk.host.part(WorkspacePolicy).settings = Rules("setting", refused=("touch",))
+    feature(desk.host, ApprovalRules).policy.settings = Rules("setting", refused=("touch",))
     desk.says(acts({"tool": "runCommand", "command": "touch a"}, {"tool": "runCommand", "command": "true"}), ends())
     turn = await desk.run()
     assert [call.ok for call in calls(turn)] == [False, True]
@@ -74,7 +75,7 @@ async def test_a_refusing_rule_beats_the_setting(desk: Desk) -> None:
 
 
 async def test_an_allowing_rule_is_enough_where_people_are_asked(desk: Desk) -> None:
-    desk.host.part(WorkspacePolicy).settings = Rules("setting", commands={"true": True})
+    feature(desk.host, ApprovalRules).policy.settings = Rules("setting", commands={"true": True})
     desk.says(acts({"tool": "runCommand", "command": "true"}), ends())
     [call] = calls(await desk.run(allow=None))
     assert (call.ok, call.rule) == (True, "setting 'true' for commands")

@@ -3,6 +3,7 @@
 from portico.terminals.terminals import LiveTerminal, Terminals
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import WireClient, opened
+from tests.features import feature
 from tests.free import FREE
 
 SESSION = "scripted:/s1"
@@ -11,7 +12,7 @@ SESSION = "scripted:/s1"
 async def left_running(served: Served) -> LiveTerminal:
     """As an agent leaves one behind."""
     session = await served.host.get(SESSION)
-    return await served.host.part(Terminals).start(
+    return await feature(served.host, Terminals).start(
         policy=FREE,
         claim={"kind": "session", "session": session.id},
         cwd=str(served.work),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from portico.approvals.policy import WorkspacePolicy
+from portico.approvals.policy import ApprovalRules
 from portico.commands import READS
 from portico.doors.ahp.connection import commands as methods
 from portico.doors.ahp.wire import uri
@@ -13,6 +13,7 @@ from portico.people.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_changesets import git
 from tests.doors.ahp.wire_client import Refused, WireClient
+from tests.features import feature
 
 
 async def _with_scopes(served: Served, version: str, *scopes: str) -> WireClient:
@@ -63,16 +64,16 @@ async def test_rules_that_could_not_be_written_down_do_not_hold(
         patched.setattr(served.host.log, "append_all", refuse)
         echo = await client.act(client.root, "root/configChanged", config=rules)
         assert echo["rejectionReason"] == "The disk is full."
-    assert not served.host.part(WorkspacePolicy).clients.everything
+    assert not feature(served.host, ApprovalRules).policy.clients.everything
     assert client.states[client.root]["config"]["values"] == {}
     await served.restart()
-    assert not served.host.part(WorkspacePolicy).clients.everything
+    assert not feature(served.host, ApprovalRules).policy.clients.everything
     client.url = served.url
     await client.open()
     await client.initialize(client.root)
     assert client.states[client.root]["config"]["values"] == {}
     await client.act(uri.SEED_ROOT if client.seed else uri.ROOT, "root/configChanged", config=rules)
-    assert served.host.part(WorkspacePolicy).clients.everything
+    assert feature(served.host, ApprovalRules).policy.clients.everything
 
 
 async def test_every_method_needs_what_the_table_says(served: Served) -> None:

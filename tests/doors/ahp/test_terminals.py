@@ -21,6 +21,7 @@ from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_commands import refused
 from tests.doors.ahp.test_conversation import waiting_call
 from tests.doors.ahp.wire_client import WireClient
+from tests.features import feature
 from tests.free import FREE
 from tests.workspace.living import alive
 
@@ -298,7 +299,7 @@ async def test_a_name_that_looks_like_ours(connect: Connect, version: str) -> No
 
 async def test_our_own_names_are_taken(connect: Connect, served: Served) -> None:
     client: WireClient = await connect()
-    ours = await served.host.part(Terminals).start(
+    ours = await feature(served.host, Terminals).start(
         policy=FREE, claim={"kind": "session", "session": "x"}, cwd=str(served.work), by="host"
     )
     assert await refused(client, "createTerminal", channel=f"ahp-terminal:/{ours.id}") == -32010

@@ -21,6 +21,7 @@ from portico.terminals.commands import ClaimTerminal
 from portico.terminals.terminals import LiveTerminal, Terminals
 from portico.workspace.terminal import SIDE_MAX
 from tests.doors.standing import Standing, problem, read_events, standing
+from tests.features import feature
 
 Json = dict[str, Any]
 
@@ -86,7 +87,7 @@ async def viewing(here: Standing, ident: str, after: int | None = None, **header
 
 
 def terminal(here: Standing, ident: str) -> LiveTerminal:
-    return here.server.host.part(Terminals).program(ident)
+    return feature(here.server.host, Terminals).program(ident)
 
 
 async def test_a_shell_is_opened_typed_into_resized_and_closed(shared: Standing) -> None:

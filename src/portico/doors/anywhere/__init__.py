@@ -81,7 +81,7 @@ class Ok(Struct):
 class AnywhereDoor(Door):
     def __init__(self, app: App) -> None:
         super().__init__(app)
-        self.projects = app.host.part(Projects)
+        self.projects = app.features[Projects]
         self.routes = _routes(app, self.projects)
 
     async def open(self) -> None:

@@ -76,7 +76,7 @@ def table(app: App) -> Table:
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncGenerator[bytes, None]:
         name, make = ("rest.pos", by_pos) if len(channels) == 1 else ("rest.seq", by_seq)
         view = app.view(who)
-        with host.part(Notices).viewing(channels):
+        with app.features[Notices].viewing(channels):
             async for page in host.log.follow(*channels, after=after, timeout=limits.HEARTBEAT_SECONDS):
                 if view.sees_all(page):
                     yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))

@@ -46,13 +46,13 @@ def table(app: App) -> Table:
         wanted = request.query_params.get("state")
         if wanted is not None and wanted not in get_args(State):
             raise BadRequest(f"'state' is one of {', '.join(get_args(State))}, not {wanted!r}.", field="state")
-        visible = app.host.part(Notices).visible(caller(request))
+        visible = app.features[Notices].visible(caller(request))
         found = [each for each in visible if wanted in (None, each.state)]
         return NoticeList(found[::-1])
 
     @read("/v1/push", "read", "The key for web push, and your browsers.")
     async def push(request: Request) -> PushList:
-        subscriptions = app.host.part(Notices).subscriptions
+        subscriptions = app.features[Notices].subscriptions
         if not installed():
             return PushList("", [])
         shown = [

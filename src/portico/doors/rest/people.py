@@ -32,7 +32,7 @@ class PersonList(Struct):
 
 
 def table(app: App) -> Table:
-    quotas, read = app.host.part(Quotas), Routes(app)
+    quotas, read = app.features[Quotas], Routes(app)
 
     @read("/v1/grants", "read", "Remembered answers that are still valid.")
     async def grants(request: Request) -> GrantList:

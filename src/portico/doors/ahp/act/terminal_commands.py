@@ -21,7 +21,6 @@ from portico.terminals.commands import (
     TypeInput,
 )
 from portico.terminals.state import TerminalState
-from portico.terminals.terminals import Terminals
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client_action import ClientAction
@@ -115,7 +114,7 @@ async def act(client_action: "ClientAction", terminal: TerminalState) -> bool:
 
 def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
     """What a call of this session has claimed is the session's alone when the call is over."""
-    for terminal in host.part(Terminals).list():
+    for terminal in host.terminals.list():
         claim = terminal.claim
         if not host.members.owns(terminal.channel):
             continue  # its own host also receives the event
@@ -126,7 +125,7 @@ def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
 
 
 async def _narrow(host: Host, terminal: TerminalState, claim: Json) -> None:
-    if terminal.claim == claim and host.part(Terminals).find(terminal.id) is terminal:
+    if terminal.claim == claim and host.terminals.find(terminal.id) is terminal:
         left = {key: value for key, value in claim.items() if key not in ("turnId", "toolCallId")}
         handing_on = ClaimTerminal(terminal=terminal.id, claim=left, session=terminal.session)
         await host.do(handing_on, c.Caller.inside("host"))

@@ -16,7 +16,6 @@ from portico.doors.ahp.wire.versions import iso
 from portico.events import Record
 from portico.host.state import CallPart, SessionState
 from portico.terminals.state import TerminalState
-from portico.terminals.terminals import Terminals
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.broker import Broker
@@ -37,7 +36,7 @@ class BackgroundWork:
     def hear(self, record: Record) -> None:
         kind, _, ident = record.channel.partition("/")
         if kind == "terminal":
-            terminal = self._broker.host.part(Terminals).find(ident)
+            terminal = self._broker.terminals.find(ident)
             ident = (terminal.session or "") if terminal is not None and terminal.command else ""
         state = self._broker.state(ident) if ident else None
         if state is not None:
@@ -58,7 +57,7 @@ class BackgroundWork:
     def of(self, state: SessionState) -> list[Json]:
         """What runs now."""
         shown = _in_calls(state)
-        terminals = self._broker.host.part(Terminals).list()
+        terminals = self._broker.terminals.list()
         mine = [each for each in terminals if each.session == state.id and each.command and not each.exited]
         return [_work(each) for each in mine if each.id not in shown]
 

@@ -80,6 +80,7 @@ class Broker:
     def __init__(self, app: App) -> None:
         self.app = app
         self.host = app.host
+        self.terminals = app.features[Terminals]
         self.agents: dict[str, AgentInfo] = {}
         self.refreshing: dict[Target, object] = {}
         """The latest unfinished refresh of each changeset."""
@@ -111,8 +112,8 @@ class Broker:
         self._opened: asyncio.Future[None] | None = None
         self.host.connected = self.clients
         self.host.commits.on_batch("ahp", self._hear)
-        self.host.part(Terminals).watch(self._terminals_changed)
-        self.host.part(Terminals).paces.append(self._pace)
+        self.terminals.watch(self._terminals_changed)
+        self.terminals.paces.append(self._pace)
 
     async def open(self) -> None:
         """Before the first client is served: what has to be read. No client gets an empty catalogue. Concurrent clients
@@ -355,7 +356,7 @@ class Broker:
                     "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
                 }
             case "terminal":
-                found = self.host.part(Terminals).find(target.ident) or self._past[target.ident]
+                found = self.terminals.find(target.ident) or self._past[target.ident]
                 return terminals.state(self.host, found)
         state = self.state(target.ident)
         assert state is not None
@@ -426,7 +427,7 @@ class Broker:
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""
-        if target.kind == "terminal" and self.host.part(Terminals).find(target.ident) is None:
+        if target.kind == "terminal" and self.terminals.find(target.ident) is None:
             await self._recall(target.ident)
         if target.kind not in ("seed", "chat", "session", "annotations"):
             return None
@@ -442,7 +443,7 @@ class Broker:
 
     async def _recall(self, ident: str) -> None:
         """Load a closed terminal for the following snapshot."""
-        past = await self.host.part(Terminals).past(ident)
+        past = await self.terminals.past(ident)
         if past is None:
             raise NotFound("terminal", ident)
         self._past[ident] = past

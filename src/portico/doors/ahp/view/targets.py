@@ -8,7 +8,6 @@ from portico.doors.ahp.wire import uri
 from portico.errors import NotFound
 from portico.host.host import Host
 from portico.people.view import View
-from portico.terminals.terminals import Terminals
 
 Kind = Literal[
     "root", "seed", "session", "chat", "annotations", "terminal", "changeset", "watch", "logs", "automations", "run"
@@ -78,7 +77,7 @@ def uri_of(host: Host, target: Target, seed: bool) -> str:
         case "root":
             return uri.SEED_ROOT if seed else uri.ROOT
         case "terminal":
-            terminal = host.part(Terminals).find(target.ident)
+            terminal = host.terminals.find(target.ident)
             return names.terminal_uri(terminal) if terminal is not None else names.TERMINAL + target.ident
         case "changeset":
             return _changeset_uri(host, target.ident)
