@@ -79,7 +79,7 @@ async def _scripted(names: list[str], tasks: list[Task]) -> list[Played]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         async with ModelServer(script(tasks)) as server:
             for name in names:
-                make = partial(_offline, name, Path(home), server.url)
+                make = partial(offline_agent, name, Path(home), server.url)
                 for task in tasks:
                     server.requests.clear()
                     found = await play(task, make, None, 120)
@@ -89,7 +89,7 @@ async def _scripted(names: list[str], tasks: list[Task]) -> list[Played]:
     return played
 
 
-def _offline(name: str, home: Path, model: str) -> Agent:
+def offline_agent(name: str, home: Path, model: str) -> Agent:
     """The agent with the scripted model behind it; other programs than ours as the live tests install them."""
     if name == "loop":
         return LoopAgent(AgentContext(home, {}), {"OPENAI_BASE_URL": f"{model}/v1", "OPENAI_API_KEY": "k"})

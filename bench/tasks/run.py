@@ -45,7 +45,7 @@ async def play(task: Task, make: Callable[[], Agent], model: str | None, seconds
         lay_out(task, work)
         agent = make()
         turn, problem = await _turn(task, agent, model, Path(place), seconds)
-        said = _said(turn) if turn is not None else ""
+        said = said_in(turn) if turn is not None else ""
         problem = problem or judge(task, work, said)
     usage = turn.usage if turn is not None else None
     calls = sum(isinstance(part, CallPart) for part in turn.parts) if turn is not None else 0
@@ -63,7 +63,7 @@ async def _turn(
         try:
             async with asyncio.timeout(seconds):
                 session = await host.start(by="tasks", agent=agent.id, model=model, cwd=str(place / "work"))
-                turn = await _until_ended(session, await session.send(Message(task.prompt), by="tasks"))
+                turn = await until_ended(session, await session.send(Message(task.prompt), by="tasks"))
         except TimeoutError:
             return None, f"not finished within {seconds:g} s"
         except PorticoError as error:
@@ -77,7 +77,7 @@ async def _turn(
     return turn, ""
 
 
-async def _until_ended(session: Session, turn: str) -> TurnState:
+async def until_ended(session: Session, turn: str) -> TurnState:
     """Whatever it asks for is allowed."""
     while True:
         state = await session.wait_until(lambda state: bool(_asks(state)) or _outcome(state, turn) is not None)
@@ -97,5 +97,5 @@ def _outcome(state: SessionState, turn: str) -> str | None:
     return found.outcome if found is not None else None
 
 
-def _said(turn: TurnState) -> str:
+def said_in(turn: TurnState) -> str:
     return "\n".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text")

@@ -32,6 +32,7 @@ if importlib.util.find_spec("sniffio") is None:
 
 LINE_MAX = 8 * 1024 * 1024
 """Bytes of one frame without an end: a server that is none of ours."""
+BOM = b"\xef\xbb\xbf"
 CONNECT_SECONDS = 10.0
 END_SECONDS = 0.05
 """For the end of a body whose content is whole: less than what a new connection takes."""
@@ -155,6 +156,10 @@ class ModelEndpoint:
                 headers={"Content-Type": "application/json", "Accept": "text/event-stream"},
             )
             response = await self._http.send(request, stream=True)
+            if (moved := _moved(response)) is not None:
+                await response.aclose()
+                request = self._http.build_request("POST", moved, content=request.content, headers=request.headers)
+                response = await self._http.send(request, stream=True)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ModelError(f"{self.name} at {self.url} does not answer: {_said(error)}.", again=True) from error
         try:
@@ -163,9 +168,12 @@ class ModelEndpoint:
                 self.refused = Problem.now(refusal.message) if response.status_code == 401 else self.refused
                 raise refusal
             self.refused = Problem()
-            if response.headers.get("content-type", "").startswith("application/json"):
-                return answer.take_whole(await _some(response, ANSWER_MAX))
             async with aclosing(_lines(response)) as batches:
+                if response.headers.get("content-type", "").startswith("application/json"):
+                    body = await _whole(batches)
+                    if not _is_stream(body):
+                        return answer.take_whole(body)
+                    answer.take(body.split(b"\n"))
                 async for lines in batches:
                     if answer.take(lines):
                         await _read_end(batches)
@@ -185,14 +193,31 @@ class ModelEndpoint:
 async def _lines(response: httpx.Response) -> AsyncGenerator[list[bytes], None]:
     """The whole lines of each network chunk."""
     rest = b""
+    first = True
     async for data in response.aiter_bytes():
         *lines, rest = (rest + data).split(b"\n")
+        if first and lines:
+            lines[0], first = lines[0].removeprefix(BOM), False
         if len(rest) > LINE_MAX:
             raise ModelError("The endpoint sent a frame without an end.")
         if lines:
             yield lines
     if rest:
         yield [rest]
+
+
+async def _whole(batches: AsyncGenerator[list[bytes], None]) -> bytes:
+    body = bytearray()
+    async for lines in batches:
+        body += b"\n".join([*lines, b""])
+        if len(body) > ANSWER_MAX:
+            break
+    return bytes(body)
+
+
+def _is_stream(body: bytes) -> bool:
+    """Some gateways send a stream under the type of JSON."""
+    return body.lstrip()[:1] not in (b"{", b"[")
 
 
 async def _read_end(batches: AsyncGenerator[list[bytes], None]) -> None:
@@ -212,6 +237,16 @@ async def _some(response: httpx.Response, limit: int = BODY_BYTES) -> bytes:
         if len(body) > limit:
             break
     return bytes(body)
+
+
+def _moved(response: httpx.Response) -> httpx.URL | None:
+    """Where a request is made again: 307 and 308 keep the method. Not to another host: the key would go there."""
+    if response.status_code not in (307, 308) or not response.has_redirect_location:
+        return None
+    target = response.url.join(response.headers["location"])
+    same = (target.scheme, target.host, target.port) == (response.url.scheme, response.url.host, response.url.port)
+    secured = target.scheme == "https" and response.url.scheme == "http" and target.host == response.url.host
+    return target if same or secured else None
 
 
 def _said(error: Exception) -> str:

@@ -13,7 +13,6 @@ _CLOSE = re.compile(r"</(?:" + "|".join(TAGS) + r")>\s*", re.IGNORECASE)
 _LONE = "</think>"
 _TAG_CHARS = 16
 """The longest tag, so that one that arrives in pieces is waited for."""
-_HARMONY = "<|"
 _MARK = re.compile(r"<\|(start|channel|message|end|return|call|constrain)\|>")
 _MARK_CHARS = 14
 
@@ -67,7 +66,7 @@ class ThoughtFilter:
         if begun[0] != "<":
             self._mode, self._held = "text", ""
             return self._text(held)
-        if begun.startswith(_HARMONY):
+        if _MARK.match(begun) is not None:
             self._mode, self._held = "harmony", begun
             return self._harmony()
         match = _OPEN.match(held)
