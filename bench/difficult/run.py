@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from bench.difficult.case import Case, judge, lay_out
 from bench.difficult.endpoint import ByteEndpoint
-from bench.tasks.run import said_in, until_ended
 from portico.agents.agent import Agent, Message
 from portico.compose import build_host
 from portico.errors import PorticoError
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
+from portico.testing.tasks.run import said_in, until_ended
 
 
 class Outcome(Struct, frozen=True):

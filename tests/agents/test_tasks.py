@@ -4,15 +4,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from bench.tasks import TASKS
-from bench.tasks.__main__ import table
-from bench.tasks.run import play
-from bench.tasks.scripted import script
-from bench.tasks.task import Task, judge, lay_out, solve
 
 from portico.agents.agent import Agent, AgentContext
 from portico.agents.loop import LoopAgent
 from portico.testing.model import ModelServer
+from portico.testing.tasks import LONG, TASKS
+from portico.testing.tasks.run import play
+from portico.testing.tasks.scripted import script
+from portico.testing.tasks.table import table
+from portico.testing.tasks.task import Task, judge, lay_out, solve
 
 
 def test_there_are_thirty_of_four_kinds() -> None:
@@ -20,7 +20,14 @@ def test_there_are_thirty_of_four_kinds() -> None:
     assert {kind: kinds.count(kind) for kind in kinds} == {"fix": 8, "rename": 6, "write": 9, "answer": 7}
 
 
-@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+def test_the_long_ones_take_30_to_60_steps() -> None:
+    long = [task for task in LONG.values() if task.kind == "long"]
+    steps = [len(script([task]).rules[0].steps) for task in long]
+    assert (len(long), min(steps) >= 30, max(steps) <= 60) == (10, True, True), steps
+    assert [bool(task.then) for task in LONG.values() if task.kind == "turns"] == [True] * 4
+
+
+@pytest.mark.parametrize("task", (TASKS | LONG).values(), ids=lambda task: task.name)
 def test_its_check_fails_before_and_passes_after(task: Task, tmp_path: Path) -> None:
     lay_out(task, tmp_path)
     assert judge(task, tmp_path, "I do not know.") != ""
@@ -49,6 +56,13 @@ async def test_the_built_in_agent_carries_out_the_solutions(tmp_path: Path) -> N
     assert all(each.input and each.output for each in played)
     assert [each.calls for each in played] == [2, 6, 1, 0]
     assert "4/4" in table(played)
+
+
+@pytest.mark.parametrize("name", ["long-types", "turns-rename-again"])
+async def test_the_built_in_agent_carries_out_long_ones_and_second_messages(name: str, tmp_path: Path) -> None:
+    async with ModelServer(script([LONG[name]])) as server:
+        played = await play(LONG[name], partial(_loop, tmp_path, server.url), None, 60)
+    assert played.problem == ""
 
 
 async def test_a_wrong_answer_is_a_failure_with_its_reason(tmp_path: Path) -> None:

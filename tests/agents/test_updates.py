@@ -139,3 +139,27 @@ async def test_an_exit_code_that_the_agent_tells(
     (call,) = turn.parts
     assert isinstance(call, CallPart)
     assert (call.exit_code, call.ok) == (code, False)
+
+
+async def test_a_call_with_the_id_of_one_that_has_ended_is_another_call(open_host: HostOpener) -> None:
+    """Models number their calls anew in each answer: the second waited forever for an approval that nobody saw."""
+
+    async def play(message: Message, turn: Turn) -> None:
+        heard = Updates(turn, OwnTools(()), TerminalCommands())
+        for path in ("a", "b"):
+            call = {"toolCallId": "call_1", "title": f"write {path}", "kind": "edit", "rawInput": {"path": path}}
+            await heard.apply({"sessionUpdate": "tool_call", "status": "pending", **call})
+            heard.track(call)  # a request for permission
+            await heard.apply({"sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed"})
+            await heard.apply({"sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed"})
+        await heard.finish("end_turn")
+
+    host = await open_host(PlayAgent(play))
+    session = await host.start(by="test")
+    turn = await session.wait(await session.send(Message("go"), by="test"))
+    calls = [part for part in turn.parts if isinstance(part, CallPart)]
+    assert [(call.input, call.done, call.ok) for call in calls] == [
+        ('{"path":"a"}', True, True),
+        ('{"path":"b"}', True, True),
+    ]
+    await open_host.close()

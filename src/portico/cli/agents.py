@@ -16,6 +16,7 @@ from portico.agents.acp.program import PRESETS, Program
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.registry import discover
 from portico.agents.suggestions import not_installed
+from portico.cli.agents_bench import bench
 from portico.cli.get_agent import RegistryOption, get_agent
 from portico.cli.matrix import CHECKS, MatrixRow, markdown, try_all
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run
@@ -28,6 +29,7 @@ from portico.settings_edit import add_table, set_key
 from portico.settings_load import load
 
 app = typer.Typer(help="List, check, test and add agents, and choose the default one.", invoke_without_command=True)
+app.command("bench")(bench)
 
 
 @app.callback()

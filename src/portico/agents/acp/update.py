@@ -139,6 +139,8 @@ class Updates:
         self._own = own
         self._commands = commands
         self._tracks: dict[str, Track] = {}
+        self._over: list[Track] = []
+        """Calls whose id a later call has."""
         self._plan: Call | None = None
         self._counted = False
         """Its tokens were already reported during the turn."""
@@ -173,6 +175,9 @@ class Updates:
         self.last_words = ""
         ident = str(update.get("toolCallId") or self._turn.session.new_id("c"))
         track = self._tracks.get(ident)
+        if track is not None and track.call.done and _begins(update):  # the model has used this id before
+            self._over.append(track)
+            track = None
         if track is None and (own := self._own.name(update)) is not None:
             track = self._tracks[ident] = self._show_own(own, ident, update)
         if track is None:
@@ -239,7 +244,7 @@ class Updates:
 
     def calls(self) -> list[Track]:
         """Those of the agent's own tools."""
-        return [track for track in self._tracks.values() if not track.own]
+        return [track for track in (*self._over, *self._tracks.values()) if not track.own]
 
     async def finish(self, reason: object) -> None:
         """The turn is over: what the agent left open has ended with it; well only where it came to its own end."""
@@ -248,6 +253,11 @@ class Updates:
             await self._plan.end(output="")
         for track in self._tracks.values():
             await track.end(not track.refused, stopped)
+
+
+def _begins(update: Json) -> bool:
+    """A new call, or a request for permission, and not a late word about one that has ended."""
+    return update.get("sessionUpdate") != "tool_call_update" and update.get("status") not in _ENDS
 
 
 def _is_bridge(update: Json) -> bool:

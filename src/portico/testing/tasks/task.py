@@ -28,6 +28,10 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True):
     """Files that this solution deletes."""
     said: str = "Done."
     """Its last words."""
+    then: str = ""
+    """A second message, after the first turn."""
+    second: dict[str, str] = {}
+    """Files of the solution of the second message."""
 
 
 def lay_out(task: Task, folder: Path) -> None:
@@ -36,7 +40,7 @@ def lay_out(task: Task, folder: Path) -> None:
 
 def solve(task: Task, folder: Path) -> None:
     """As the task's own solution does it."""
-    _write(folder, task.solution)
+    _write(folder, task.solution | task.second)
     for name in task.gone:
         (folder / name).unlink()
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.tasks.task import Task, judge, lay_out
 from portico.agents.agent import Agent, Message
 from portico.compose import build_host
 from portico.errors import PorticoError
 from portico.host.session import Session
-from portico.host.state import CallPart, SessionState, TextPart, TurnState
+from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 from portico.log.sqlite import SqliteLog
+from portico.testing.tasks.task import Task, judge, lay_out
 
 
 class Played(Struct, frozen=True):
@@ -63,7 +63,10 @@ async def _turn(
         try:
             async with asyncio.timeout(seconds):
                 session = await host.start(by="tasks", agent=agent.id, model=model, cwd=str(place / "work"))
-                turn = await until_ended(session, await session.send(Message(task.prompt), by="tasks"))
+                for prompt in filter(None, (task.prompt, task.then)):
+                    turn = await until_ended(session, await session.send(Message(prompt), by="tasks"))
+                    if turn.outcome != "completed":
+                        break
         except TimeoutError:
             return None, f"not finished within {seconds:g} s"
         except PorticoError as error:
@@ -78,18 +81,27 @@ async def _turn(
 
 
 async def until_ended(session: Session, turn: str) -> TurnState:
-    """Whatever it asks for is allowed."""
+    """All calls are allowed, and questions are declined."""
     while True:
-        state = await session.wait_until(lambda state: bool(_asks(state)) or _outcome(state, turn) is not None)
-        waiting = _asks(state)
-        if not waiting:
+        state = await session.wait_until(
+            lambda state: bool(_asks(state) or _questions(state)) or _outcome(state, turn) is not None
+        )
+        for approval in _asks(state)[:1]:
+            await session.approvals.answer(approval, by="tasks", allow=True)
+        for question in _questions(state)[:1]:
+            await session.questions.answer(question, "decline", by="tasks")
+        if _outcome(state, turn) is not None:
             return await session.wait(turn)
-        await session.approvals.answer(waiting[0], by="tasks", allow=True)
 
 
 def _asks(state: SessionState) -> list[str]:
     parts = state.active.parts if state.active is not None else []
     return [part.approval.id for part in parts if isinstance(part, CallPart) and part.approval is not None]
+
+
+def _questions(state: SessionState) -> list[str]:
+    parts = state.active.parts if state.active is not None else []
+    return [part.id for part in parts if isinstance(part, QuestionPart) and not part.done]
 
 
 def _outcome(state: SessionState, turn: str) -> str | None:
