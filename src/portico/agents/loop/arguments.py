@@ -9,6 +9,8 @@ from portico.events import Json
 from portico.surrogates import repair
 
 _FENCE = re.compile(r"\s*```[a-z]*\s*(.*?)\s*```\s*", re.DOTALL)
+NESTING_MAX = 200
+"""Brackets and signs of a Python literal."""
 _COMMA = re.compile(r",(\s*[}\]])")
 
 
@@ -69,7 +71,13 @@ def _without_commas(text: str) -> Any:
 
 
 def _python(text: str) -> Any:
-    return ast.literal_eval(text) if len(text) < 100_000 else None
+    return ast.literal_eval(text) if is_flat(text) else None
+
+
+def is_flat(text: str) -> bool:
+    """Whether Python's parser may read it: deep nesting damages the parser of Python 3.11 for the whole process
+    (`SystemError: AST constructor recursion depth mismatch`)."""
+    return len(text) < 100_000 and sum(map(text.count, "([{-+~")) < NESTING_MAX
 
 
 def canonical(name: str, tools: tuple[str, ...]) -> str:

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from portico.agents.certificates import certificates
 from portico.agents.facts import Problem
+from portico.agents.loop.http_transport import FastTransport, needs_proxy
 from portico.agents.loop.refusal import BODY_BYTES, refusal
 from portico.agents.loop.reply import ANSWER_MAX, ModelError, NoList, Reply, Report
 from portico.agents.loop.windows import listed, of_llama_cpp, of_ollama
@@ -82,12 +83,14 @@ class ModelEndpoint:
         self.codec = CODECS[self.wire]
         headers = self.codec.headers(key)
         local = urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1")
+        verify = certificates() if self.url.startswith("https:") else False
+        proxied = not local and needs_proxy(httpx.URL(self.url))  # a proxy is for the world outside
         self._http = httpx.AsyncClient(
             headers=headers,
             timeout=httpx.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout)),
-            trust_env=not local,  # a proxy is for the world outside
-            verify=certificates() if self.url.startswith("https:") else False,
-            limits=httpx.Limits(max_keepalive_connections=8),
+            trust_env=proxied,
+            verify=verify,
+            transport=None if proxied else FastTransport(verify),
         )
 
     async def close(self) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from portico.agents.loop.arguments import NoArguments, canonical, parse
+from portico.agents.loop.arguments import NoArguments, canonical, is_flat, parse
 from portico.events import Json
 from portico.surrogates import repair
 
@@ -193,6 +193,8 @@ def _alone(text: str, tools: tuple[str, ...]) -> WrittenCalls | None:
 
 def _pythonic(text: str, tools: tuple[str, ...]) -> Found:
     """Llama's `[read(path="a")]`."""
+    if not is_flat(text):
+        return []
     try:
         tree = ast.parse(text, mode="eval").body
         assert isinstance(tree, ast.List)
