@@ -20,6 +20,9 @@ class ByteEndpoint:
         self._cases = cases
         self.requests: dict[str, list[Asked]] = {}
         """Those with tools, by case."""
+        self.current = ""
+        """The case that is played: an agent may shorten the conversation and lose its name."""
+        self._open: set[asyncio.StreamWriter] = set()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=64 * 1024 * 1024)
@@ -27,9 +30,14 @@ class ByteEndpoint:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        for writer in list(self._open):
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
         self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 method, path, body = await _read(reader)
@@ -38,15 +46,17 @@ class ByteEndpoint:
                 if answer.drops:
                     break
         writer.close()
+        self._open.discard(writer)
 
     def _answer(self, method: str, path: str, body: bytes) -> Answer:
         if method == "GET":
             return _json(MODELS if path.endswith("/models") else {})
         asked: Json = json.loads(body)
         named = _CASE.findall(body.decode("utf-8", "replace"))
-        if not asked.get("tools") or not named or named[-1] not in self._cases:
+        name = named[-1] if named else self.current
+        if not asked.get("tools") or name not in self._cases:
             return _plain(asked)  # a title, or a summary
-        return self._step(self._cases[named[-1]], asked, path)
+        return self._step(self._cases[name], asked, path)
 
     def _step(self, case: Case, body: Json, path: str) -> Answer:
         seen = self.requests.setdefault(case.name, [])

@@ -38,6 +38,7 @@ async def play_all(
     try:
         for case in cases:
             endpoint.requests.pop(case.name, None)
+            endpoint.current = case.name
             began = time.monotonic()
             problem = await _play(host, agent, case, endpoint, folder / case.name, seconds)
             asked = len(endpoint.requests.get(case.name, []))

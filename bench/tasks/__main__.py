@@ -25,7 +25,7 @@ from portico.testing.tasks import LONG, TASKS
 from portico.testing.tasks.run import Played, play
 from portico.testing.tasks.scripted import script
 from portico.testing.tasks.table import line, table
-from portico.testing.tasks.task import Task
+from portico.testing.tasks.task import BenchTask
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def _scripted(names: list[str], tasks: list[Task]) -> list[Played]:
+async def _scripted(names: list[str], tasks: list[BenchTask]) -> list[Played]:
     """The same answers for every agent: what differs is what they send to the model, and whether their tools work."""
     played = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:

@@ -12,7 +12,7 @@ from portico.testing.tasks import LONG, TASKS
 from portico.testing.tasks.run import play
 from portico.testing.tasks.scripted import script
 from portico.testing.tasks.table import table
-from portico.testing.tasks.task import Task, judge, lay_out, solve
+from portico.testing.tasks.task import BenchTask, judge, lay_out, solve
 
 
 def test_there_are_thirty_of_four_kinds() -> None:
@@ -28,7 +28,7 @@ def test_the_long_ones_take_30_to_60_steps() -> None:
 
 
 @pytest.mark.parametrize("task", (TASKS | LONG).values(), ids=lambda task: task.name)
-def test_its_check_fails_before_and_passes_after(task: Task, tmp_path: Path) -> None:
+def test_its_check_fails_before_and_passes_after(task: BenchTask, tmp_path: Path) -> None:
     lay_out(task, tmp_path)
     assert judge(task, tmp_path, "I do not know.") != ""
     solve(task, tmp_path)
@@ -38,7 +38,7 @@ def test_its_check_fails_before_and_passes_after(task: Task, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "task", [task for task in TASKS.values() if task.keep or task.answer], ids=lambda task: task.name
 )
-def test_what_has_to_stay_is_looked_at(task: Task, tmp_path: Path) -> None:
+def test_what_has_to_stay_is_looked_at(task: BenchTask, tmp_path: Path) -> None:
     lay_out(task, tmp_path)
     solve(task, tmp_path)
     name = next(iter(task.keep or task.files))

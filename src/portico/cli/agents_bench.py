@@ -15,7 +15,7 @@ from portico.settings_load import load
 
 if TYPE_CHECKING:
     from portico.testing.tasks.run import Played
-    from portico.testing.tasks.task import Task
+    from portico.testing.tasks.task import BenchTask
 
 
 def bench(
@@ -67,7 +67,7 @@ def _maker(place: Home, name: str) -> Callable[[], Agent]:
 
 
 async def _play(
-    makers: dict[str, Callable[[], Agent]], tasks: "Sequence[Task]", model: str | None, seconds: float
+    makers: dict[str, Callable[[], Agent]], tasks: "Sequence[BenchTask]", model: str | None, seconds: float
 ) -> "list[Played]":
     from portico.testing.tasks.run import play
     from portico.testing.tasks.table import line

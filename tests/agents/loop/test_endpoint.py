@@ -1,6 +1,7 @@
 """The connection to an endpoint: used again for the next request, and never waited for behind the answer."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,6 +19,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding
 async def serving(end: bytes) -> AsyncIterator[tuple[ModelEndpoint, list[str]]]:
     """A bare endpoint that says one word and ends its body so; the list has one entry for each connection."""
     connections: list[str] = []
+    writers: list[asyncio.StreamWriter] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append("opened")
@@ -27,10 +29,9 @@ async def serving(end: bytes) -> AsyncIterator[tuple[ModelEndpoint, list[str]]]:
             writer.write(HEAD + f"{len(FRAMES):x}\r\n".encode() + FRAMES + b"\r\n" + end)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+        writers.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             await answer(reader, writer)
-        except asyncio.IncompleteReadError:
-            writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     where = ModelEndpoint("test", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
@@ -38,6 +39,10 @@ async def serving(end: bytes) -> AsyncIterator[tuple[ModelEndpoint, list[str]]]:
         yield where, connections
     finally:
         await where.close()
+        for writer in writers:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
         server.close()
 
 

@@ -222,7 +222,10 @@ class _Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._transport.abort()
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
+        else:
+            self._transport.close()
 
     # -- called by the event loop ------------------------------------------------------------------------------
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 
 from portico.testing.tasks.long import long_tasks
-from portico.testing.tasks.task import KINDS, Task
+from portico.testing.tasks.task import KINDS, BenchTask
 
 
-def _load(kind: str) -> dict[str, Task]:
+def _load(kind: str) -> dict[str, BenchTask]:
     data = tomllib.loads(Path(__file__).with_name(f"{kind}.toml").read_text("utf-8"))
     common = {"kind": kind, "files": data.get("files", {})}
-    return {each.name: each for each in msgspec.convert([common | table for table in data["task"]], list[Task])}
+    return {each.name: each for each in msgspec.convert([common | table for table in data["task"]], list[BenchTask])}
 
 
 TASKS = {name: task for kind in KINDS for name, task in _load(kind).items()}

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
-from portico.testing.tasks.task import Task
+from portico.testing.tasks.task import BenchTask
 
 Texts = dict[str, str]
 
 
-def long_tasks() -> Iterator[Task]:
+def long_tasks() -> Iterator[BenchTask]:
     yield _task("header", 20, "Add the line '# License: MIT' as the first line of every .py file in src/.", _header)
     yield _task("rename-everywhere", 22, "Rename the function old_name to new_name in all files of src/.", _renamed)
     yield _task("off-by-one", 18, "Each module in src/ has a function last(n) that must return n, not n - 1.", _last)
@@ -34,13 +34,13 @@ def _module(number: int) -> str:
     return f"{HEAD}def f(x):\n{call}{TAIL.format(number)}"
 
 
-def _task(name: str, count: int, prompt: str, change: Change | None) -> Task:
+def _task(name: str, count: int, prompt: str, change: Change | None) -> BenchTask:
     files = {f"src/m{number:02}.py": _module(number) for number in range(count)} if change is not None else {}
     solution = {path: change(text) for path, text in files.items()} if change is not None else _new(count)
     lines = ["from pathlib import Path", f"wanted = {solution!r}"]
     lines += ["wrong = [name for name, text in wanted.items() if Path(name).read_text().strip() != text.strip()]"]
     lines += ["assert not wrong, f'wrong: {wrong[:3]}'"]
-    return Task(f"long-{name}", "long", prompt, files, "\n".join(lines), solution=solution)
+    return BenchTask(f"long-{name}", "long", prompt, files, "\n".join(lines), solution=solution)
 
 
 def _new(count: int) -> Texts:

@@ -14,7 +14,7 @@ from portico.errors import PorticoError
 from portico.host.session import Session
 from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 from portico.log.sqlite import SqliteLog
-from portico.testing.tasks.task import Task, judge, lay_out
+from portico.testing.tasks.task import BenchTask, judge, lay_out
 
 
 class Played(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Played(Struct, frozen=True):
         return not self.problem
 
 
-async def play(task: Task, make: Callable[[], Agent], model: str | None, seconds: float) -> Played:
+async def play(task: BenchTask, make: Callable[[], Agent], model: str | None, seconds: float) -> Played:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="portico-task-", ignore_cleanup_errors=True) as place:
         work = Path(place) / "work"
@@ -54,7 +54,7 @@ async def play(task: Task, make: Callable[[], Agent], model: str | None, seconds
 
 
 async def _turn(
-    task: Task, agent: Agent, model: str | None, place: Path, seconds: float
+    task: BenchTask, agent: Agent, model: str | None, place: Path, seconds: float
 ) -> tuple[TurnState | None, str]:
     """The turn, and why it did not end well."""
     log = await SqliteLog.open(place / "log.db")

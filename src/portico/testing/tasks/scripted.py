@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 
 from portico.testing.model import ModelRule, Script, ScriptedCall, Step
-from portico.testing.tasks.task import Task
+from portico.testing.tasks.task import BenchTask
 
 
-def script(tasks: Iterable[Task]) -> Script:
+def script(tasks: Iterable[BenchTask]) -> Script:
     return Script(rules=[rule for task in tasks for rule in _rules(task)])
 
 
-def _rules(task: Task) -> Iterator[ModelRule]:
+def _rules(task: BenchTask) -> Iterator[ModelRule]:
     yield _rule(task.prompt, task.files, task.solution, task.gone, task.said)
     if task.then:
         yield _rule(task.then, task.files | task.solution, task.second, [], task.said)

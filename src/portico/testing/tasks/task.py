@@ -11,7 +11,7 @@ KINDS = ("fix", "rename", "write", "answer")
 CHECK_SECONDS = 30.0
 
 
-class Task(Struct, frozen=True, forbid_unknown_fields=True):
+class BenchTask(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     kind: str
     prompt: str
@@ -34,18 +34,18 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True):
     """Files of the solution of the second message."""
 
 
-def lay_out(task: Task, folder: Path) -> None:
+def lay_out(task: BenchTask, folder: Path) -> None:
     _write(folder, task.files)
 
 
-def solve(task: Task, folder: Path) -> None:
+def solve(task: BenchTask, folder: Path) -> None:
     """As the task's own solution does it."""
     _write(folder, task.solution | task.second)
     for name in task.gone:
         (folder / name).unlink()
 
 
-def judge(task: Task, folder: Path, said: str) -> str:
+def judge(task: BenchTask, folder: Path, said: str) -> str:
     """What is wrong with the result; empty: nothing."""
     kept = task.files if task.answer else task.keep
     changed = [name for name in kept if _read(folder / name) != task.files[name]]
