@@ -32,7 +32,7 @@ from portico.host.state import Summary
 
 @calls
 class Methods:
-    """Each says what it takes and gives; `calls` makes it do its command."""
+    """Each has the parameters and the answer of its command; `calls` makes it send the command."""
 '''
 
 

@@ -12,12 +12,12 @@
     │   └── HomeInUse         another host runs on this home folder
     ├── Unauthenticated       no valid token
     ├── Forbidden             a valid token, without the scope, from a foreign page, or outside the jail
-    ├── Misdirected           the Host header names somebody else
+    ├── Misdirected           the Host header names another host
     ├── TooLarge              a body, frame, file or list over its limit
     ├── RateLimited           slow down; `retry_after` seconds
     ├── QuotaExceeded         a person has as much as they may; `field` names the setting
     ├── CursorLost            a cursor of another log or beyond its end; take a snapshot
-    ├── TooSlow               a reader behind its bound; its cursor lets it come back
+    ├── TooSlow               a reader behind its bound; it can resume from its cursor
     ├── Unreachable           a client finds no host, or it does not answer
     ├── PlaceAway             no host that sees the session's files is there
     ├── LogUnavailable        the disk is full, read-only or locked; what was acknowledged is safe
@@ -31,7 +31,7 @@
         └── BudgetSpent       a person stopped it when its budget was spent
 
 Every leaf has a stable `code`. `KINDS` maps codes to HTTP status, JSON-RPC code and exit code; doors read that
-table and nothing else. A message says what happened and what to do next; names in it are quoted with `!r`.
+table and nothing else. A message describes what happened and what to do next; names in it are quoted with `!r`.
 """
 
 import difflib
@@ -216,7 +216,7 @@ KINDS: dict[str, Kind] = {
 
 
 def nearest(name: str, known: Iterable[str], likeness: float = 0.5) -> str | None:
-    """What somebody may have meant who wrote a name that there is not."""
+    """Return the known name that is most similar to an unknown one."""
     return next(iter(difflib.get_close_matches(name, list(known), 1, likeness)), None)
 
 

@@ -430,7 +430,7 @@ export interface AutomationPlan {
   keep_runs?: number;
 }
 
-/** What was due meanwhile is not made up for. */
+/** Missed times are not repeated. */
 export interface AutomationResumed {
   type: "automation.resumed";
   by: string;
@@ -541,7 +541,7 @@ export interface ChartNode {
   arrows?: Arrow[];
 }
 
-/** A conversation belongs to another session from now on, or is one of its own. Written to its own channel, to that */
+/** A conversation belongs to another session from now on, or becomes a separate session. Written to its own */
 export interface ChatMoved {
   type: "chat.moved";
   session: string;
@@ -693,7 +693,7 @@ export interface Discarded {
   undo: string;
 }
 
-/** It was done, and there is nothing to tell. */
+/** It was done; there is no further result. */
 export interface Done {
 }
 
@@ -933,7 +933,7 @@ export interface Hit {
   turn?: string;
 }
 
-/** Somebody's system calls `POST /hooks/NAME`, signed with the hook's secret. */
+/** Another system calls `POST /hooks/NAME`, signed with the hook's secret. */
 export interface Hook {
   filter?: Match[];
   per_minute?: number;
@@ -1054,7 +1054,7 @@ export interface JobResumed {
   by: string;
 }
 
-/** On `job/ID`. Carries everything that is needed to go on: the entry may change or vanish. */
+/** On `job/ID`. Contains everything that is needed to continue: the entry may change or vanish. */
 export interface JobStarted {
   type: "job.started";
   job: string;
@@ -1069,7 +1069,7 @@ export interface JobStarted {
   owner?: string;
 }
 
-/** Somebody cancels it; `job.ended` follows when everything has stopped, also after a crash in between. */
+/** It is canceled; `job.ended` follows when everything has stopped, also after a crash in between. */
 export interface JobStopping {
   type: "job.stopping";
   by: string;
@@ -1093,7 +1093,7 @@ export interface JobSummary {
   owner?: string;
 }
 
-/** The host was told to stop: what was in flight did not end it, and the job goes on at the next start. */
+/** The host was stopped. Running works did not end the job; it continues at the next start. */
 export interface JobSuspended {
   type: "job.suspended";
 }
@@ -1462,7 +1462,7 @@ export interface PorticoJobsEntryModel {
   id?: string;
 }
 
-/** A message to an agent, in a session of its own. */
+/** A message to an agent, in a separate session. */
 export interface PromptAction {
   text: string;
   agent?: string;
@@ -1558,7 +1558,7 @@ export interface QueueEdited {
   kind?: "queue" | "steer";
 }
 
-/** After a crash the queue waits for a person; any message, resume or `release` lets it go on. */
+/** After a crash the queue waits for a person; any message, resume or `release` releases it. */
 export interface QueueHeld {
   type: "queue.held";
   held: boolean;
@@ -1644,7 +1644,7 @@ export interface RunAutomationBody {
   at?: string;
 }
 
-/** On `run/ID`, before anything starts. Carries what is started: the plan may change meanwhile. */
+/** On `run/ID`, before anything starts. Carries what is started: the plan may change later. */
 export interface RunClaimed {
   type: "run.claimed";
   run: string;
@@ -2597,7 +2597,7 @@ export interface Waiting {
   text: string;
 }
 
-/** A job that goes on when a person says so (`onInterrupt: ask`): `POST /v1/jobs/{id}/resume`, or stop it. */
+/** A job that waits until a person resumes it (`onInterrupt: ask`): `POST /v1/jobs/{id}/resume`, or stop it. */
 export interface WaitingJob {
   job: string;
   name: string;

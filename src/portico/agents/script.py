@@ -175,7 +175,7 @@ class SeedSession(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class ScriptedSignIn(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The provider wants a token first, as a vendor's agent does that nobody has signed in."""
+    """The provider wants a token first, like a vendor's agent without a login."""
 
     resource: str
     name: str = ""

@@ -83,7 +83,7 @@ def _seeded(index: int, turn: s.SeedTurn, now: int) -> TurnState:
 
 
 class ScriptedAgent(ConfinableAgent):
-    """It starts no process of its own."""
+    """It starts no process."""
 
     def __init__(self, provider: s.Provider, rules: list[s.ScriptRule] | None = None, delay: float = 0.0) -> None:
         self.provider = provider

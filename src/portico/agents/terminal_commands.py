@@ -1,4 +1,4 @@
-"""Commands that an agent runs in terminals of the host: people watch them while the agent waits, or goes on.
+"""Commands that an agent runs in terminals of the host: people watch them while the agent waits or continues.
 
 There is no keyboard input. The program gets EOF on its input immediately, as in a pipe, so it never waits for a person
 that the agent does not have. The agent gets the output as text; escapes and terminal line ends are for watchers.

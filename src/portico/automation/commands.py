@@ -115,7 +115,7 @@ class AutomationCommands:
         state = self._store.get(command.automation)
         _check_file(state, caller)
         waiting = [run.id for run in self._all.open_runs(state.id) if run.status == "pending"]
-        pending = [run for run in waiting if run not in self._all.runs.tasks]  # what is being started goes on
+        pending = [run for run in waiting if run not in self._all.runs.tasks]  # a start in progress continues
         events: Appended = self._all.skipping(state.id, pending, DELETED)
         self._all.deleting.add(state.id)
         try:
@@ -129,7 +129,7 @@ class AutomationCommands:
         return c.Done()
 
     def _mine(self, name: str, caller: c.Caller) -> AutomationState:
-        """Whoever starts or changes it may do what it does."""
+        """Return the automation if the caller has all scopes that its runs need."""
         state = self._store.get(name)
         missing: Any = next((scope for scope in state.scopes if scope not in caller.scopes), None)
         if missing is not None:

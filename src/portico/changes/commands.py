@@ -15,7 +15,7 @@ class CommitChanges(AboutSession, frozen=True, tag="changes.commit"):
 
     message: str
     state: str | None
-    """As `GET …/uncommitted` told it: the folder that you have seen. Null: whatever it is now."""
+    """The `state` of `GET …/uncommitted`: the folder as you have seen it. Null: its current state."""
     paths: list[str] = []
     """None: all of them."""
 

@@ -358,7 +358,7 @@ def default(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Show or choose the agent that answers where nobody names one. A running host takes it over within a second.
+    """Show or choose the default agent. A running host applies it within a second.
 
     Example: portico agents default acp:goose
     """

@@ -160,7 +160,7 @@ async def edit(
 
 @app.command()
 def pause(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
-    """It starts nothing by itself until it is resumed.
+    """Pause an automation: it starts nothing until it is resumed.
 
     Example: portico automations pause morning
     """
@@ -169,7 +169,7 @@ def pause(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None
 
 @app.command()
 def resume(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
-    """A paused one goes on from now; what was due meanwhile is not made up for.
+    """Resume a paused automation from now on. Missed times are not repeated.
 
     Example: portico automations resume morning
     """
@@ -217,7 +217,7 @@ def secret(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = Non
 
 @app.command()
 def delete(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
-    """Delete an automation and its history; what it has started goes on.
+    """Delete an automation and its history. Running sessions and jobs continue.
 
     Example: portico automations delete morning
     """

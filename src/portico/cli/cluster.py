@@ -31,7 +31,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @app.callback()
 def _group() -> None:
-    """So that `up` stays a verb of its own."""
+    """So that `up` stays a separate verb."""
 
 
 @app.command()

@@ -18,7 +18,7 @@ def config(
 ) -> None:
     """Show every setting with its value and its source: default, file or environment.
 
-    Settings are lines of a TOML file (--path says where it is), PORTICO_SECTION_KEY in the environment, or flags of
+    Settings are lines of a TOML file (--path prints its path), PORTICO_SECTION_KEY in the environment, or flags of
     `portico serve`; the later wins. A running host takes changes of the file over within a second.
 
     Example: portico config agent.max_steps

@@ -56,7 +56,7 @@ async def drain(
     name: HostArgument,
     as_json: JsonFlag = False,
 ) -> None:
-    """Hand over what a host has: idle sessions at once, busy ones after their turn. Stop it when it has none.
+    """Hand over the sessions of a host: idle ones immediately, busy ones after their turn. Stop it when it has none.
 
     Example: portico hosts drain box-2
     """
@@ -72,7 +72,7 @@ async def give_up(
     name: HostArgument,
     as_json: JsonFlag = False,
 ) -> None:
-    """End what a host had that never comes back: its turns count as interrupted, everything can be read.
+    """Give up a host that is gone for good: its turns count as interrupted, everything can be read.
 
     Example: portico hosts give-up box-2
     """

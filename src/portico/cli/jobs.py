@@ -83,7 +83,7 @@ def stop(job: JobArgument, as_json: JsonFlag = False, home: HomeOption = None) -
 
 @app.command()
 def resume(job: JobArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
-    """Go on: a waiting job where it is, a failed or canceled one as a new job that keeps what succeeded.
+    """Resume a waiting job where it is; a failed or canceled one as a new job that keeps what succeeded.
 
     Example: portico jobs resume job-1
     """

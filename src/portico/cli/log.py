@@ -68,7 +68,7 @@ def copy(
 ) -> None:
     """Copy a log between SQLite and PostgreSQL, with every number kept, and compare both.
 
-    No host may run on either. Started again after it was cut off, it goes on where it was. Clients go on with their
+    No host may run on either. If it is interrupted and started again, it continues. Clients continue with their
     cursors; the old log must not be used any more.
 
     Example: portico log copy ~/.local/share/portico postgresql://portico@db.example/portico

@@ -61,7 +61,7 @@ def get(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Get a model: downloads go on where they broke off, and are checked.
+    """Get a model: interrupted downloads are resumed, and all are verified.
 
     Example: portico model get smollm2-135m
     """
@@ -86,7 +86,7 @@ def offer(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Offer the toy model where there is no coding agent and no model at all; where it is the only one, say what it is.
+    """Offer the toy model where there is no coding agent and no model at all; where it is the only one, describe it.
 
     Example: portico model offer
     """

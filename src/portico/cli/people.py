@@ -46,7 +46,7 @@ def add(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Add a person; without --scope they may do what people.scopes says.
+    """Add a person; without --scope they get the scopes of people.scopes.
 
     Example: portico people add ann@example.org
     """

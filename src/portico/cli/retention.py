@@ -15,9 +15,9 @@ def retention(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Archive and delete old sessions on the running host, as [retention] in the settings says.
+    """Archive and delete old sessions on the running host, by the rules of [retention] in the settings.
 
-    The host does the same by itself every hour.
+    The host does the same every hour.
 
     Example: portico retention --dry-run
     """

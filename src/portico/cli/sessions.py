@@ -83,7 +83,7 @@ async def tail(
     follow: Annotated[bool, typer.Option("--follow/--no-follow", "-f", help="Go on with new events.")] = True,
     as_json: JsonFlag = False,
 ) -> None:
-    """Follow a session from any position; comes back by itself when the host restarts.
+    """Follow a session from any position. Reconnects when the host restarts.
 
     Example: portico sessions tail session-1 --after 100
     """
@@ -110,7 +110,7 @@ async def resume(
     no: Annotated[bool, typer.Option("--no", help="Deny every approval of this turn.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Go on with the last turn, if it failed or was interrupted, and watch it. Ctrl-C cancels it.
+    """Resume the last turn, if it failed or was interrupted, and watch it. Ctrl-C cancels it.
 
     Example: portico sessions resume session-1
     """

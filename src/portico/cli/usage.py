@@ -22,7 +22,7 @@ async def usage(
     days: Annotated[int, typer.Option(min=1, help="How many days back.")] = 30,
     as_json: JsonFlag = False,
 ) -> None:
-    """What was used and what it cost. A cost that nobody told is estimated by list prices, or unknown.
+    """What was used and what it cost. A cost that was not reported is estimated by list prices, or unknown.
 
     Example: portico usage --by agent,model --days 7
     """

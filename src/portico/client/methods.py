@@ -22,7 +22,7 @@ from portico.host.state import Summary
 
 @calls
 class Methods:
-    """Each says what it takes and gives; `calls` makes it do its command."""
+    """Each has the parameters and the answer of its command; `calls` makes it send the command."""
 
     async def start_session(
         self,
@@ -130,7 +130,7 @@ class Methods:
         """Stop the running turn."""
 
     async def resume_turn(self, session: str, *, turn: str | None = None, request: str = "") -> c.TurnBegun:
-        """Go on with the last turn."""
+        """Resume the last turn."""
 
     async def queue_message(
         self,
@@ -165,7 +165,7 @@ class Methods:
         """Offer a waiting message to the running agent now."""
 
     async def release_queue(self, session: str, *, request: str = "") -> e.Json:
-        """Let a held queue go on."""
+        """Release a held queue."""
 
     async def decline_sign_in(self, session: str, call: str, *, request: str = "") -> Summary:
         """Let a call fail that waits for a sign-in."""
@@ -267,7 +267,7 @@ class Methods:
         params: e.Json = {},
         request: str = "",
     ) -> c.ServerReply:
-        """Ask an MCP server of a session directly, as its own page in an editor does. Nobody else is asked first."""
+        """Ask an MCP server of a session directly, as its own page in an editor does. No approval is requested."""
 
     async def configure_host(
         self, values: e.Json, *, replace: bool = False, action: e.Json = {}, request: str = ""
@@ -294,7 +294,7 @@ class Methods:
         """Cancel a job."""
 
     async def resume_job(self, job: str, *, request: str = "") -> c.JobNamed:
-        """Go on with a waiting, failed or canceled job."""
+        """Resume a waiting, failed or canceled job."""
 
     async def retry_job(self, job: str, *, request: str = "") -> c.JobNamed:
         """The same job from the beginning."""
@@ -359,10 +359,10 @@ class Methods:
         """Archive and delete old sessions by rule."""
 
     async def drain_host(self, name: str, *, request: str = "") -> c.Member:
-        """Hand a host's sessions over: idle ones at once, busy ones after their turn."""
+        """Hand over the sessions of a host: idle ones immediately, busy ones after their turn."""
 
     async def give_up_host(self, name: str, *, request: str = "") -> c.GivenUp:
-        """End what a host had that never comes back."""
+        """Give up a host that is gone for good: its turns end as interrupted."""
 
     async def create_automation(
         self, name: str, *, plan: e.AutomationPlan = e.AutomationPlan(), enabled: bool = True, request: str = ""
@@ -375,10 +375,10 @@ class Methods:
         """Change an automation; what is not named stays."""
 
     async def pause_automation(self, automation: str, *, reason: str = "", request: str = "") -> c.AutomationNamed:
-        """Let an automation start nothing by itself until it is resumed."""
+        """Pause an automation: it starts nothing until it is resumed."""
 
     async def resume_automation(self, automation: str, *, request: str = "") -> c.AutomationNamed:
-        """Let a paused automation go on, from now."""
+        """Resume a paused automation from now on."""
 
     async def run_automation(
         self, automation: str, *, input: str | None = None, at: str = "", request: str = ""
@@ -392,7 +392,7 @@ class Methods:
         """Give a hook another secret, which is shown this once; the old one is void."""
 
     async def delete_automation(self, automation: str, *, request: str = "") -> c.Done:
-        """Delete an automation and its history; what it has started goes on."""
+        """Delete an automation and its history. Running sessions and jobs continue."""
 
     async def commit_changes(
         self, session: str, message: str, state: str | None, *, paths: list[str] = [], request: str = ""
@@ -484,10 +484,10 @@ class Methods:
         zone: str = "",
         request: str = "",
     ) -> notices.PushNamed:
-        """Let a browser be told by web push; the fields are those of its `PushSubscription`."""
+        """Subscribe a browser to web push; the fields are those of its `PushSubscription`."""
 
     async def unsubscribe_push(self, push: str, *, request: str = "") -> c.Done:
-        """Tell a browser nothing any more."""
+        """Unsubscribe a browser from web push."""
 
     async def add_project(self, path: str, *, worktree: bool = False, request: str = "") -> projects.Project:
         """Add a project."""
@@ -504,7 +504,7 @@ class Methods:
         """Let fresh conversations take the place of a project's; the old ones stay stored."""
 
     async def set_secret(self, name: str, value: str, *, request: str = "") -> secrets.SecretNamed:
-        """Set a secret, or replace its value. Jobs pass it to the steps that name it; nobody can read it."""
+        """Set a secret, or replace its value. Jobs pass it to the steps that name it; no one can read it."""
 
     async def remove_secret(self, name: str, *, request: str = "") -> c.Done:
         """Remove a secret. Steps that name it fail until it is set again."""

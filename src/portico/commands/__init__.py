@@ -1,4 +1,4 @@
-"""What is asked of the host, as data: one struct for each command, beside the events that say what happened.
+"""What is asked of the host, as data: one struct for each command, beside the events, which record what happened.
 
 A door turns its wire into a command and calls `host.do(command, caller)`; it decides nothing. `COMMANDS` is the table
 from which routes, tools and documents are made; docs/reference/commands.md describes each one, and a test checks it.

@@ -1,4 +1,4 @@
-"""Commands of whoever looks after the host: tokens, people, old sessions, logins of agents, other hosts."""
+"""Commands for the administration of the host: tokens, people, old sessions, logins of agents, other hosts."""
 
 from portico.commands.answers import Done, GivenUp, Member, OwnTokenMade, PersonShown, RetentionDone, TokenMade
 from portico.commands.command import Command, Http, NoLock
@@ -149,7 +149,7 @@ class ApplyRetention(Command, frozen=True, tag="retention.apply"):
 
 
 class DrainHost(Command, frozen=True, tag="host.drain"):
-    """Hand a host's sessions over: idle ones at once, busy ones after their turn."""
+    """Hand over the sessions of a host: idle ones immediately, busy ones after their turn."""
 
     scope = "admin"
     lock = NoLock("It is one statement in the table of hosts.")
@@ -161,7 +161,7 @@ class DrainHost(Command, frozen=True, tag="host.drain"):
 
 
 class GiveUpHost(Command, frozen=True, tag="host.give_up"):
-    """End what a host had that never comes back."""
+    """Give up a host that is gone for good: its turns end as interrupted."""
 
     scope = "admin"
     lock = NoLock("Each session is taken over once, in one statement.")

@@ -34,11 +34,11 @@ class Offered(Struct):
 
 class DraftText(Struct):
     text: str
-    """What stands in every input now; empty: nothing."""
+    """The text in every input now; empty: none."""
 
 
 class ServerReply(Struct):
-    """One of the two, as the server said it."""
+    """One of the two, as the server returned it."""
 
     result: Json | None = None
     error: Json | None = None
@@ -86,7 +86,7 @@ class RunNamed(Struct):
 
 
 class Done(Struct):
-    """It was done, and there is nothing to tell."""
+    """It was done; there is no further result."""
 
 
 Busy = Literal["queue", "steer", "refuse"]

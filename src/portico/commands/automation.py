@@ -44,7 +44,7 @@ class EditAutomation(AboutAutomation, frozen=True, tag="automation.edit"):
 
 
 class PauseAutomation(AboutAutomation, frozen=True, tag="automation.pause"):
-    """Let an automation start nothing by itself until it is resumed."""
+    """Pause an automation: it starts nothing until it is resumed."""
 
     scope = "jobs"
     gives = AutomationNamed
@@ -54,7 +54,7 @@ class PauseAutomation(AboutAutomation, frozen=True, tag="automation.pause"):
 
 
 class ResumeAutomation(AboutAutomation, frozen=True, tag="automation.resume"):
-    """Let a paused automation go on, from now."""
+    """Resume a paused automation from now on."""
 
     scope = "jobs"
     gives = AutomationNamed
@@ -101,7 +101,7 @@ class RotateSecret(AboutAutomation, frozen=True, tag="automation.secret"):
 
 
 class DeleteAutomation(AboutAutomation, frozen=True, tag="automation.delete"):
-    """Delete an automation and its history; what it has started goes on."""
+    """Delete an automation and its history. Running sessions and jobs continue."""
 
     scope = "jobs"
     gives = Done

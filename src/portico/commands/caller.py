@@ -1,4 +1,4 @@
-"""Who asks. Doors find that out (from a token, a cookie, a handshake); what callers say about themselves is ignored."""
+"""Who asks. Doors find that out (from a token, a cookie, a handshake); what callers claim is ignored."""
 
 import hashlib
 from typing import Literal

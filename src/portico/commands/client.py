@@ -40,7 +40,7 @@ class ShareData(AboutSession, frozen=True, tag="client.share"):
     value: Json | None = None
     """None takes it away."""
     action: Json = {}
-    """As the client said it, for clients of its protocol."""
+    """In the form of the client, for clients of its protocol."""
 
 
 class ReportContent(AboutSession, frozen=True, tag="call.report"):
@@ -70,9 +70,9 @@ class CompleteCall(AboutSession, frozen=True, tag="call.complete"):
     content: list[Json] = []
     title: str = ""
     result: Json | None = None
-    """In the client's own words, where the fields above say less."""
+    """In the client's own form, if the fields above contain less."""
     confirm: bool = False
-    """Somebody has to say yes before the agent has it."""
+    """A person must approve it before the agent gets it."""
 
 
 ServerOperation = Literal["tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"]
@@ -80,7 +80,7 @@ ServerOperation = Literal["tools/list", "tools/call", "resources/list", "resourc
 
 
 class AskServer(AboutSession, frozen=True, tag="server.ask"):
-    """Ask an MCP server of a session directly, as its own page in an editor does. Nobody else is asked first."""
+    """Ask an MCP server of a session directly, as its own page in an editor does. No approval is requested."""
 
     scope = "approve"
     lock = NoLock("A server may take long to answer, and nothing is written from what was read before.")
@@ -114,4 +114,4 @@ class IdentifyClient(Command, frozen=True, tag="client.identify"):
 
     client: str
     value: Json = {}
-    """What its door has to know when it comes back."""
+    """What its door needs to know when it reconnects."""

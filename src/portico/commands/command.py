@@ -72,13 +72,13 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     as_tool: ClassVar[Literal[True] | NoTool] = True
     """Offered to models over MCP."""
     plain: ClassVar[bool] = False
-    """A fact that is true whatever else goes on: it needs no lock, and many of them share one append."""
+    """A fact that holds in any order with others: it needs no lock, and many of them share one append."""
     waits: ClassVar[bool] = False
     """It is answered when the effects of its events are done."""
     limited: ClassVar[bool] = False
     """Counts against the caller's rate."""
     secret: ClassVar[bool] = False
-    """What it says or is answered must not be kept: it carries no id."""
+    """Its fields or its answer must not be stored, so it has no idempotency key."""
     errors: ClassVar[tuple[str, ...]] = ("conflict",)
     """The codes it may be refused with, beyond those of every command."""
 

@@ -43,7 +43,7 @@ class StopJob(AboutJob, frozen=True, tag="job.stop"):
 
 
 class ResumeJob(AboutJob, frozen=True, tag="job.resume"):
-    """Go on with a waiting, failed or canceled job."""
+    """Resume a waiting, failed or canceled job."""
 
     scope = "jobs"
     lock = NoLock("A waiting job is resumed under a lock of the engine; a failed one starts a new job.")

@@ -1,4 +1,4 @@
-"""Commands about turns and the queue: what is said to an agent, and when."""
+"""Commands about turns and the queue: messages to an agent, and when they are sent."""
 
 from portico.commands.answers import Busy, Offered, Queued, Steered, TurnBegun
 from portico.commands.command import AboutSession, Http, NoLock
@@ -30,7 +30,7 @@ class SendMessage(AboutSession, frozen=True, tag="message.send"):
     pending: str | None = None
     """The queued message that becomes this turn."""
     blank: bool = False
-    """It may say nothing: the agent decides what that means."""
+    """The text may be empty: the agent decides what that means."""
     model_config: Json = {}
 
     @property
@@ -64,7 +64,7 @@ class CancelTurn(AboutSession, frozen=True, tag="turn.cancel"):
 
 
 class ResumeTurn(AboutSession, frozen=True, tag="turn.resume"):
-    """Go on with the last turn."""
+    """Resume the last turn."""
 
     scope = "drive"
     gives = TurnBegun
@@ -143,7 +143,7 @@ class SteerQueued(AboutSession, frozen=True, tag="queue.steer"):
 
 
 class ReleaseQueue(AboutSession, frozen=True, tag="queue.release"):
-    """Let a held queue go on."""
+    """Release a held queue."""
 
     scope = "drive"
     shows = "queue"

@@ -14,7 +14,7 @@ class Isolation(Struct, frozen=True, forbid_unknown_fields=True):
     """What a caller may choose about a session's own git worktree."""
 
     name: str = ""
-    """Of the folder and the branch (`portico/NAME`); the session's id when nothing is said."""
+    """Of the folder and the branch (`portico/NAME`); the session's id by default."""
     base: str = "HEAD"
     """The branch or commit it starts from."""
 
@@ -107,7 +107,7 @@ class ConfigureSession(AboutSession, frozen=True, tag="session.configure"):
 
     values: Json
     replace: bool = False
-    """All settings are these now, but for `keeps` and those that only somebody who may approve can drop."""
+    """All settings are these now, but for `keeps` and those that only a caller with the scope approve can drop."""
     keeps: list[str] = []
 
 
@@ -121,7 +121,7 @@ class ArchiveSession(AboutSession, frozen=True, tag="session.archive"):
 
     archived: bool
     only: Marked | None = None
-    """The session as a whole, or its own conversation; both, when nothing is said."""
+    """The session as a whole, or its own conversation; both by default."""
 
 
 class MarkRead(AboutSession, frozen=True, tag="session.read"):
@@ -143,7 +143,7 @@ class MoveChat(AboutSession, frozen=True, tag="chat.move"):
     errors = ("not_found", "conflict")
 
     to: str | None = None
-    """The session that it belongs to from now on, with all below it. None: it becomes one of its own."""
+    """The session that it belongs to from now on, with all below it. None: it becomes a separate session."""
     after: str | None = None
     """The conversation there behind which lists show it; it comes first, when none is named."""
 
@@ -224,7 +224,7 @@ class SetDraft(AboutSession, frozen=True, tag="draft.set"):
 
     text: str
     typed: bool = False
-    """Somebody writes it now. Any other draft is an offer, and follows what somebody has typed."""
+    """A person is typing it now. Any other draft is an offer, and is placed after typed text."""
 
 
 class ShareSession(AboutSession, frozen=True, tag="session.share"):

@@ -47,7 +47,7 @@ def _routes(app: App) -> Table:
 
     @route("/healthz", "open", "Is the host well?", answer=Health)
     async def health(request: Request) -> Response:
-        """200 while the host can do its work; 503 when the log cannot be written. Says nothing to strangers."""
+        """200 while the host can do its work; 503 when the log cannot be written. No details without a token."""
         down = app.host.log.down
         return answer(down is None)
 

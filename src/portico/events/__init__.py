@@ -4,7 +4,7 @@ An event is never changed once it is written. A stream of deltas always ends in 
 content (`part.ended`, `tool.ready`, `tool.ended`), so deltas may be compacted away and readers still converge.
 docs/reference/events.md describes each one; a test holds it true.
 
-`by` says who did it: `token:NAME`, `person:NAME`, `client:ID`, `task:ID`, `job:ID`, `automation:ID`, `run:ID`, `host`,
+`by` is who did it: `token:NAME`, `person:NAME`, `client:ID`, `task:ID`, `job:ID`, `automation:ID`, `run:ID`, `host`,
 `policy`, `timeout`. A client whose protocol wants its own words back is `client:ID#NUMBER.TYPE`; what stands before the
 `#` is who it is.
 """

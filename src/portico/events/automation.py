@@ -1,4 +1,4 @@
-"""Automations and their runs: what starts by itself, when, and what became of it."""
+"""Automations and their runs: what starts automatically, when, and its outcome."""
 
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ class Schedule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     every: str = ""
     """A number and a unit: `90s`, `15m`, `2h`, `1d`; counted from when the schedule was set."""
     at: str = ""
-    """Once: `2027-01-31T09:00`, in the zone, or with an offset of its own."""
+    """Once: `2027-01-31T09:00`, in the zone, or with an explicit offset."""
     zone: str = "UTC"
     """An IANA time zone such as `Europe/Berlin`."""
 
@@ -37,12 +37,12 @@ class Match(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
 
 
 class Hook(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Somebody's system calls `POST /hooks/NAME`, signed with the hook's secret."""
+    """Another system calls `POST /hooks/NAME`, signed with the hook's secret."""
 
     filter: list[Match] = []
     """All of them hold, or nothing runs."""
     per_minute: int = 60
-    """Deliveries that are accepted in a minute; the others are told to come again."""
+    """Deliveries that are accepted in a minute; the others are refused with a time to retry."""
 
 
 class FilesTrigger(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -87,7 +87,7 @@ class JobAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 
 class PromptAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A message to an agent, in a session of its own."""
+    """A message to an agent, in a separate session."""
 
     text: str
     agent: str = ""
@@ -98,7 +98,7 @@ class PromptAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     config: Json = {}
     """Settings of the session, such as its `mode`."""
     worktree: bool = False
-    """A git worktree of its own."""
+    """A separate git worktree."""
     base: str = "HEAD"
     """Where that worktree starts."""
     model_config: Json = {}
@@ -127,7 +127,7 @@ class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     overlap: Overlap | None = None
     """What happens when the run before is not over. Absent: `queue` for `hook` and `after`, else `skip`."""
     parallel: int = 2
-    """With `parallel`: so many at once."""
+    """With `parallel`: so many concurrently."""
     stop_after_failures: int = 5
     """Failures in a row; 0: never."""
     stop_after_runs: int = 0
@@ -192,14 +192,14 @@ class AutomationEdited(Event, frozen=True, tag="automation.edited"):
 
 class AutomationPaused(Event, frozen=True, tag="automation.paused"):
     by: str
-    """`host`: by itself."""
+    """`host`: automatically."""
     reason: str = ""
     failed: bool = False
-    """By itself, since too many runs failed."""
+    """Automatically, because too many runs failed."""
 
 
 class AutomationResumed(Event, frozen=True, tag="automation.resumed"):
-    """What was due meanwhile is not made up for."""
+    """Missed times are not repeated."""
 
     by: str
 
@@ -244,7 +244,7 @@ class AutomationDeleted(Event, frozen=True, tag="automation.deleted"):
 
 
 class RunClaimed(Event, frozen=True, tag="run.claimed"):
-    """On `run/ID`, before anything starts. Carries what is started: the plan may change meanwhile."""
+    """On `run/ID`, before anything starts. Carries what is started: the plan may change later."""
 
     run: str
     automation: str
@@ -285,11 +285,11 @@ class RunEnded(Event, frozen=True, tag="run.ended"):
     outcome: EndOutcome
     error: str = ""
     input: int = 0
-    """Tokens, as far as the agents told them."""
+    """Tokens, as far as the agents reported them."""
     output: int = 0
     cost: float | None = None
-    """In dollars, as the agents told it or by list prices; null: unknown."""
+    """In dollars, as the agents reported it or by list prices; null: unknown."""
     estimated: bool = False
     """Some of it is by list prices."""
     by: str = ""
-    """Who ended it, where somebody did."""
+    """Who ended it, if a person did."""

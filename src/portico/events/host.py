@@ -55,7 +55,7 @@ class Grant(Struct, frozen=True, omit_defaults=True):
     pattern: str = "*"
     """Glob over the path or command line of the call; it counts where nothing is in `covers`."""
     covers: list[str] = []
-    """What was shown when somebody answered: `command:npm test`, `line:...`, `path:...`, `folder:...`, `call:...`."""
+    """What was shown with the answer: `command:npm test`, `line:...`, `path:...`, `folder:...`, `call:...`."""
     owner: str = ""
     """The person in whose sessions it counts. Empty: in everybody's."""
 

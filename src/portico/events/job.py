@@ -8,7 +8,7 @@ TaskOutcome = Literal["succeeded", "failed", "stopped", "interrupted"]
 WorkOutcome = Literal["succeeded", "failed", "crashed", "stopped", "interrupted"]
 JobOutcome = Literal["succeeded", "failed", "canceled"]
 WaitsFor = Literal["person", "label", "host"]
-"""A person who says that it goes on; a host with a label that it needs; such a host that it is being given to."""
+"""A person who resumes it; a host with a label that it needs; such a host that it is being given to."""
 
 
 class TaskStarted(Event, frozen=True, tag="task.started"):
@@ -72,7 +72,7 @@ class TaskEnded(Event, frozen=True, tag="task.ended"):
 
 
 class JobStarted(Event, frozen=True, tag="job.started"):
-    """On `job/ID`. Carries everything that is needed to go on: the entry may change or vanish."""
+    """On `job/ID`. Contains everything that is needed to continue: the entry may change or vanish."""
 
     job: str
     name: str
@@ -82,7 +82,7 @@ class JobStarted(Event, frozen=True, tag="job.started"):
     by: str
     input: str = ""
     origin: str | None = None
-    """The job that this one repeats or goes on with."""
+    """The job that this one repeats or continues."""
     done: dict[str, bool] = {}
     """The outcomes it takes over from that job, by path."""
     values: dict[str, dict[str, str]] = {}
@@ -96,7 +96,7 @@ class JobResumed(Event, frozen=True, tag="job.resumed"):
 
 
 class JobSuspended(Event, frozen=True, tag="job.suspended"):
-    """The host was told to stop: what was in flight did not end it, and the job goes on at the next start."""
+    """The host was stopped. Running works did not end the job; it continues at the next start."""
 
 
 class JobWaiting(Event, frozen=True, tag="job.waiting"):
@@ -108,7 +108,7 @@ class JobWaiting(Event, frozen=True, tag="job.waiting"):
 
 
 class JobStopping(Event, frozen=True, tag="job.stopping"):
-    """Somebody cancels it; `job.ended` follows when everything has stopped, also after a crash in between."""
+    """It is canceled; `job.ended` follows when everything has stopped, also after a crash in between."""
 
     by: str
 

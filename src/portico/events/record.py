@@ -62,7 +62,7 @@ def decode(data: bytes) -> Event:
 
 
 def tag(event: Event) -> str:
-    """The event's type as it stands in the log."""
+    """The event's type as the log contains it."""
     name = event.__struct_config__.tag
     assert isinstance(name, str)
     return name

@@ -18,19 +18,19 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     origin: Origin | None = None
     config: Json = {}
     worktree: Json = {}
-    """A git worktree of its own: path, folder, branch, base, repository."""
+    """A separate git worktree: path, folder, branch, base, repository."""
     folders: list[str] = []
     """Where it works besides."""
     model_config: Json = {}
     """What a client wants of the model besides, in its own words."""
     draft: bool = False
-    """Made before anybody has said anything: it is listed from its first message on."""
+    """A draft without messages: it is listed from its first message on."""
     owner: str = ""
     """The person whose session this is. Empty: everybody's; below another session: as that one."""
 
 
 Right = Literal["read", "drive", "approve"]
-"""What somebody may do with a session of another person. Each of them includes reading."""
+"""What a person may do with a session of another person. Each of them includes reading."""
 
 
 class SessionShared(Event, frozen=True, tag="session.shared"):
@@ -127,8 +127,8 @@ class ChatsOrdered(Event, frozen=True, tag="chats.ordered"):
 
 
 class ChatMoved(Event, frozen=True, tag="chat.moved"):
-    """A conversation belongs to another session from now on, or is one of its own. Written to its own channel, to that
-    of the session above it, and to that of the session that it comes to."""
+    """A conversation belongs to another session from now on, or becomes a separate session. Written to its own
+    channel, to that of the session above it, and to that of the session that it comes to."""
 
     session: str
     source: str
@@ -137,7 +137,7 @@ class ChatMoved(Event, frozen=True, tag="chat.moved"):
     below: list[str] = []
     """All that moves along."""
     owner: str = ""
-    """Of a session of its own: whose it is."""
+    """The owner of a separate session."""
 
 
 class HistoryCopied(Event, frozen=True, tag="history.copied"):
@@ -176,7 +176,7 @@ class ClientKept(Event, frozen=True, tag="client.kept"):
     by: str
     value: Json | None = None
     action: Json = {}
-    """What the client said, in its own protocol's words."""
+    """The data of the client, in the form of its protocol."""
 
 
 # -- the queue -------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class QueueRemoved(Event, frozen=True, tag="queue.removed"):
 
 
 class QueueHeld(Event, frozen=True, tag="queue.held"):
-    """After a crash the queue waits for a person; any message, resume or `release` lets it go on."""
+    """After a crash the queue waits for a person; any message, resume or `release` releases it."""
 
     held: bool
     by: str

@@ -24,7 +24,7 @@ def number_of(ident: str) -> int:
 
 
 def union_of(base: type, *modules: ModuleType) -> Any:
-    """All structs of a base that these modules define, as one type: whoever writes one there need not list it."""
+    """All structs of a base that these modules define, as one type: a new one need not be listed."""
     named = ((module.__name__, each) for module in modules for each in vars(module).values() if isinstance(each, type))
     return reduce(or_, (each for name, each in named if issubclass(each, base) and each.__module__ == name))
 

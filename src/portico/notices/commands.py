@@ -40,7 +40,7 @@ class TestNotice(Command, frozen=True, tag="notice.test"):
 
 
 class SubscribePush(Command, frozen=True, tag="push.subscribe"):
-    """Let a browser be told by web push; the fields are those of its `PushSubscription`."""
+    """Subscribe a browser to web push; the fields are those of its `PushSubscription`."""
 
     scope = "read"
     lock = "feature"
@@ -65,7 +65,7 @@ class SubscribePush(Command, frozen=True, tag="push.subscribe"):
 
 
 class UnsubscribePush(Command, frozen=True, tag="push.unsubscribe"):
-    """Tell a browser nothing any more."""
+    """Unsubscribe a browser from web push."""
 
     scope = "read"
     lock = "feature"

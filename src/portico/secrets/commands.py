@@ -12,7 +12,7 @@ class SecretNamed(Struct):
 
 
 class SetSecret(Command, frozen=True, tag="secret.set"):
-    """Set a secret, or replace its value. Jobs pass it to the steps that name it; nobody can read it."""
+    """Set a secret, or replace its value. Jobs pass it to the steps that name it; no one can read it."""
 
     scope = "admin"
     lock = "feature"

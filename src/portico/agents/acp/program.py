@@ -50,7 +50,7 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     terminals: bool = True
     """Whether it may read and write files and run commands through Portico, where they are asked for and recorded."""
     process_per_session: bool | None = None
-    """Whether every session gets a process of its own; unsaid: where the program mixes up what belongs to which."""
+    """Whether every session gets a separate process; None: where the program mixes up what belongs to which."""
     process_in_folder: bool | None = None
     """Whether its process runs in the session's folder, one for each folder; unsaid: where it looks at its own."""
     start_timeout: float = START_SECONDS

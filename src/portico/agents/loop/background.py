@@ -1,4 +1,4 @@
-"""Commands of a conversation that run while the agent goes on. People can watch their terminals."""
+"""Commands of a conversation that run while the agent continues. People can watch their terminals."""
 
 from portico.agents.terminal_commands import TerminalCommands
 from portico.errors import Conflict, NotFound

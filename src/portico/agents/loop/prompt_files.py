@@ -1,4 +1,4 @@
-"""Commands that people write for a project or for themselves: `/NAME arguments` stands for the text of a file.
+"""Commands that people write for a project or for themselves: `/NAME arguments` is replaced by the text of a file.
 
 `$ARGUMENTS` and `$1` to `$9` in the text are replaced; without them, the arguments follow the text.
 """
@@ -23,7 +23,7 @@ _NUMBERED = re.compile(r"\$(ARGUMENTS|[1-9])")
 
 
 async def expand(said: str, sources: Sequence[RuleFolder]) -> str | None:
-    """The text that a message stands for; None: it names no command. `/git:commit` is `git/commit.md`."""
+    """The text that replaces a message; None: it names no command. `/git:commit` is `git/commit.md`."""
     called = _CALL.fullmatch(said.strip())
     if called is None:
         return None

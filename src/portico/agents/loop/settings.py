@@ -1,4 +1,4 @@
-"""What the user says about the built-in agent: `agent.*`, `models` and the table `[agents.loop]`.
+"""The settings of the built-in agent: `agent.*`, `models` and the table `[agents.loop]`.
 
 Read again whenever the file changes, at the next use: an edit needs no restart. A broken edit keeps the old values;
 the host says so in its log.
@@ -33,7 +33,7 @@ class EndpointSettings(Struct, forbid_unknown_fields=True):
     base_url: str
     api_key: str = ""
     api_key_env: str = ""
-    """The environment variable that holds the key, so that it need not stand in the file."""
+    """The environment variable that holds the key, so that the file does not contain it."""
     wire: Wire = "auto"
     """Chat completions, OpenAI Responses or Anthropic Messages; auto: by the address."""
 
@@ -61,7 +61,7 @@ class LoopSettings(Struct, forbid_unknown_fields=True):
     context_tokens: int = 0
     """The context window of the models, in tokens; 0: what the endpoint reports, or what an error has named."""
     context_chars: int = 0
-    """A bound of its own on what is sent of the conversation; 0: by the window, else 200,000 characters."""
+    """A separate bound on what is sent of the conversation; 0: by the window, else 200,000 characters."""
     compaction: Literal["model", "cut"] = "model"
     """Who shortens a conversation that is longer: the model writes a summary, or old results and turns are left out."""
     tools: Literal["auto", "basic", "all"] = "auto"

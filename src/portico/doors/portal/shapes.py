@@ -24,7 +24,7 @@ class Token(Shape):
 
 
 class PortalDone(Shape):
-    """Nothing to say but that it was done."""
+    """It was done."""
 
 
 class ModelShown(Shape):

@@ -36,7 +36,7 @@ class BoardPage(Struct):
 
 
 class WaitingJob(Struct):
-    """A job that goes on when a person says so (`onInterrupt: ask`): `POST /v1/jobs/{id}/resume`, or stop it."""
+    """A job that waits until a person resumes it (`onInterrupt: ask`): `POST /v1/jobs/{id}/resume`, or stop it."""
 
     job: str
     name: str

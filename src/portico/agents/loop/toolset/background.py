@@ -1,4 +1,4 @@
-"""`startCommand`, `commandOutput`, `stopCommand`: commands that run while the agent goes on, such as a server.
+"""`startCommand`, `commandOutput`, `stopCommand`: commands that run while the agent continues, such as a server.
 
 See `loop/background.py`.
 """
