@@ -7,6 +7,7 @@ invisible character in it makes the person see something else than what will run
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _SPACES = re.compile(r"^ +| {2,}| +$", re.MULTILINE)
@@ -58,3 +59,21 @@ def _blanks(run: re.Match[str]) -> str:
     if run.end() == len(text) or text[run.end()] == "\n":
         kept.add(size - 1)
     return "".join("&nbsp;" if at in kept else " " for at in range(size))
+
+
+# -- plans -----------------------------------------------------------------------------------------------------
+
+PLAN = "plan"
+"""The tool whose calls show a plan: the content is a checklist, which every door and the pages show as a plan."""
+_MARKS = {"completed": "x", "in_progress": "~"}
+_STATES = {mark: status for status, mark in _MARKS.items()}
+_STEP = re.compile(r"- \[(.)\] (.*)")
+
+
+def checklist(steps: Iterable[tuple[str, str]]) -> str:
+    """Each text with its status in the terms of ACP (`pending`, `in_progress`, `completed`)."""
+    return "\n".join(f"- [{_MARKS.get(status, ' ')}] {' '.join(text.split())}" for text, status in steps)
+
+
+def checklist_steps(text: str) -> list[tuple[str, str]]:
+    return [(words, _STATES.get(mark, "pending")) for mark, words in _STEP.findall(text)]

@@ -188,3 +188,39 @@ def test_who_comes_in_the_middle_knows_what_still_grows() -> None:
         {"c1": TAIL_CHARS},
     )
     assert KnownParts.of(None) == KnownParts()
+
+
+def test_a_plan_is_an_update_of_its_own_live_and_in_the_history() -> None:
+    known = KnownParts()
+    content = [{"type": "text", "text": "- [x] Look\n- [~] Change\n- [ ] Test"}]
+    events: list[Event] = [
+        e.ToolStarted(turn="t", call="c", tool="plan", kind="think", title="Plan"),
+        e.ToolReady(turn="t", call="c", input="{}"),
+        e.ToolContent(turn="t", call="c", content=content),
+        e.ToolEnded(turn="t", call="c", ok=True, output="shown", content=content),
+    ]
+    live = [update for event in events for update in told(event, known)]
+    part = CallPart("c", "plan", content=content, done=True, ok=True)
+    turn = TurnState("t", Message("go"), "me", 0, 0, parts=[part], outcome="completed")
+    _, loaded = [each.model_dump(exclude_none=True) for each in replayed(turn)]
+    assert [live[0], loaded] == [live[1]] * 2
+    assert loaded["session_update"] == "plan"
+    assert [(each["content"], each["status"]) for each in loaded["entries"]] == [
+        ("Look", "completed"),
+        ("Change", "in_progress"),
+        ("Test", "pending"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "last"),
+    [
+        ("failed", ErrorInfo("agent_failed", "No model answered."), "\nThis turn failed: No model answered.\n"),
+        ("interrupted", None, "\nThis turn was interrupted.\n"),
+        ("cancelled", None, "\nThis turn was cancelled.\n"),
+        ("completed", None, "go"),
+    ],
+)
+def test_the_history_names_how_a_turn_ended(outcome: Any, error: ErrorInfo | None, last: str) -> None:
+    turn = TurnState("t", Message("go"), "me", 0, 0, outcome=outcome, error=error)
+    assert text(replayed(turn)[-1].model_dump(exclude_none=True)) == last

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico.agents.loop.windows import Windows, listed, of_llama_cpp, of_ollama
+from portico.agents.loop.windows import Windows, listed, of_llama_cpp, of_ollama, of_price_list
 from portico.events import Json
 from tests.agents.loop.conftest import Desk, calls, texts
 from tests.agents.loop.vendor import SETTINGS, call, stream, vendor
@@ -139,3 +139,8 @@ async def test_a_large_window_is_used(desk: Desk, by: str) -> None:
     assert turn.outcome == "completed", turn.error
     assert len(json.dumps(endpoint.bodies[-1]["messages"])) > 250_000
     assert not any(asks_to_summarise(each) for each in endpoint.bodies)
+
+
+@pytest.mark.parametrize(("model", "window"), [("gpt-4o", 128_000), ("openai/gpt-4o", 128_000), ("nobody-9", None)])
+def test_the_price_list_knows_windows(model: str, window: int | None) -> None:
+    assert of_price_list(model) == window

@@ -13,8 +13,8 @@ from portico.agents.acp.error_text import CHARS
 from portico.agents.acp.own_tools import OwnTools, tool_names
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.attachment import text_of
-from portico.agents.plans import plan_content
 from portico.agents.terminal_commands import TerminalCommands
+from portico.markdown import PLAN, checklist
 from portico.terminals.command_turn import CommandOutput
 from portico.workspace import patch
 
@@ -208,9 +208,9 @@ class Updates:
         if not isinstance(entries, list):
             return
         if self._plan is None:
-            self._plan = self._turn.tool("plan", "{}", title="Plan", kind="think")
+            self._plan = self._turn.tool(PLAN, "{}", title="Plan", kind="think")
         steps = [(str(each.get("content")), str(each.get("status"))) for each in entries if isinstance(each, dict)]
-        self._plan.content(plan_content(steps))
+        self._plan.content([{"type": "text", "text": checklist(steps)}])
 
     def _usage(self, update: Json) -> None:
         cost = update.get("cost")

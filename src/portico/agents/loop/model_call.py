@@ -14,7 +14,7 @@ from portico.agents.loop.discovery import Directory
 from portico.agents.loop.endpoint import ModelEndpoint
 from portico.agents.loop.reply import Feature, ModelError, Reply, Report
 from portico.agents.loop.settings import Current
-from portico.agents.loop.windows import SHARE, SHRINK, UNKNOWN_CHARS
+from portico.agents.loop.windows import SHARE, SHRINK, UNKNOWN_CHARS, of_price_list
 from portico.agents.loop.wires.request import CompletionRequest
 from portico.errors import AgentError, SignInRequired
 
@@ -27,6 +27,8 @@ WAIT_LAST = 300.0
 WAITS_MAX = 8
 """How often in a row an endpoint may ask to wait: unlike failures, waits that it asks for lead to an answer."""
 
+LONG_CHARS = UNKNOWN_CHARS // 2
+"""Of a conversation from which on the price list is asked for a window that nobody else knows."""
 Mode = Literal["tools", "schema", "text"]
 FEATURES: tuple[Feature, ...] = ("tools", "schema", "usage", "pictures")
 NOTICES: dict[Feature, str] = {
@@ -95,11 +97,13 @@ class ModelCaller:
     def model(self) -> str:
         return self._models[self._at]
 
-    async def room(self) -> int:
-        """Characters that a request to the model may have."""
+    async def room(self, needed: int = 0) -> int:
+        """Characters that a request to the model may have; `needed`: those that the conversation has."""
         endpoint = await self._directory.find(self.model, self._current)
         loop, windows = self._current.loop, self._directory.windows
         reported = loop.context_tokens or await endpoint.window(self.model)
+        if not reported and needed > LONG_CHARS:
+            reported = await asyncio.to_thread(of_price_list, self.model)
         known = windows.chars(self.model, reported) or loop.context_chars or UNKNOWN_CHARS
         bounds = [each for each in (known, loop.context_chars, endpoint.context_chars) if each]
         return min(bounds)

@@ -299,7 +299,8 @@ class LoopRun:
 
     async def _compact(self, told: str) -> None:
         """Lets the model summarise what is too long; where it cannot, old results and turns are left out."""
-        self._limit = limit = max(2000, await self._asker.room() - self._tool_chars)
+        needed = len(told) + sum(map(size_of, self._entries))
+        self._limit = limit = max(2000, await self._asker.room(needed) - self._tool_chars)
         room = limit - len(told)
         if self._current.loop.compaction == "cut" or not compacts(self._entries, room):
             return

@@ -55,6 +55,18 @@ def of_ollama(shown: Any) -> int | None:
     return next((value for key, value in pairs if key.endswith(".context_length") and isinstance(value, int)), None)
 
 
+def of_price_list(model: str) -> int | None:
+    """From the price list (extra `portico[prices]`), which also knows windows. It takes a third of a second the first
+    time, so it is asked in a thread, and only for a long conversation."""
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+
+        _, found = get_snapshot().find_provider_model(model.rpartition("/")[2], None, None, None)
+    except (ImportError, LookupError):
+        return None
+    return found.context_window
+
+
 class Windows:
     """What was learned of the windows of models, kept in a file of the agent."""
 

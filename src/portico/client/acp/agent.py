@@ -102,7 +102,7 @@ class HostAgent:
             close=SessionCloseCapabilities(),
         )
         return InitializeResponse(
-            protocol_version=min(protocol_version, acp.PROTOCOL_VERSION),
+            protocol_version=max(1, min(protocol_version, acp.PROTOCOL_VERSION)),
             agent_capabilities=AgentCapabilities(
                 load_session=True,
                 prompt_capabilities=PromptCapabilities(image=True, audio=True, embedded_context=True),

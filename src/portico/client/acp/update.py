@@ -11,9 +11,11 @@ from typing import Any
 import acp
 import msgspec
 from acp.schema import (
+    AgentPlanUpdate,
     AvailableCommand,
     AvailableCommandsUpdate,
     PermissionOption,
+    PlanEntry,
     SessionInfoUpdate,
     ToolCallStatus,
     ToolCallUpdate,
@@ -22,7 +24,7 @@ from acp.schema import (
 from portico import events as e
 from portico.events import Json, Option
 from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
-from portico.markdown import escape, is_disguised, visible
+from portico.markdown import PLAN, checklist_steps, escape, is_disguised, visible
 
 Update = Any
 """One of the SDK's update models; `session_update` names the union."""
@@ -39,6 +41,8 @@ _APPROVED = {"read": "read", "write": "edit", "shell": "execute"}
 class KnownParts:
     kinds: dict[str, str] = field(default_factory=dict)
     """Of the text parts that grow, by their id."""
+    plans: set[str] = field(default_factory=set)
+    """Calls that show a plan: ACP has an update of its own for them."""
     output: dict[str, str] = field(default_factory=dict)
     """Of the running calls, by their id: the end of what they printed."""
 
@@ -49,6 +53,8 @@ class KnownParts:
         for part in turn.parts if turn is not None else ():
             if isinstance(part, TextPart) and not part.done:
                 known.kinds[part.id] = part.kind
+            elif isinstance(part, CallPart) and part.tool == PLAN:
+                known.plans.add(part.id)
             elif isinstance(part, CallPart) and not part.done:
                 known.output[part.id] = part.output[-TAIL_CHARS:]
         return known
@@ -62,6 +68,12 @@ def updates(event: e.Event, known: KnownParts) -> list[Update]:
             return [_text(known.kinds.get(event.part, "text"), event.text)]
         case e.PartEnded():
             known.kinds.pop(event.part, None)
+        case e.ToolStarted() if event.tool == PLAN:
+            known.plans.add(event.call)
+        case e.ToolContent() | e.ToolEnded() if event.call in known.plans:
+            return _plan(event.content)
+        case e.ToolReady() | e.ToolOutput() if _call_of(event) in known.plans:
+            pass
         case e.ToolStarted():
             return [_started(event.call, event.title or event.tool, event.kind)]
         case e.ToolReady():
@@ -98,10 +110,31 @@ def replayed(turn: TurnState) -> list[Update]:
                 told += _replayed_call(part)
             case QuestionPart():
                 told.append(acp.update_agent_message_text(part.text))
+    if turn.outcome not in (None, "completed"):
+        told.append(_text("notice", _ending(turn)))
     return told
 
 
+def _ending(turn: TurnState) -> str:
+    """Why a turn of the history did not come to its end."""
+    reason = f": {turn.error.message}" if turn.error is not None else "."
+    return f"This turn was {turn.outcome}{reason}" if turn.outcome != "failed" else f"This turn failed{reason}"
+
+
+def _call_of(event: e.ToolReady | e.ToolOutput) -> str:
+    return event.call if isinstance(event, e.ToolReady) else event.part
+
+
+def _plan(content: list[Json]) -> list[Update]:
+    text = "\n".join(str(each.get("text")) for each in content if each.get("type") == "text")
+    steps = checklist_steps(text)
+    entries = [PlanEntry(content=text, priority="medium", status=status) for text, status in steps]  # type: ignore[arg-type]
+    return [AgentPlanUpdate(session_update="plan", entries=entries)] if entries else []
+
+
 def _replayed_call(part: CallPart) -> list[Update]:
+    if part.tool == PLAN:
+        return _plan(part.content)
     start = _started(part.id, part.past or part.title or part.tool, part.kind)
     start.raw_input = _decoded(part.input)
     status: ToolCallStatus = "pending" if part.approval is not None else "in_progress"

@@ -6,10 +6,11 @@ from msgspec import Struct
 
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.loop.toolset.tool import TEXT, ExtraTool, ToolContext, declare
-from portico.agents.plans import plan_content
 from portico.errors import BadRequest
+from portico.events import Json
 from portico.host.action import Action
 from portico.host.call import Call
+from portico.markdown import checklist
 
 STEPS_MAX = 50
 """A longer plan is no overview."""
@@ -29,7 +30,7 @@ async def _plan(wanted: PlanArguments, context: ToolContext) -> PlannedCall:
     if not 1 <= len(wanted.steps) <= STEPS_MAX:
         raise BadRequest(f"A plan has 1 to {STEPS_MAX} steps.", field="steps")
     done = sum(step.status == "completed" for step in wanted.steps)
-    content = plan_content([(step.text, step.status) for step in wanted.steps])
+    content: list[Json] = [{"type": "text", "text": checklist((step.text, step.status) for step in wanted.steps)}]
 
     async def act(call: Call) -> str:
         call.content(content)

@@ -1,9 +1,9 @@
 """`webFetch`: the text of a page. It asks, because an address can carry data away.
 
 The attack: a page or a file tells the model to fetch an address of this network, or one with secrets in its query. So a
-person sees the whole address; a redirect to another host is reported, not followed; and an address of this machine or
-its network is `unclear`, so that no rule and no earlier approval covers it. The request has no cookies and no keys, and
-uses the proxy of the environment, as commands do.
+person sees the whole address; hosts that the session's sandbox refuses are refused here too; a redirect to another host
+is reported, not followed; and an address of this machine or its network is `unclear`, so that no rule and no earlier
+approval covers it. The request has no cookies and no keys, and uses the proxy of the environment, as commands do.
 """
 
 import asyncio
@@ -19,9 +19,12 @@ from portico.agents.loop.page_text import page_text
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.loop.toolset.tool import TEXT, ExtraTool, ToolContext, declare
 from portico.agents.loop.transcript import cut
-from portico.errors import AgentError, BadRequest
+from portico.errors import AgentError, BadRequest, Forbidden
 from portico.host.action import Action
 from portico.host.call import Call
+from portico.sandbox.network import parse_target
+from portico.sandbox.policy import Confinement, Unconfined
+from portico.sandboxes.feature import confine
 
 BODY_BYTES = 4 * 1024 * 1024
 TEXT_CHARS = 60_000
@@ -46,10 +49,21 @@ async def _plan(wanted: FetchArguments, context: ToolContext) -> PlannedCall:
     near = await _is_near(parts.hostname, parts.port)
 
     async def act(call: Call) -> str:
+        check_sandbox(await confine(call.turn.session), wanted.url)
         return await fetch(wanted.url)
 
     unclear = f"{parts.hostname} is this machine or in its network" if near else ""
     return PlannedCall(Action(unclear=unclear), f"Fetch {wanted.url}"[:400], act)
+
+
+def check_sandbox(confinement: Confinement, url: str) -> None:
+    """A host that the session's sandbox refuses is not fetched. One that it asks for was approved with the call."""
+    if isinstance(confinement, Unconfined):
+        return
+    network, parts = confinement.network, urlsplit(url)
+    target = parse_target(parts.netloc, 443 if parts.scheme == "https" else 80)
+    if target is None or not (network.asks or network.covers(target) or network.forwards(target)):
+        raise Forbidden(f"The sandbox of this session does not allow {parts.hostname!r}. Continue without the page.")
 
 
 async def _is_near(host: str, port: int | None) -> bool:
