@@ -357,6 +357,10 @@ class SandboxSettings(Struct, forbid_unknown_fields=True):
     """Further paths that are visible in a sandbox, read-only."""
     write: list[str] = []
     """Further paths that are writable in a sandbox."""
+    memory_mb: int = 0
+    """Memory for the data of one process in a sandbox, in MB; 0: half of the machine's."""
+    processes: int = 1024
+    """Processes of one session in a sandbox; 0: no limit. The kernel does not limit those of root."""
     tmp_mb: int = 1024
     """Size of `/tmp` and of the home folder in a sandbox together, in MB. They are in memory."""
     agents: dict[str, AgentSandbox] = {}

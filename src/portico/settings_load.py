@@ -273,6 +273,8 @@ def _check_values(settings: Settings, sources: Mapping[str, SettingSource]) -> N
         ("agent.max_steps", 1 <= settings.agent.max_steps <= 1000, "1 to 1000 steps"),
         ("agent.max_processes", settings.agent.max_processes >= 0, "0 or more"),
         ("agent.max_memory_mb", settings.agent.max_memory_mb >= 0, "0 or more"),
+        ("sandbox.memory_mb", settings.sandbox.memory_mb >= 0, "0 or more"),
+        ("sandbox.processes", settings.sandbox.processes >= 0, "0 or more"),
         ("sandbox.tmp_mb", settings.sandbox.tmp_mb >= 1, "1 or more"),
         (
             "sandbox.ports",

@@ -62,6 +62,8 @@ WITHOUT_A_HOST: dict[str, tuple[str, ...]] = {
 """Verbs about a running host, with words that would be right if there were one."""
 
 BY_ITSELF = {
+    "sandbox run",
+    "sandbox check",
     *("serve", "run", "check", "chart", "acp", "version", "config", "doctor", "model-server", "cluster up"),
     *("model list", "model get", "model offer", "model remove", "model use"),
     *("agents list", "agents add", "agents search", "agents test", "agents default", "sessions import"),

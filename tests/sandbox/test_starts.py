@@ -15,6 +15,7 @@ OUTSIDE = {
     "portico.cli.service": "a person installs the service",
     "portico.cli.cluster": "a person starts a cluster for a trial",
     "portico.testing.postgres": "a server for tests",
+    "portico.testing.tasks.task": "checks the result of a task that measures agents, for developers",
     "portico.testing.temporal": "a server for tests",
 }
 """Modules that use `subprocess` themselves, and for whom. None of them runs what an agent chooses."""
@@ -63,11 +64,12 @@ def takes_policy(call: ast.Call, tree: ast.Module) -> bool:
     name = ast.unparse(call.func)
     if name in ("adoption.spawn", "Child.start", "pty.Terminal", "Supervisor", "check_command"):
         return name != "check_command" or len(call.args) < 3
-    return name == "run" and any(
-        isinstance(node, ast.ImportFrom)
-        and node.module == "portico.workspace.process"
-        and any(alias.name == "run" for alias in node.names)
+    return any(
+        (alias.asname or alias.name) == name
         for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "portico.workspace.process"
+        for alias in node.names
+        if alias.name == "run"
     )
 
 

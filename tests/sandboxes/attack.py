@@ -42,7 +42,7 @@ class Attacked:
         assert len(found) > 25
         assert [name for name, result in found.items() if result == attempts.ESCAPED] == []
         assert os.listdir(self.work / ".git/hooks") == ["old"]
-        assert "fsmonitor" not in (self.work / ".git/config").read_text()
+        assert "portico" not in (self.work / ".git/config").read_text()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Which sandbox a session has, who may choose it, and what passes without approval inside."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from portico.sandboxes.choice import mode_of
 from portico.sandboxes.feature import Sandboxes, confine
 from portico.settings import AgentSandbox, SandboxSettings
 from portico.testing.fixtures import HostOpener
-from tests.agents.acp_agent import fake_agent
+from tests.agents.acp_agent import fake_agent, said, steps
 from tests.features import feature
 
 PLAIN = SandboxSettings()
@@ -71,14 +72,40 @@ async def test_a_sandbox_is_chosen_by_who_may_approve(
     await host.do(start, caller("drive", "approve"))
 
 
-async def test_a_sandbox_is_left_by_who_may_approve(open_host: HostOpener, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda ident: c.ConfigureSession(session=ident, values={"sandbox": "off"}),
+        lambda ident: c.ConfigureSession(session=ident, values={"mode": "x"}, replace=True),
+        lambda ident: c.ChangeSession(session=ident, config={"sandbox": "off"}),
+    ],
+    ids=["configure", "replace", "change"],
+)
+async def test_a_sandbox_is_left_by_who_may_approve(
+    open_host: HostOpener, tmp_path: Path, leave: Callable[[str], c.Command]
+) -> None:
     host = await open_host()
     session = await host.start(by="test", cwd=str(tmp_path), config={"sandbox": "project"})
-    off = c.ConfigureSession(session=session.id, values={"sandbox": "off"})
+    off = leave(session.id)
     with pytest.raises(Forbidden, match="approve"):
         await host.do(off, caller("drive"))
     await host.do(off, caller("drive", "approve"))
     assert feature(host, Sandboxes).mode(session) == "off"
+
+
+async def test_an_open_process_is_replaced_when_a_sandbox_is_chosen(open_host: HostOpener, tmp_path: Path) -> None:
+    """The agent's process was started without one, and the session kept using it."""
+    host = await open_host(fake_agent(tmp_path))
+    work = tmp_path / "work"
+    work.mkdir()
+    session = await host.start(by="test", cwd=str(work))
+    shown = []
+    for mode in ("off", "project", "off"):
+        await host.do(c.ConfigureSession(session=session.id, values={"sandbox": mode}), c.Caller.inside("test"))
+        message = Message(steps(["shell", "echo -n ${PORTICO_SANDBOX:-off}"]))
+        turn = await session.wait(await session.send(message, by="test"))
+        shown.append(said(turn))
+    assert shown == ["off", "project", "off"]
 
 
 async def test_nothing_runs_unconfined_where_the_sandbox_does_not_work(

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from portico.host.session import Session
 from portico.sandbox.network import Destination, Network, Verdict
-from portico.sandbox.policy import SYSTEM, Policy
+from portico.sandbox.policy import SYSTEM, Limits, Policy
 from portico.sandboxes.feature import confine
 from portico.sandboxes.running import PREFIX, RunningSandbox, remove_left
 from portico.testing.fixtures import HostOpener
@@ -91,6 +93,34 @@ async def test_the_disk_of_a_sandbox_is_limited(tmp_path: Path) -> None:
         await sandbox.close()
     assert "No space left" in done.output
     assert "Read-only file system" in done.output
+
+
+FORKS = "import os, time\nfor _ in range(60):\n    os.fork() or time.sleep(2)"
+
+
+@pytest.mark.parametrize(
+    ("limits", "line", "words"),
+    [
+        (Limits(memory=64 << 20), "x = bytearray(200 << 20)", "MemoryError"),
+        (Limits(files=64), "f = [open('/dev/null') for _ in range(200)]", "Too many open files"),
+        (
+            Limits(processes=20),
+            "import os\nfor _ in range(60):\n    os.fork() or __import__('time').sleep(2)",
+            "unavailable",
+        ),
+    ],
+    ids=["memory", "descriptors", "processes"],
+)
+async def test_limits(tmp_path: Path, limits: Limits, line: str, words: str) -> None:
+    if limits.processes and os.getuid() == 0:
+        pytest.skip("the kernel does not limit the processes of root")
+    sandbox = await RunningSandbox.open(Network(), Closed(), 1 << 20)
+    try:
+        policy = sandbox.applied(Policy("project", str(tmp_path), "/root", read=SYSTEM, limits=limits))
+        done = await run(["/usr/bin/python3", "-c", line], policy=policy, cwd=tmp_path, env=environment())
+    finally:
+        await sandbox.close()
+    assert words in done.output
 
 
 HOST = """

@@ -30,6 +30,7 @@ VERBS = (
     "model",
     "agents",
     "sessions",
+    "sandbox",
     "acp",
     "do",
     "token",

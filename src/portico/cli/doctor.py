@@ -31,6 +31,8 @@ from portico.home import Home
 from portico.host.readiness import check_agent
 from portico.maintenance.examination import examine
 from portico.people.identity import read_tokens
+from portico.sandbox import available
+from portico.sandbox.seccomp import FILTER
 from portico.settings_load import load
 
 _ROOM = 100_000_000
@@ -97,6 +99,7 @@ async def _look(home: Home) -> list[Finding]:
         Finding("portico", True, __version__),
         Finding("python", sys.version_info >= (3, 11), sys.version.split()[0]),
         Finding("pages", not pages_missing(), NO_PAGES if pages_missing() else str(pages_folder())),
+        _sandbox(),
         Finding("sqlite", sqlite3.sqlite_version_info >= (3, 37), sqlite3.sqlite_version),
         _home(home),
         Finding(
@@ -193,6 +196,17 @@ def agent_finding(info: AgentInfo, check: Check) -> Finding:
     signed_in = [f"signed in to {each.name}" for each in info.resources if each.state == "given"]
     there = ", ".join([check.detail, *signed_in]) + (f" ({info.label})" if info.label else "")
     return Finding(f"agent {info.id}", check.ok, there if check.ok else check.detail, check.status)
+
+
+def _sandbox() -> Finding:
+    """Not a failure: without it, sessions that request a sandbox are rejected, and the others work."""
+    problem = available.problem()
+    if problem is not None:
+        reason, fix = problem
+        return Finding("sandbox", True, f"does not work: {reason}. To fix it: {fix}")
+    filtered = "" if FILTER else "; system calls are not filtered on this processor"
+    codex = "; Codex without a sandbox fails with this bubblewrap, so use its full-access mode or a sandbox"
+    return Finding("sandbox", True, f"bubblewrap{filtered}{codex if shutil.which('codex-acp') else ''}")
 
 
 def _home(home: Home) -> Finding:

@@ -91,6 +91,16 @@ def run(*command: str) -> None:
         raise OSError(done.stderr.strip()[-100:] or f"exit code {done.returncode}")
 
 
+def renames(path: str) -> None:
+    os.rename(path, f"{path}-portico-sandbox")
+    os.rename(f"{path}-portico-sandbox", path)
+
+
+def configures(folder: str) -> None:
+    run("git", "-C", folder, "config", "portico.sandbox", "test")
+    run("git", "-C", folder, "config", "--remove-section", "portico")
+
+
 def connects(family: int, address: Any) -> None:
     with socket.socket(family) as trying:
         trying.settimeout(2)
@@ -136,8 +146,8 @@ def attempts(facts: dict[str, Any]) -> dict[str, Any]:
         "read the root of the machine": (reads, f"/proc/1/root{facts['secrets'][0]}" if facts["secrets"] else "/x"),
         "signal the host": (os.kill, pid, 0),
         "write a git hook": (creates, os.path.join(git, "hooks/post-commit")),
-        "replace the git folder": (os.rename, git, f"{git}-portico-sandbox"),
-        "set a program in git": (run, "git", "-C", folder, "config", "core.fsmonitor", "/bin/false"),
+        "replace the git folder": (renames, git),
+        "set a program in git": (configures, folder),
         "write to /etc": (writable, "/etc"),
         "write to /usr": (writable, "/usr/bin"),
         "write through a link": (through_a_link, folder, "/etc/hostname"),

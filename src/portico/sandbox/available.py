@@ -7,9 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from portico.errors import SandboxUnavailable
-from portico.sandbox.bubblewrap import BWRAP, NSENTER
+from portico.sandbox.bubblewrap import BWRAP, NSENTER, PRLIMIT
 
-_PACKAGES = {BWRAP: "bubblewrap", NSENTER: "util-linux"}
+_PACKAGES = {BWRAP: "bubblewrap", NSENTER: "util-linux", PRLIMIT: "util-linux"}
 _SECONDS = 10.0
 """For the test; it takes 5 ms."""
 _TEST = (
@@ -48,7 +48,7 @@ def problem() -> tuple[str, str] | None:
     """Return the reason and the command that fixes it; None if the sandbox works."""
     if sys.platform != "linux":
         return "the sandbox needs Linux", "run Portico on Linux, in a virtual machine or in its container image"
-    for name in (BWRAP, NSENTER):
+    for name in (BWRAP, NSENTER, PRLIMIT):
         if shutil.which(name) is None:
             return _missing(name)
     done = subprocess.run(

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from portico.sandbox import network
 from portico.sandbox.mounts import Mount
-from portico.sandbox.policy import Namespaces, Policy
+from portico.sandbox.policy import Limits, Namespaces, Policy
 
-BWRAP, NSENTER = "bwrap", "nsenter"
+BWRAP, NSENTER, PRLIMIT = "bwrap", "nsenter", "prlimit"
 _SHM = 64 * 1024 * 1024
 """Bytes of /dev/shm, as in containers."""
 
@@ -36,6 +36,15 @@ def bubblewrap(
 def enter(joins: Namespaces) -> list[str]:
     """Return the options of nsenter that join a running sandbox."""
     return [f"--user={joins.user}", f"--net={joins.net}", f"--mount={joins.mount}", "--preserve-credentials"]
+
+
+def bounded(limits: Limits) -> list[str]:
+    """Return the options of prlimit for processes that join a sandbox. The kernel counts processes for each user
+    namespace, so those of the session count together; memory counts for each process. The number of processes of root
+    is not limited by the kernel."""
+    found = [f"--nofile={limits.files}"] if limits.files else []
+    found += [f"--data={limits.memory}"] if limits.memory else []
+    return found + ([f"--nproc={limits.processes}"] if limits.processes else [])
 
 
 def holder(scratch: str, folder: str, size: int) -> list[str]:

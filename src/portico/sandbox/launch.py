@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from portico.sandbox.available import program
-from portico.sandbox.bubblewrap import BWRAP, NSENTER, bubblewrap, enter, options_file
+from portico.sandbox.bubblewrap import BWRAP, NSENTER, PRLIMIT, bounded, bubblewrap, enter, options_file
 from portico.sandbox.mounts import locate
 from portico.sandbox.policy import Policy
 from portico.sandbox.seccomp import FILTER
@@ -38,7 +38,10 @@ def launch(
     with _memory("options", b"") as arguments, _memory("filter", FILTER) as rules:
         os.write(arguments, options_file([*options, *(("--seccomp", str(rules)) if FILTER else ())]))
         os.lseek(arguments, 0, os.SEEK_SET)
-        joined = [program(NSENTER), *enter(policy.joins)] if policy.joins else []
+        joined: list[str] = []
+        if policy.joins is not None:
+            limited = [program(PRLIMIT), *bounded(policy.limits), "--"] if bounded(policy.limits) else []
+            joined = [*limited, program(NSENTER), *enter(policy.joins)]
         outer = {name: env[name] for name in (MARK,) if name in env} | {"PATH": OUTER_PATH}
         yield Launch([*joined, program(BWRAP), "--args", str(arguments), "--", *command], outer, (arguments, rules))
 

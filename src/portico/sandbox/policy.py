@@ -19,8 +19,11 @@ class Limits(Struct, frozen=True):
     """The most that the processes of one sandbox may use; 0: no limit."""
 
     memory: int = 0
-    """Bytes."""
+    """Bytes of data of one process."""
     processes: int = 0
+    """Processes of the whole sandbox."""
+    files: int = 4096
+    """Open descriptors of one process. The default of a shell is 1024, and watchers of large projects need more."""
     tmp: int = 1024 * MIB
     """Bytes of `/tmp` and the home folder together. They are in memory."""
 

@@ -6,13 +6,12 @@ unconfined because something failed.
 """
 
 import asyncio
-import os
 
 import msgspec
 
 from portico import commands as c
-from portico.errors import Conflict, Forbidden, SandboxUnavailable
-from portico.events import Record, SessionClosed
+from portico.errors import Forbidden, SandboxUnavailable
+from portico.events import Record, SessionClosed, SessionConfigured
 from portico.host.approval import Request, Ruling
 from portico.host.feature import Feature, receive
 from portico.host.host import Host
@@ -20,25 +19,18 @@ from portico.host.session import Session
 from portico.sandbox import available
 from portico.sandbox.network import Network
 from portico.sandbox.policy import (
-    MIB,
     Confinement,
-    Limits,
-    Machine,
     Mode,
     Policy,
-    SandboxedSession,
-    SandboxRules,
-    policy_for,
 )
 from portico.sandbox.vendors import Vendor
 from portico.sandboxes.access import AccessRequests, SessionGate
 from portico.sandboxes.agent import OFF, AgentProcess, ConfinableAgent
-from portico.sandboxes.choice import REQUIRED, chosen, is_unattended, mode_of
-from portico.sandboxes.paths import create_state, git_folders, program_folders, protected
+from portico.sandboxes.build import build_policy, rules_of
+from portico.sandboxes.choice import KEY, REQUIRED, chosen, is_unattended, mode_of
 from portico.sandboxes.record import NetworkRecord
 from portico.sandboxes.running import RunningSandbox, remove_left
-from portico.settings import AgentSandbox, SandboxSettings
-from portico.workspace.jail import closed_folders
+from portico.settings import SandboxSettings
 
 INSIDE = frozenset({"read", "write", "shell"})
 """Kinds of actions that happen inside. Tools of clients, of MCP servers over HTTP and of the host run elsewhere."""
@@ -66,7 +58,18 @@ class Sandboxes(Feature):
         host.policies.append(self._rule)
 
     def configure(self, settings: SandboxSettings) -> None:
-        self._settings = settings
+        if settings != self._settings:
+            self._settings = settings
+            for session in self.host.catalogue:
+                session.runner.refresh()  # an open conversation has a process of the old settings
+
+    @receive(SessionConfigured)
+    def _configured(self, record: Record) -> None:
+        """Restart the agent's process with the next turn: it was started with the sandbox of before."""
+        session = self.host.find(record.channel.removeprefix("session/"))
+        event = record.event
+        if session is not None and isinstance(event, SessionConfigured) and (KEY in event.values or event.replace):
+            session.runner.refresh()
 
     async def recover(self) -> None:
         await asyncio.to_thread(remove_left)
@@ -96,6 +99,7 @@ class Sandboxes(Feature):
             session = self.host.find(each)
             if session is not None and session.loaded and each in self._running and self.mode(session) != "off":
                 await self.confine(session)
+                session.runner.refresh()  # the agent's own process sees new paths after a restart
 
     async def end(self, session: str) -> None:
         self._vendors.pop(session, None)
@@ -123,13 +127,18 @@ class Sandboxes(Feature):
         sandbox lets calls pass without approval, and without one a process can do more."""
         if self._settings.require and command.__struct_config__.tag == "terminal.open":
             raise Forbidden("This host requires a sandbox (sandbox.require), and a terminal runs outside of it.")
-        if not isinstance(command, c.StartSession | c.ConfigureSession):
+        if not isinstance(command, c.StartSession | c.ChangeSession | c.ConfigureSession):
             return
-        mode = chosen(command.config if isinstance(command, c.StartSession) else command.values)
+        if isinstance(command, c.StartSession):
+            before: Mode | None = "off"
+            mode = chosen(command.config)
+        else:
+            known = self.host.find(command.session)
+            before = self.mode(known) if known is not None and known.loaded else None  # not read yet: any change counts
+            mode = _changed_to(command, before)
         if mode is None:
             return
-        known = None if isinstance(command, c.StartSession) else self.host.find(command.session)
-        if mode != (self.mode(known) if known is not None and known.loaded else "off"):
+        if mode != before:
             caller.require("approve")
         if mode != "off":
             available.check()
@@ -162,47 +171,11 @@ class Sandboxes(Feature):
                 f"The agent {session.state.agent!r} cannot be confined: it starts its processes itself. Choose another"
                 " agent, or sandbox = 'off'."
             )
-        policy = await asyncio.to_thread(self._policy, session, process, mode)
+        folders, grants = session.folders.reach(), self.access.granted(session)
+        rules = rules_of(self._settings, session.state.agent)
+        policy = await asyncio.to_thread(build_policy, session.state.cwd, folders, grants, process, rules, mode)
         running = await self._sandbox(session, policy, process.vendor)
         return running.applied(policy)
-
-    def _policy(self, session: Session, process: AgentProcess, mode: Mode) -> Policy:
-        if mode == "off":
-            raise Conflict("A session without a sandbox has no policy.")
-        state, own = session.state, self.access.granted(session)
-        folder = os.path.realpath(state.cwd)
-        folders = tuple(os.path.realpath(each) for each in session.folders.reach())
-        git = tuple(each for every in dict.fromkeys([folder, *folders]) for each in git_folders(every))
-        subject = SandboxedSession(
-            folder=folder,
-            folders=folders,
-            git=git,
-            protect=tuple(path for every in dict.fromkeys([folder, *folders]) for path in protected(every, git)),
-            read=own.read,
-            write=own.write,
-            hosts=own.hosts,
-        )
-        machine = Machine(
-            home=process.env.get("HOME") or os.path.expanduser("~"),
-            private=tuple(map(str, closed_folders())),
-            programs=program_folders(process.command, process.env.get("PATH")),
-        )
-        found = policy_for(subject, process.vendor, self._rules(state.agent), machine, mode)
-        create_state(found, process.vendor)
-        return found
-
-    def _rules(self, agent: str) -> SandboxRules:
-        settings, own = self._settings, self._settings.agents.get(agent)
-        sources: list[SandboxSettings | AgentSandbox] = [settings] if own is None else [settings, own]
-        return SandboxRules(
-            presets=tuple(settings.presets),
-            hosts=tuple(host for each in sources for host in each.hosts),
-            ports=tuple(port for each in sources for port in each.ports),
-            read=tuple(os.path.expanduser(path) for each in sources for path in each.read),
-            write=tuple(os.path.expanduser(path) for each in sources for path in each.write),
-            private=tuple(settings.allow_private),
-            limits=Limits(tmp=settings.tmp_mb * MIB),
-        )
 
     async def _sandbox(self, session: Session, policy: Policy, vendor: Vendor) -> RunningSandbox:
         """Return the session's running sandbox, with the network of this policy."""
@@ -220,6 +193,14 @@ class Sandboxes(Feature):
             elif network != running.network:
                 await running.allow(network)
             return running
+
+
+def _changed_to(command: c.ChangeSession | c.ConfigureSession, before: Mode | None) -> Mode | None:
+    """Return the sandbox after a command; None if it stays. Settings that are replaced lose what they do not name."""
+    if isinstance(command, c.ChangeSession):
+        return chosen(command.config or {})
+    dropped = command.replace and KEY not in command.values and KEY not in command.keeps
+    return chosen(command.values) or ("off" if dropped and before != "off" else None)
 
 
 def _merged(network: Network, hosts: tuple[str, ...], ports: tuple[int, ...]) -> Network:

@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from portico.agents.acp import native
 from portico.agents.acp.autonomy import classify, kind_of
 from portico.agents.acp.choice import OptionChoice, choices
 from portico.agents.acp.program import Program, folder
-from portico.agents.acp.sandbox import confined_process
+from portico.agents.acp.sandbox import confined_process, vendor_of
 from portico.agents.agent import NEVER_ASKS, AgentInfo, Autonomy, Capabilities, Check, Model, Opening
 from portico.agents.facts import FactsFile, Problem
 from portico.agents.native import NativeHistory, NativePage, NativeSession
@@ -166,7 +167,10 @@ class AcpAgent(ConfinableAgent):
         await asyncio.to_thread(import_module, "portico.agents.acp.conversation")
         from portico.agents.acp.conversation import AcpConversation
 
-        conversation = AcpConversation(self, opening, await self._supervisor(opening))
+        confined = isinstance(await self.confinement(opening, AgentProcess()), Policy)
+        supervisor = await self._confined_supervisor(opening) if confined else self._supervisor(opening.cwd)
+        mode = (vendor_of(self.program).mode if confined else "") or self.program.mode
+        conversation = AcpConversation(self, opening, supervisor, mode)
         try:
             await conversation.begin()
         except BaseException:  # also a cancel: no other code closes it
@@ -180,7 +184,7 @@ class AcpAgent(ConfinableAgent):
         if missing := self._missing():
             raise AgentUnavailable(missing)
         await asyncio.to_thread(import_module, "portico.agents.acp.link")
-        supervisor = self._unconfined_supervisor(cwd or str(self._folder))
+        supervisor = self._supervisor(cwd or str(self._folder))
         try:
             link = await supervisor.get()
             with supervisor.busy(link), self.signing_in(link):
@@ -203,19 +207,16 @@ class AcpAgent(ConfinableAgent):
 
     # -- the process -------------------------------------------------------------------------------------------
 
-    async def _supervisor(self, opening: Opening) -> "Supervisor[AgentLink]":
-        """The one that a new conversation uses; it is given back with `leave`. In a sandbox each session has its own
-        process: the sandbox has the network and the record of one session."""
-        if isinstance(await self.confinement(opening, AgentProcess()), Policy):
-            process = confined_process(self.program, await self.tools.listen())
-            made = self.supervise(
-                folder=Path(opening.cwd), confine=lambda: self.confinement(opening, process), env=process.env
-            )
-            self._uses[made] = 1
-            return made
-        return self._unconfined_supervisor(opening.cwd)
+    async def _confined_supervisor(self, opening: Opening) -> "Supervisor[AgentLink]":
+        """In a sandbox each session has its own process: the sandbox has the network and the record of one session."""
+        process = confined_process(self.program, await self.tools.listen())
+        confine = partial(self.confinement, opening, process)
+        made = self.supervise(folder=Path(opening.cwd), confine=confine, env=process.env)
+        self._uses[made] = 1
+        return made
 
-    def _unconfined_supervisor(self, cwd: str) -> "Supervisor[AgentLink]":
+    def _supervisor(self, cwd: str) -> "Supervisor[AgentLink]":
+        """The one that a new conversation uses; it is given back with `leave`."""
         folder = Path(cwd) if self.program.in_folder else None
         if self.program.separate:
             made = self.supervise(folder=folder)

@@ -41,8 +41,10 @@ _STOPS = {
 
 
 class AcpConversation:
-    def __init__(self, agent: "AcpAgent", opening: Opening, supervisor: Supervisor[AgentLink]) -> None:
+    def __init__(self, agent: "AcpAgent", opening: Opening, supervisor: Supervisor[AgentLink], mode: str = "") -> None:
+        """`mode`: for a session that names none."""
         self._agent = agent
+        self._mode = mode
         self._supervisor = supervisor
         self._opening = opening
         self._vendor = opening.vendor
@@ -163,7 +165,7 @@ class AcpConversation:
 
     async def _configure(self, link: AgentLink, config: Json) -> None:
         """Set the model, the mode and the other options of the session, where the agent has them."""
-        own = {"model": self._opening.model, "mode": config.get("mode") or self._agent.program.mode}
+        own = {"model": self._opening.model, "mode": config.get("mode") or self._mode}
         for choice in self._choices:
             name, current = choice.category, self._chosen.get(choice.category)
             wanted = {**config, **own}.get(name) or asking(self._agent.program, name, current, choice.values)
