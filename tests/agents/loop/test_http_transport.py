@@ -40,7 +40,7 @@ async def serve() -> AsyncIterator[Serve]:
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(transport=FastTransport(False), timeout=5) as client:
+    async with httpx.AsyncClient(transport=FastTransport(), timeout=5) as client:
         yield client
 
 
@@ -122,7 +122,7 @@ async def test_broken_answers(
 
 async def test_a_silent_server_times_out_and_a_refused_connection_is_named(serve: Serve) -> None:
     url = await serve(answers(CHUNKED, close=False))
-    async with httpx.AsyncClient(transport=FastTransport(False), timeout=0.1) as http:
+    async with httpx.AsyncClient(transport=FastTransport(), timeout=0.1) as http:
         with pytest.raises(httpx.ReadTimeout):
             await http.post(url, content=b"x")
         with pytest.raises(httpx.ConnectError):
@@ -204,3 +204,18 @@ def test_proxies_of_the_environment(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert needs_proxy(httpx.URL(url)) is needed
+
+
+async def test_a_secure_address_is_never_reached_in_plain_text(serve: Serve) -> None:
+    """An endpoint at http:// may redirect to https:// on the same host: the key would have been sent unencrypted."""
+    seen: list[bytes] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.read(100))
+        writer.close()
+
+    url = (await serve(handler)).replace("http:", "https:")
+    async with httpx.AsyncClient(transport=FastTransport(), timeout=5) as http:
+        with pytest.raises(httpx.ConnectError):
+            await http.post(url, content=b"x", headers={"Authorization": "Bearer k"})
+    assert [each[:1] for each in seen] == [b"\x16"], "the first byte of TLS"

@@ -83,13 +83,13 @@ class ModelEndpoint:
         self.codec = CODECS[self.wire]
         headers = self.codec.headers(key)
         local = urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1")
-        verify = certificates() if self.url.startswith("https:") else False
+        verify = certificates() if self.url.startswith("https:") else None
         proxied = not local and needs_proxy(httpx.URL(self.url))  # a proxy is for the world outside
         self._http = httpx.AsyncClient(
             headers=headers,
             timeout=httpx.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout)),
             trust_env=proxied,
-            verify=verify,
+            verify=verify or False,
             transport=None if proxied else FastTransport(verify),
         )
 

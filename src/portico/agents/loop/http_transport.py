@@ -14,6 +14,8 @@ from urllib.request import getproxies, proxy_bypass
 import httptools
 import httpx
 
+from portico.agents.certificates import certificates
+
 IDLE_MAX = 8
 """Connections that are kept for later requests."""
 IDLE_SECONDS = 60.0
@@ -33,7 +35,8 @@ class Address(NamedTuple):
 
 
 class FastTransport(httpx.AsyncBaseTransport):
-    def __init__(self, verify: ssl.SSLContext | bool) -> None:
+    def __init__(self, verify: ssl.SSLContext | None = None) -> None:
+        """`verify`: checks the certificates of servers; by default those of the system count."""
         self._verify = verify
         self._idle: dict[Address, list[_Connection]] = {}
 
@@ -81,7 +84,7 @@ class FastTransport(httpx.AsyncBaseTransport):
             connection.close()
 
     async def _connect(self, address: Address, seconds: float | None) -> "_Connection":
-        secure = (self._verify or None) if address.scheme == "https" else None
+        secure = (self._verify or certificates()) if address.scheme == "https" else None
         try:
             async with asyncio.timeout(seconds):
                 _, connection = await asyncio.get_running_loop().create_connection(
