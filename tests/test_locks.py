@@ -15,6 +15,9 @@ from portico import commands as c
 from portico.agents.agent import Message, Turn
 from portico.agents.native import NativeHistory, NativePage, NativeSession
 from portico.automation.automations import Automations
+from portico.budgets.budgets import Budgets
+from portico.budgets.commands import AnswerBudget
+from portico.budgets.question import AskedBudget, BudgetQuestion
 from portico.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
 from portico.configuration.commands import ConnectModel, SetSetting
 from portico.configuration.feature import Configuration
@@ -563,6 +566,17 @@ async def set_setting(world: World) -> Pair:
 @case(ConnectModel)
 async def connect_model(world: World) -> Pair:
     return twice(ConnectModel(base_url="http://127.0.0.1:9/v1"))
+
+
+@case(AnswerBudget)
+async def _answer_budget(world: World) -> Pair:
+    session = await world.session()
+    asked = AskedBudget(f"session/{session}", "this session", "", "tokens", 100, "100 of 100 tokens", session, 1)
+    questions = feature(world.host, Budgets)._questions
+    questions.open[asked.key] = BudgetQuestion(asked)
+    questions.store()
+    await world.host.log.flush()
+    return twice(AnswerBudget(budget=asked.key, answer="raise"))
 
 
 @case(SetSecret)

@@ -179,6 +179,9 @@ PROMISES: dict[str, list[str]] = {
         "budgets/test_start.py: parallel_sessions_share_one_question_and_its_answer",
         "budgets/test_start.py: a_turn_that_waits_to_start_waits_again_after_a_restart",
         "budgets/test_start.py: the_question_moves_on_when_its_turn_is_cancelled",
+        "budgets/test_start.py: the_question_outlives_its_turn_and_is_answered_without_one",
+        "budgets/test_start.py: no_way_starts_a_turn_while_the_budget_is_exhausted",
+        "live/test_budgets.py: copilot_waits_for_the_answer",
     ],
     "43 a person's text is stored in what belongs to that person": [
         "projects/test_projects.py: a_persons_messages_are_stored_in_their_own_conversation",

@@ -4,6 +4,7 @@ The table of commands (`portico.commands.COMMANDS`) is complete after that: door
 their routes, tools and verbs from it.
 """
 
+from portico.budgets import commands as budgets
 from portico.changes import commands as changes
 from portico.chats import commands as chats
 from portico.configuration import commands as configuration
@@ -15,6 +16,7 @@ from portico.secrets import commands as secrets
 from portico.terminals import commands as terminals
 
 __all__ = [
+    "budgets",
     "changes",
     "chats",
     "configuration",

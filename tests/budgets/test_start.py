@@ -17,8 +17,11 @@ from portico.agents.script import Provider
 from portico.agents.script import parse as parse_script
 from portico.agents.scripted import ScriptedAgent
 from portico.budgets.budgets import HELD, Budgets
+from portico.budgets.commands import AnswerBudget
 from portico.budgets.ledger import rules_of
-from portico.errors import BadRequest, BudgetSpent
+from portico.budgets.question import AskedBudget, BudgetQuestion
+from portico.budgets.questions import UNANSWERED
+from portico.errors import AgentError, BadRequest, BudgetSpent, Forbidden, NotFound
 from portico.events import Budget
 from portico.host.host import Host
 from portico.host.session import Session
@@ -60,10 +63,12 @@ class Desk:
 
     def __init__(self, opener: HostOpener, folder: Path, clock: FakeClock) -> None:
         self._opener, self.folder, self.clock, self.played = opener, folder, clock, list[str]()
+        self.agent: Any = None
 
     async def open(self, settings: BudgetSettings, *agents: Any, steer: bool = False) -> Host:
         play = PlayAgent(self.play, steer=steer)
-        self.host = await self._opener(*(agents or (play,)), clock=None if agents else self.clock)
+        real = agents and agents[0] is not self.agent  # its own processes know no other clock
+        self.host = await self._opener(*(agents or (play,)), clock=None if real else self.clock)
         feature(self.host, Budgets).rules = rules_of(settings)
         if self.folder not in self.host.workspaces:
             self.host.workspaces.append(self.folder)
@@ -195,6 +200,159 @@ async def test_a_question_that_the_end_of_a_turn_leaves_open_holds_the_next_turn
     assert desk.played == ["one"]
     await desk.answer("finish")
     assert ((await desk.ended(session, turn)).outcome, desk.played) == ("completed", ["one", "two"])
+
+
+ENDS = ("completed", "failed", "cancelled")
+
+
+async def left_open(desk: Desk, settings: BudgetSettings, ends: str = "completed") -> Session:
+    """A session whose turn reached the budget, was asked about it, and has ended without an answer."""
+    release = asyncio.Event()
+
+    async def play(message: Message, turn: Any) -> None:
+        desk.played.append(message.text)
+        if message.text == "one":
+            turn.usage(input=900)
+            await release.wait()
+            if ends == "failed":
+                raise AgentError("broken")
+
+    desk.agent = PlayAgent(play)
+    await desk.open(settings, desk.agent)
+    session = await desk.start()
+    turn = await desk.send(session, "one")
+    await desk.asked(session)
+    if ends == "cancelled":
+        await session.cancel(by="test")
+    release.set()
+    assert (await desk.ended(session, turn)).outcome == ends
+    return session
+
+
+OUTLIVE: dict[str, BudgetSettings] = {
+    "session": BudgetSettings(session=Budget(tokens=500)),
+    "day": BudgetSettings(day=Budget(tokens=500)),
+    "month": BudgetSettings(month=Budget(tokens=500)),
+    "token": BudgetSettings(people={"token:ci": PersonBudget(day=Budget(tokens=500))}),
+}
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("scope", OUTLIVE)
+@pytest.mark.parametrize("restart", [False, True])
+async def test_the_question_outlives_its_turn_and_is_answered_without_one(
+    desk: Desk, scope: str, ends: str, restart: bool
+) -> None:
+    """Bug: a question that was asked during a turn was closed with the turn."""
+    session = await left_open(desk, OUTLIVE[scope], ends)
+    if restart:
+        await desk.open(OUTLIVE[scope], desk.agent)
+        session = await desk.host.get(session.id)
+    [found] = feature(desk.host, Budgets).unanswered(ADA)
+    assert (found.session, found.options) == (session.id, ["Raise it by 500 tokens", "Let this turn finish", "Stop"])
+    assert found.text.endswith("is spent: 900 of 500 tokens.")
+    for wrong in ("yes", "finish"):  # no turn waits that could finish
+        with pytest.raises(BadRequest):
+            await desk.host.do(AnswerBudget(budget=found.budget, answer=wrong), ADA)
+    await desk.host.do(AnswerBudget(budget=found.budget, answer="Raise it by 500 tokens"), ADA)
+    assert feature(desk.host, Budgets).unanswered(ADA) == []
+    assert (await desk.run(session, "two")).outcome == "completed"
+    assert desk.played == ["one", "two"]
+
+
+async def test_the_next_turn_shows_the_open_question_and_its_key_answers_the_card(desk: Desk) -> None:
+    session = await left_open(desk, OUTLIVE["session"])
+    since = feature(desk.host, Budgets).unanswered(ADA)[0].since
+    turn = await desk.send(session, "two")
+    await desk.asked(session)
+    assert feature(desk.host, Budgets).unanswered(ADA) == []  # it is in the inbox as a card of the turn
+    await session.cancel(by="test")
+    await desk.ended(session, turn)
+    [found] = feature(desk.host, Budgets).unanswered(ADA)
+    assert found.since == since, "it is the same question"
+    turn = await desk.send(session, "three")
+    await desk.asked(session)
+    await desk.host.do(AnswerBudget(budget=found.budget, answer="finish"), ADA)
+    assert ((await desk.ended(session, turn)).outcome, desk.played) == ("completed", ["one", "three"])
+    assert feature(desk.host, Budgets).unanswered(ADA) == []
+
+
+@pytest.mark.parametrize("how", ["stop", "settings", "deleted", "period", "config"])
+async def test_an_open_question_ends_with_what_it_is_about(desk: Desk, how: str) -> None:
+    session = await left_open(desk, OUTLIVE["day" if how == "period" else "session"])
+    budgets = feature(desk.host, Budgets)
+    [found] = budgets.unanswered(ADA)
+    if how == "stop":
+        await desk.host.do(AnswerBudget(budget=found.budget, answer="stop"), ADA)
+    elif how == "settings":
+        budgets.rules = rules_of(BudgetSettings(session=Budget(tokens=5000)))
+    elif how == "deleted":
+        await desk.host.do(c.DeleteSession(session=session.id), ADA)
+    elif how == "config":
+        budgets._rules = rules_of(BudgetSettings(session=Budget(tokens=5000)))
+        await desk.run(session, "two")
+    else:
+        desk.host.clock.advance(86_400)  # type: ignore[attr-defined]
+        await budgets.sweep()
+    assert budgets.unanswered(ADA) == []
+    await desk.host.log.flush()
+    assert await desk.host.log.get_kv("host", UNANSWERED) is None
+
+
+async def test_who_may_not_see_the_session_neither_sees_nor_answers(desk: Desk) -> None:
+    await desk.open(OUTLIVE["session"])
+    bob, eve = (
+        c.Caller(f"t-{name}", name, frozenset({"read", "drive", "approve"}), person=name) for name in ("bob", "eve")
+    )
+    started = await desk.host.do(c.StartSession(cwd=str(desk.folder)), bob)
+    asked = AskedBudget(f"session/{started.id}", "this session", "", "tokens", 500, "1 of 1", started.id, 1)
+    shared = AskedBudget("day/2026-01-01", "today", "", "tokens", 500, "1 of 1", started.id, 2)
+    budgets = feature(desk.host, Budgets)
+    for each in (asked, shared):
+        budgets._questions.open[each.key] = BudgetQuestion(each)
+    assert (len(budgets.unanswered(bob)), budgets.unanswered(eve)) == (2, [])
+    with pytest.raises(NotFound):
+        await desk.host.do(AnswerBudget(budget=asked.key, answer="raise"), eve)
+    with pytest.raises(Forbidden, match="day or a month"):
+        await desk.host.do(AnswerBudget(budget=shared.key, answer="raise"), bob)
+    await desk.host.do(AnswerBudget(budget=asked.key, answer="raise"), bob)
+
+
+WAYS = [
+    (way, scope, bound)
+    for way in ("queue", "fork", "parallel", "steer")
+    for scope, bounds in BOUNDS.items()
+    for bound in bounds
+    if not (way == "parallel" and scope in ("session", "config"))  # another session has its own
+    if not (way == "fork" and scope == "config")  # the copy is not given the budget
+]
+
+
+@pytest.mark.parametrize(("way", "scope", "bound"), WAYS)
+async def test_no_way_starts_a_turn_while_the_budget_is_exhausted(desk: Desk, way: str, scope: str, bound: str) -> None:
+    """Every way to start × every scope × every bound: the agent gets nothing, and one question is open."""
+    budget = Budget(**{bound: {"tokens": 100}.get(bound, 1)})
+    await desk.open(msgspec.convert({} if scope == "config" else {scope: budget}, BudgetSettings), steer=True)
+    session = await desk.start(budget=msgspec.to_builtins(budget)) if scope == "config" else await desk.start()
+    assert (await desk.run(session)).outcome == "completed"
+    held = await desk.send(session, "held")
+    await desk.asked(session)
+    other = session
+    if way == "queue":
+        await session.queue.add(Message("queued"), by="test")
+        await session.cancel(by="test")
+        await desk.ended(session, held)
+    elif way == "steer":
+        assert await session.queue.steer(Message("steered"), by="test") is False
+    elif way == "fork":
+        await session.cancel(by="test")
+        other = await desk.host.fork(session.id, by="test", turn=session.state.turns[0].id)
+        await desk.send(other, "forked")
+    else:
+        other = await desk.start()
+        await desk.send(other, "parallel")
+    await desk.waits(other)
+    assert (desk.played, len(questions(desk.host))) == (["go"], 1)
 
 
 SPENT = BudgetSettings(session=Budget(tokens=100))

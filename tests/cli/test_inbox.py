@@ -1,6 +1,7 @@
 """`portico inbox`: what waits is listed, shown and answered from the command line."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,38 @@ def test_interrupted_sessions_are_listed_with_the_command_that_resumes_them(tmp_
         assert f"portico sessions resume {session}" in listed
         empty = inside(home, "inbox", "list", "--json")
         assert json.loads(empty.stdout)["inbox"] == []
+
+
+def test_an_exhausted_budget_that_no_turn_shows_is_answered(home: Path) -> None:
+    session = _do(home, "session.start", "agent=demo", 'config={"budget": {"turns": 1}}')["id"]
+    assert inside(home, "send", "hello", "--session", session).returncode == 0
+    inside(home, "send", "again", "--session", session, "--detach")
+    _listed(home, "inbox", session)
+    _do(home, "turn.cancel", f"session={session}")
+    key = _listed(home, "budgets", session)["budget"]
+    assert "is spent: 2 of 1 turns" in inside(home, "inbox").stdout
+    assert inside(home, "inbox", "answer", key, "perhaps").returncode == 64
+    done = inside(home, "inbox", "answer", key, "raise", "--json")
+    assert json.loads(done.stdout) == {"id": key, "outcome": "answered"}, done.stderr
+    assert _inbox(home)["budgets"] == []
+
+
+def _do(home: Path, *given: str) -> Any:
+    done = inside(home, "do", *given, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def _listed(home: Path, kind: str, session: str) -> dict[str, Any]:
+    """What the inbox lists of the session, once it does."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        found: list[dict[str, Any]] = [each for each in _inbox(home)[kind] if each["session"] == session]
+        if found:
+            return found[0]
+    raise AssertionError(_inbox(home))
+
+
+def _inbox(home: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(inside(home, "inbox", "list", "--json").stdout)
+    return found

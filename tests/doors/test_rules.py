@@ -26,7 +26,7 @@ READING = {
     *("log.epoch.encode", "members.all", "members.held", "members.owns", "members.metrics", "members.catch_up"),
     *("members.hear", "members.owner", "commits.failed.items"),
     *("terminals.find", "terminals.list", "terminals.past", "terminals.watch", "get(session)).state.turn"),
-    *("features[Notices].visible", "features[Notices].viewing", "features[NetworkRecord].of"),
+    *("spending.unanswered", "features[Notices].visible", "features[Notices].viewing", "features[NetworkRecord].of"),
 }
 """What a door asks the host besides sending commands: none of it changes anything."""
 SENDING = {"do", "do_all", "commands.check_subject"}

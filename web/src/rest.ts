@@ -63,6 +63,7 @@ export interface Routes {
   "POST /retention": { body: ApplyRetentionBody; answer: RetentionDone };
   "POST /hosts/{name}/drain": { body: EmptyBody; answer: Member };
   "POST /hosts/{name}/give-up": { body: EmptyBody; answer: GivenUp };
+  "POST /budgets/answer": { body: AnswerBudgetBody; answer: Done };
   "POST /sessions/{id}/commit": { body: CommitChangesBody; answer: Committed };
   "POST /sessions/{id}/discard": { body: DiscardChangesBody; answer: Discarded };
   "POST /sessions/{id}/discard/undo": { body: RestoreChangesBody; answer: undefined };
@@ -211,6 +212,11 @@ export interface AnswerApprovalBody {
   reason?: string;
   input?: string;
   covers?: "all" | "folder" | "shown";
+}
+
+export interface AnswerBudgetBody {
+  budget: string;
+  answer: string;
 }
 
 export interface AnswerQuestionBody {
@@ -988,6 +994,7 @@ export interface Inbox {
   waiting: PendingRequest[];
   interrupted: InterruptedSession[];
   jobs?: WaitingJob[];
+  budgets?: UnansweredBudget[];
 }
 
 /** A session whose turn ended with the host. It waits for a person to resume it. */
@@ -2501,6 +2508,15 @@ export interface TurnStep {
 
 export interface TypeInputBody {
   data: string;
+}
+
+/** An exhausted budget whose question no turn shows any more: the turn that reached it has ended. */
+export interface UnansweredBudget {
+  budget: string;
+  text: string;
+  options: string[];
+  session: string;
+  since: number;
 }
 
 export interface Uncommitted {

@@ -92,6 +92,7 @@ export const v1 = {
   jobs: async () => (await ask("GET /jobs")).jobs,
   job: (id: string, signal?: AbortSignal) => ask("GET /jobs/{id}", { id }, { signal }),
   resumeJob: (id: string) => ask("POST /jobs/{id}/resume", { id }),
+  answerBudget: (budget: string, answer: string) => ask("POST /budgets/answer", {}, { body: { budget, answer } }),
   retryJob: (id: string) => ask("POST /jobs/{id}/retry", { id }),
 };
 

@@ -60,6 +60,25 @@ test("interrupted work is listed and counted; one or all are resumed, and an err
   inbox.leave();
 });
 
+test("an exhausted budget that no turn shows is answered with one of its options", async () => {
+  const options = ["Raise it by $1.00", "Let this turn finish", "Stop"];
+  new V1Host({
+    "GET /inbox": { waiting: [], interrupted: [], budgets: [{ budget: "day/2026-11-18", text: "The budget of today is spent.", options, session: "s1", since: 1 }] },
+    [`GET /inbox/answered?since=${new Date().setHours(0, 0, 0, 0)}`]: { answers: [], rules: 0 },
+  });
+  const answered = vi.spyOn(v1, "answerBudget").mockImplementation(() => Promise.resolve({} as never));
+  const feed = { rows: new Map(), jobs: new Map(), watch: () => () => undefined, agentName: () => "Demo", entries: () => [] };
+  const inbox = new Inbox({ feed } as unknown as Shell);
+  document.body.replaceChildren(inbox.element);
+  const texts = (found: string) => [...document.querySelectorAll(found)].map(({ textContent }) => textContent);
+  await vi.waitFor(() => expect(texts(".budgets .asked-title")).toEqual(["The budget of today is spent."]));
+  expect(texts(".budgets button")).toEqual(["Raise it by $1.00", "Stop"]);
+  document.querySelector<HTMLElement>(".budgets button")!.click();
+  await vi.waitFor(() => expect(document.querySelector(".budgets")).toBeNull());
+  expect(answered).toHaveBeenCalledWith("day/2026-11-18", "Raise it by $1.00");
+  inbox.leave();
+});
+
 const NOW = Date.now();
 test.each<[string, Partial<Row["session"]>, boolean]>([
   ["interrupted", {}, true],

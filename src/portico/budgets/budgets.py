@@ -3,9 +3,9 @@ usage is reported.
 
 At 80 % the turn gets one remark. At 100 % a person is asked, and no turn that counts toward the budget starts. The
 options are: raise it by the same amount, let the turn finish, or stop. No process is killed. The question belongs to
-the budget (`question.py`): it is asked once, and the answer applies to every waiting turn. Amounts that a person added
-are stored, and so is the answer about a job or a run: both survive a restart. A turn that waits to start waits again
-after a restart.
+the budget (`question.py`): it is asked once, outlives the turn that reached the budget, and its answer applies to every
+waiting turn. Open questions, amounts that a person added, and the answer about a job or a run are stored and survive a
+restart. A turn that waits to start waits again after a restart.
 """
 
 import asyncio
@@ -16,14 +16,16 @@ from msgspec import Struct
 from portico import commands as c
 from portico import events as e
 from portico.budgets.budget import WARN_AT, Use, most_used, raised
+from portico.budgets.commands import AnswerBudget, UnansweredBudget
 from portico.budgets.ledger import SHARED, AppliedBudget, Ledger, is_current, read_budget, rules_of
-from portico.budgets.question import FINISH, RAISE, STOP, BudgetQuestion, chosen, options
+from portico.budgets.question import FINISH, RAISE, STOP, AskedBudget, BudgetQuestion, chosen
 from portico.budgets.question import is_budget_question as is_budget_question
+from portico.budgets.questions import BudgetQuestions
 from portico.errors import BadRequest, BudgetSpent
 from portico.events import HOST, Budget, Record
 from portico.host.autonomy import BUDGET
 from portico.host.component import Spending
-from portico.host.feature import Feature, receive
+from portico.host.feature import Feature, handle, receive
 from portico.host.host import Host
 from portico.host.question import Answer
 from portico.host.session import Session
@@ -45,6 +47,7 @@ _LOOK_SECONDS, _NAP_SECONDS = 1.0, 60.0
 """Minimum and maximum interval between two checks of a turn's minutes: 80 % are noticed within a minute."""
 _GRACE_SECONDS = 5.0
 """Time for an agent that asks before each call to end the turn before it is canceled."""
+_SHARED_WORDS = "This budget is for a day or a month, and more than this conversation depends on it"
 _PERIOD_OVER = "budget"
 """The name under which a question about a past day or month is withdrawn."""
 
@@ -59,6 +62,7 @@ class HeldTurn(Struct, frozen=True):
 
 class Budgets(Feature, Spending):
     name = "budgets"
+    commands = (AnswerBudget,)
     settings = BudgetSettings
 
     def __init__(self, host: Host) -> None:
@@ -67,8 +71,7 @@ class Budgets(Feature, Spending):
         self._ledger = Ledger(host)
         self._evaluating = asyncio.Lock()
         """Turns that are about to start are counted one after another."""
-        self._questions: dict[str, BudgetQuestion] = {}
-        """The open question of each budget."""
+        self._questions = BudgetQuestions(host)
         self._answers = 0
         self._starting: dict[str, bool] = {}
         """Turns that are about to start, and whether they are resumed."""
@@ -94,6 +97,8 @@ class Budgets(Feature, Spending):
 
     @rules.setter
     def rules(self, rules: dict[str, Budget]) -> None:
+        if self._configured.is_set() and rules != self._rules:
+            self._questions.drop()  # they are asked again if the new budgets are exhausted, too
         self._rules = rules
         self._configured.set()
 
@@ -115,7 +120,7 @@ class Budgets(Feature, Spending):
             self._excused.discard(key)
             self._stopped.pop(key, None)
             self._ledger.unstarted.discard((ident, record.event.turn))
-            for question in self._questions.values():
+            for question in self._questions.open.values():
                 question.left(key)
             if (watch := self._watches.pop(key, None)) is not None:
                 watch.cancel()
@@ -259,6 +264,8 @@ class Budgets(Feature, Spending):
         for held in await self._ledger.held(turn, self.rules):
             said = await self._said(held.key)
             use = None if said.get(FINISH) else await self._use(held, said, turn)
+            if _key(turn.session.id, turn.id) in self._starting and (use is None or use.share < 1.0):
+                self._questions.settle(held.key)  # one more turn fits: the budget was raised elsewhere
             if use is None or use.share < WARN_AT:
                 continue
             if use.share < 1.0:
@@ -296,68 +303,65 @@ class Budgets(Feature, Spending):
 
     async def _wait(self, held: AppliedBudget, use: Use, turn: Turn) -> None:
         """Wait until the question about this budget is answered or the turn ends."""
-        question = self._questions.setdefault(held.key, BudgetQuestion())
+        question = self._questions.about(held, use, turn)
         if question.shown_in is not None:
             turn.remark(f"Waits for an answer about the budget of {held.about}, asked in {question.asked_in}.")
         try:
-            await self._wait_for(question, held, use, turn)
+            await self._wait_for(question, turn)
         finally:
-            if self._questions.get(held.key) is question and (question.closed or not question.turns):
-                del self._questions[held.key]
+            self._questions.left(question)
 
-    async def _wait_for(self, question: BudgetQuestion, held: AppliedBudget, use: Use, turn: Turn) -> None:
+    async def _wait_for(self, question: BudgetQuestion, turn: Turn) -> None:
         with question.waiting(turn):
             while not _is_over(turn) and not question.closed:
                 if question.shown_in is not None:
                     await question.changed()
                     continue
                 with question.showing(turn):
-                    answer, part = await self._ask(held, use, turn)
+                    answer, part = await self._ask(question.asked, turn)
                     if answer.by == "turn":
                         return  # the turn ended without an answer: another turn shows the question
                     if answer.by != _PERIOD_OVER:
-                        await self._apply(held, use, answer, part, question)
-                    question.closed = True
+                        await self._apply(question, _choice(question.asked, answer), answer.by, part)
+                    question.close()
                     self._answers += 1
 
-    async def _ask(self, held: AppliedBudget, use: Use, turn: Turn) -> tuple[Answer, str]:
+    async def _ask(self, about: AskedBudget, turn: Turn) -> tuple[Answer, str]:
         """Return the answer and the question's id. After a restart, wait for the answer to the existing question."""
-        key, words = _key(turn.session.id, turn.id), f"The budget of {held.about} is spent:"
+        key, words = _key(turn.session.id, turn.id), f"The budget of {about.about} is spent:"
         asked = _asked_before(turn) if key in self._recovered else None
         if key in self._recovered:
             self._recovered.discard(key)
             self._stored.add(key)
-        if asked is not None and asked.done and f"answered/{asked.id}" in await self._said(held.key):
+        if asked is not None and asked.done and f"answered/{asked.id}" in await self._said(about.key):
             asked = None  # it was answered, and the answer was applied
         if asked is not None and asked.text.startswith(words):
             return await _answer_to(asked, turn), asked.id
         then = STARTS_LATER if turn.held else WAITS if turn.admits else WORKS_ON
-        fields = options(use.bound, getattr(held.budget, use.bound), held.whole)
-        answer = await turn.ask(f"{words} {use.words}. {then}", fields)
+        answer = await turn.ask(f"{about.text} {then}", about.fields)
         asked = _asked_before(turn)
         return answer, asked.id if asked is not None else ""
 
-    async def _apply(self, held: AppliedBudget, use: Use, answer: Answer, part: str, question: BudgetQuestion) -> None:
+    async def _apply(self, question: BudgetQuestion, choice: str, by: str, part: str) -> None:
         """Apply the answer to every turn that waits for it."""
-        fields = options(use.bound, getattr(held.budget, use.bound), held.whole)
-        choice = (chosen(fields, answer.text) if answer.response == "accept" else None) or STOP
-        await self.host.audit("budget.answered", answer.by, budget=held.key, answer=choice, spent=use.words)
+        asked = question.asked
         if choice == RAISE:
-            await self._store(held.key, {use.bound: getattr(held.budget, use.bound), f"answered/{part}": 1})
-            self._warned.discard((held.key, use.bound))
-        elif held.whole:
-            await self._store(held.key, {choice: 1})
+            await self._store(asked.key, {asked.bound: asked.size, f"answered/{part}": 1})
+            self._warned.discard((asked.key, asked.bound))
+        elif asked.whole:
+            await self._store(asked.key, {choice: 1})
         elif choice == FINISH:
             self._excused |= question.turns.keys()
         else:
-            words = f"The budget of {held.about} is spent: {use.words}. Stopped by {answer.by}."
-            self._stopped |= dict.fromkeys(question.turns, words)
+            self._stopped |= dict.fromkeys(question.turns, f"{asked.text} Stopped by {by}.")
+        await self.host.audit("budget.answered", by, budget=asked.key, answer=choice, spent=asked.words)
 
     async def sweep(self) -> None:
         """Withdraw questions about a past day or month: that budget no longer applies."""
-        for key, question in list(self._questions.items()):
+        self._questions.drop_past()
+        for question in list(self._questions.open.values()):
             turn = question.shown_in
-            if turn is None or is_current(key, self.host.now()):
+            if turn is None or is_current(question.asked.key, self.host.now()):
                 continue
             asked = _asked_before(turn)
             if asked is not None and not asked.done:
@@ -376,6 +380,38 @@ class Budgets(Feature, Spending):
         return msgspec.json.decode(data, type=dict[str, float]) if data is not None else {}
 
     # -- commands ------------------------------------------------------------------------------------------------
+
+    async def recover(self) -> None:
+        await self._questions.load()
+
+    async def forget(self, session: Session, by: str) -> None:
+        self._questions.forget(session)
+
+    def unanswered(self, caller: c.Caller) -> list[UnansweredBudget]:
+        return self._questions.unanswered(caller)
+
+    @handle
+    async def _answer(self, command: AnswerBudget, caller: c.Caller) -> c.Done:
+        """Answer by the key of the budget. If a turn shows the question, its card is answered."""
+        question = self._questions.get(command.budget)
+        asked, shown = question.asked, question.shown_in
+        self.host.ownership.check_session(caller, asked.session, "approve")
+        choice = chosen(asked.fields, command.answer)
+        if choice is None:
+            raise BadRequest(f"{command.answer!r} is no option. Answer with one of {asked.labels}.", field="answer")
+        if asked.key.startswith(SHARED) and caller.person and choice != STOP:
+            caller.require_all(_SHARED_WORDS)
+        if shown is not None and (part := _asked_before(shown)) is not None and not part.done:
+            await shown.session.questions.answer(part.id, "accept", {"answer": choice}, by=caller.by)
+            return c.Done()
+        if choice == FINISH and not asked.whole:
+            raise BadRequest("No turn waits that could finish. Raise the budget, or choose stop.", field="answer")
+        await self._apply(question, choice, caller.by, "")
+        question.close()
+        self._answers += 1
+        self._questions.left(question)
+        await self.host.log.flush()
+        return c.Done()
 
     def _guard(self, command: c.Command, caller: c.Caller) -> None:
         if type(command) not in _GUARDED:
@@ -399,9 +435,15 @@ class Budgets(Feature, Spending):
         if choice is None:
             names = ", ".join(repr(option["label"]) for option in part.fields[0]["options"])
             raise BadRequest(f"{said!r} is no option. Answer with one of {names}.", field="answers")
-        shared = any(each.asked_in == session.id and key.startswith(SHARED) for key, each in self._questions.items())
+        found = [each.asked for each in self._questions.open.values() if each.asked_in == session.id]
+        shared = any(each.key.startswith(SHARED) for each in found)
         if shared and caller.person and choice != STOP:
-            caller.require_all("This budget is for a day or a month, and more than this conversation depends on it")
+            caller.require_all(_SHARED_WORDS)
+
+
+def _choice(asked: AskedBudget, answer: Answer) -> str:
+    """Return the chosen option. A question that is declined counts as Stop."""
+    return (chosen(asked.fields, answer.text) if answer.response == "accept" else None) or STOP
 
 
 def _key(session: str, turn: str) -> str:

@@ -1,12 +1,15 @@
 """The question about an exhausted budget. It belongs to the budget, not to the turn that reached it.
 
 One of the turns that wait for the answer shows it. When that turn ends without an answer, another waiting turn shows
-it. The answer applies to all of them.
+it. If no turn waits, the question stays open: the inbox lists it, `budget.answer` answers it, and the next turn that
+counts toward the budget shows it. The answer applies to everything that waits.
 """
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from msgspec import Struct
 
 from portico.events import Json
 from portico.host.turn import Turn
@@ -14,8 +17,41 @@ from portico.host.turn import Turn
 RAISE, FINISH, STOP = "raise", "finish", "stop"
 
 
+class AskedBudget(Struct, frozen=True):
+    """What the question is about, as it is stored while no turn shows it."""
+
+    key: str
+    about: str
+    whole: str
+    bound: str
+    size: float
+    """The size of the exhausted bound: by so much it can be raised."""
+    words: str
+    """`$0.41 of $0.50`."""
+    session: str
+    since: int
+
+    @property
+    def text(self) -> str:
+        return f"The budget of {self.about} is spent: {self.words}."
+
+    @property
+    def fields(self) -> list[Json]:
+        return options(self.bound, self.size, self.whole)
+
+    @property
+    def labels(self) -> list[str]:
+        return [each["label"] for each in self.fields[0]["options"]]
+
+    @property
+    def of_turn(self) -> bool:
+        """Return whether the budget, and so the question, ends with the turn."""
+        return self.key.startswith("turn/")
+
+
 class BudgetQuestion:
-    def __init__(self) -> None:
+    def __init__(self, asked: AskedBudget) -> None:
+        self.asked = asked
         self.turns: dict[str, Turn] = {}
         """Turns that wait for the answer, by `SESSION/TURN`."""
         self.shown_in: Turn | None = None
@@ -54,6 +90,11 @@ class BudgetQuestion:
         """Remove a turn that has ended."""
         if self.turns.pop(key, None) is not None:
             self._wake()
+
+    def close(self) -> None:
+        """All turns that wait for it check their budgets again."""
+        self.closed = True
+        self._wake()
 
     def _wake(self) -> None:
         self._changed.set()

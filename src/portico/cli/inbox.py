@@ -7,6 +7,7 @@ import msgspec
 import typer
 from msgspec import Struct
 
+from portico.budgets.commands import UnansweredBudget
 from portico.cli.output import JsonFlag, plain, print_json, print_table, when
 from portico.cli.verb import connected
 from portico.client import Client
@@ -16,7 +17,7 @@ from portico.queries.board import InterruptedSession, PendingRequest
 
 app = typer.Typer(help="List and answer what waits for a person.", invoke_without_command=True)
 
-RequestArgument = Annotated[str, typer.Argument(help="The id of an approval or a question, as the list shows it.")]
+RequestArgument = Annotated[str, typer.Argument(help="The id of an approval, a question or a budget, as listed.")]
 
 
 class _Job(Struct):
@@ -32,6 +33,7 @@ class _Inbox(Struct):
     waiting: list[PendingRequest]
     interrupted: list[InterruptedSession] = []
     jobs: list[_Job] = []
+    budgets: list[UnansweredBudget] = []
 
 
 @app.callback()
@@ -54,7 +56,9 @@ async def list_requests(client: Client, as_json: JsonFlag = False) -> None:
     """
     found = await _read(client)
     if as_json:
-        print_json({"inbox": found.waiting, "interrupted": found.interrupted, "jobs": found.jobs})
+        print_json(
+            {"inbox": found.waiting, "interrupted": found.interrupted, "jobs": found.jobs, "budgets": found.budgets}
+        )
         return
     rows = [
         [each.id, "question" if each.question else "approval", when(each.since), plain(each.text), plain(each.title)]
@@ -65,8 +69,9 @@ async def list_requests(client: Client, as_json: JsonFlag = False) -> None:
         for each in found.interrupted
     ]
     rows += [[each.job, "job", when(each.started), plain(each.reason), plain(each.name)] for each in found.jobs]
+    rows += [[each.budget, "budget", when(each.since), plain(each.text), each.session] for each in found.budgets]
     print_table(["id", "kind", "since", "about", "session"], rows, "Nothing waits for you.")
-    if found.waiting:
+    if found.waiting or found.budgets:
         print("Answer with: portico inbox allow ID, deny ID, or answer ID TEXT", file=sys.stderr)
 
 
@@ -150,12 +155,15 @@ async def answer(
     text: Annotated[str, typer.Argument(help="The answer; of a choice, one of its options.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Answer a question with a text.
+    """Answer a question with a text, or the question about an exhausted budget with raise or stop.
 
     Example: portico inbox answer session-1.q2 "the second one"
     """
-    _check_kind(await _find(client, request), "question")
-    await client.answer(request, text)
+    if any(each.budget == request for each in (await _read(client)).budgets):
+        await client.call("POST", "/v1/budgets/answer", {"budget": request, "answer": text})
+    else:
+        _check_kind(await _find(client, request), "question")
+        await client.answer(request, text)
     _report(request, "answered", as_json)
 
 

@@ -394,6 +394,9 @@ class Methods:
     async def delete_automation(self, automation: str, *, request: str = "") -> c.Done:
         """Delete an automation and its history. Running sessions and jobs continue."""
 
+    async def answer_budget(self, budget: str, answer: str, *, request: str = "") -> c.Done:
+        """Answer the question about an exhausted budget, also if no turn shows it."""
+
     async def commit_changes(
         self, session: str, message: str, state: str | None, *, paths: list[str] = [], request: str = ""
     ) -> c.Committed:

@@ -7,7 +7,7 @@ requests approval for every call, captures no folder, creates no worktree and ha
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from portico.commands import Isolation
+from portico.commands import Caller, Isolation
 from portico.errors import BadRequest, NotFound
 from portico.events import Breadth, Channel, Json
 from portico.host.state import ChangeList
@@ -110,16 +110,18 @@ class Spending:
     """Limits the cost of turns. By default there is no limit."""
 
     async def start(self, turn: "Turn", *, resumed: bool) -> None:
-        """Wait until the turn may start. Called before any agent gets the message. Raises BudgetSpent if the turn may
-        not start."""
+        """Wait until the turn may start, before any agent gets the message. Raises BudgetSpent if it may not."""
 
     async def held_at_start(self, session: "Session", turn: str) -> bool | None:
-        """If the turn waited in `start` when its host stopped, and may wait again, return whether it was being
-        resumed. None: it did not wait."""
+        """Return whether a turn that waited in `start` when its host stopped was resumed. None: it did not wait."""
         return None
 
     async def admit(self, turn: "Turn") -> None:
         """Wait until the turn may continue, before a model call or a tool. Raises BudgetSpent if it may not."""
+
+    def unanswered(self, caller: Caller) -> list[Any]:
+        """Return the questions about exhausted limits that no turn shows and the caller may see."""
+        return []
 
 
 class HostTerminals:

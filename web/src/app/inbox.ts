@@ -15,6 +15,7 @@ import { make, makeButton } from "../page";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
 import { INBOX } from "../texts/inbox";
+import type { UnansweredBudget } from "../rest";
 import { settle, settled } from "../settle";
 import { call, v1 } from "../v1";
 import { lastName, needsResume } from "./entries";
@@ -94,6 +95,7 @@ export class Inbox implements View {
   private waiting: Asked[] = [];
   private interrupted: Interrupted[] = [];
   private jobs: WaitingJob[] = [];
+  private budgets: UnansweredBudget[] = [];
   private known = "?";
   private loaded = false;
   private open: Open | undefined;
@@ -143,13 +145,13 @@ export class Inbox implements View {
   private readonly load = this.scope.latest(
     (signal) =>
       Promise.all([
-        call<{ waiting: Asked[]; interrupted?: Interrupted[]; jobs?: WaitingJob[] }>("GET", "/inbox", undefined, signal),
+        call<{ waiting: Asked[]; interrupted?: Interrupted[]; jobs?: WaitingJob[]; budgets?: UnansweredBudget[] }>("GET", "/inbox", undefined, signal),
         call<{ answers: Answer[]; rules: number }>("GET", `/inbox/answered?since=${new Date().setHours(0, 0, 0, 0)}`, undefined, signal),
       ]),
-    ([{ waiting, interrupted, jobs }, { answers, rules }]) => {
+    ([{ waiting, interrupted, jobs, budgets }, { answers, rules }]) => {
       if (this.failing) this.say("");
       this.failing = false;
-      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id) && !this.closed.has(id)), interrupted: interrupted ?? [], jobs: jobs ?? [], answered: answers, rules });
+      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id) && !this.closed.has(id)), interrupted: interrupted ?? [], jobs: jobs ?? [], budgets: budgets ?? [], answered: answers, rules });
       this.arrive();
       this.show();
     },
@@ -179,13 +181,13 @@ export class Inbox implements View {
 
   private show(): void {
     this.loaded = true;
-    const count = this.waiting.length + this.interrupted.length + this.jobs.length;
+    const count = this.waiting.length + this.interrupted.length + this.jobs.length + this.budgets.length;
     this.facts.textContent = INBOX.count(count);
     if (!this.waiting.some(({ id }) => id === this.opened)) this.opened = this.waiting[0]?.id ?? "";
     const [before, focused] = [this.open, this.list.contains(document.activeElement)];
     this.open = this.openCard();
     const item = (asked: Asked) => (asked.id === this.opened && this.open ? this.open.element : this.line(asked));
-    render(html`${repeat(this.waiting, ({ id }) => id, item)}${this.waitingJobs()}${this.stopped()}${count === 0 ? this.nothing() : nothing}${this.history()}`, this.list);
+    render(html`${repeat(this.waiting, ({ id }) => id, item)}${this.exhausted()}${this.waitingJobs()}${this.stopped()}${count === 0 ? this.nothing() : nothing}${this.history()}`, this.list);
     this.settleRows();
     if (this.open !== before && (focused || document.activeElement === document.body)) this.focusCard();
   }
@@ -295,6 +297,20 @@ export class Inbox implements View {
 
   private where({ cwd, agent, since }: Asked): string {
     return [lastName(cwd), this.context.feed.agentName(agent), INBOX.waits(span(Date.now() - since))].filter(Boolean).join(" · ");
+  }
+
+  /** The question about a budget outlives the turn that reached it. Nothing that counts toward it starts before the answer. */
+  private exhausted(): Content {
+    if (this.budgets.length === 0) return nothing;
+    const gone = (budget: string) => () => {
+      this.budgets = this.budgets.filter((each) => each.budget !== budget);
+      this.show();
+    };
+    const button = (budget: string, answer: string) => html`<button type="button" class="btn small" @click=${() => void this.answer(() => v1.answerBudget(budget, answer), gone(budget))}>${answer}</button>`;
+    // The middle option lets a turn finish, and none waits.
+    const row = ({ budget, text, options, session }: UnansweredBudget) => html`<div class="interrupted-row"><span class="mark">${iconOf("need")}</span><span class="asked-text"><a class="asked-title" href=${pathOf({ at: "session", id: session })}>${text}</a></span
+      >${[options[0], options[2]].map((each) => (each ? button(budget, each) : nothing))}</div>`;
+    return html`<section class="interrupted budgets"><header class="section-head"><h2>${INBOX.budgets}</h2></header>${repeat(this.budgets, ({ budget }) => budget, row)}</section>`;
   }
 
   /** A person decides whether a job goes on in which the host ended. */

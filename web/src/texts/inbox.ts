@@ -8,6 +8,7 @@ export const INBOX = {
   answered: "Answered today",
   interrupted: "Interrupted when the host stopped",
   jobs: "Jobs that wait for you",
+  budgets: "Exhausted budgets",
   resumeAll: "Resume all",
   resume: "Resume",
   archive: "Archive",

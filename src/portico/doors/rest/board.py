@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from portico import limits
+from portico.budgets.commands import UnansweredBudget
 from portico.doors.app import App
 from portico.doors.exchange import exchange
 from portico.doors.read_forward import at_owner
@@ -50,6 +51,8 @@ class Inbox(Struct):
     interrupted: list[InterruptedSession]
     """Sessions whose turn ended with the host; resume them with `POST /v1/sessions/{id}/resume`."""
     jobs: list[WaitingJob] = []
+    budgets: list[UnansweredBudget] = []
+    """Exhausted budgets whose question no turn shows any more; answer with `POST /v1/budgets/answer`."""
 
 
 class Covered(Struct):
@@ -95,7 +98,8 @@ def table(app: App) -> Table:
             for each in view.jobs(app.jobs.history())
             if each.status == "waiting" and each.waits_for == "person"
         ]
-        return Inbox(board.inbox(view), board.interrupted(view), jobs)
+        budgets = host.spending.unanswered(view.caller)
+        return Inbox(board.inbox(view), board.interrupted(view), jobs, budgets)
 
     summary = "What was answered, newest first, and how often a rule did."
 
