@@ -15,6 +15,7 @@ from portico.events import record
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
 SHAPES: list[type[msgspec.Struct]] = [e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget]
 SHAPES += [
+    e.Artifact,
     e.AutomationPlan,
     e.Trigger,
     e.Schedule,

@@ -29,7 +29,7 @@ from portico.settings_load import keys
 DOCS = Path(__file__).parents[1] / "docs/reference"
 COMMANDS, EVENTS, SETTINGS, REST = (DOCS / f"{name}.md" for name in ("commands", "events", "settings", "rest"))
 SHAPES: tuple[type[msgspec.Struct], ...] = (
-    *(e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget),
+    *(e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget, e.Artifact),
     *(e.AutomationPlan, e.Trigger, e.Schedule, e.Hook, e.Match, e.FilesTrigger, e.After, e.JobAction, e.PromptAction),
 )
 """The shapes that events.md describes besides the events."""

@@ -20,9 +20,10 @@ export interface Routes {
   "GET /jobs": { body: undefined; answer: JobHistory };
   "POST /jobs": { body: StartJobBody; answer: JobNamed };
   "GET /jobs/{id}": { body: undefined; answer: JobWithEntry };
+  "GET /jobs/{id}/result": { body: undefined; answer: JobResult };
   "POST /jobs/{id}/stop": { body: EmptyBody; answer: Done };
   "POST /jobs/{id}/resume": { body: EmptyBody; answer: JobNamed };
-  "POST /jobs/{id}/retry": { body: EmptyBody; answer: JobNamed };
+  "POST /jobs/{id}/retry": { body: RetryJobBody; answer: JobNamed };
   "POST /jobs/{id}/hooks/{hook}": { body: EmptyBody; answer: Done };
   "POST /sessions": { body: StartSessionBody; answer: Summary };
   "GET /sessions": { body: undefined; answer: SessionList };
@@ -179,6 +180,16 @@ export interface After {
   outcomes?: ("canceled" | "failed" | "interrupted" | "succeeded")[];
 }
 
+/** Of a workflow: steps that are repeated until a template gives a true value; fails if it never does. */
+export interface Again {
+  kind: "Again";
+  id?: string;
+  most: number;
+  until?: string;
+  body: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
+  mayFail?: boolean;
+}
+
 export interface AgentInfo {
   id: string;
   name: string;
@@ -201,9 +212,9 @@ export interface Agents {
 /** The condition chooses the branch; a missing branch succeeds. */
 export interface Alt {
   kind: "Alt";
-  condition: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each;
-  trueWork?: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each;
-  falseWork?: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each;
+  condition: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
+  trueWork?: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
+  falseWork?: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
 }
 
 export interface AnswerApprovalBody {
@@ -319,6 +330,13 @@ export interface Arrow {
   loopBack: boolean;
 }
 
+/** A file that a job keeps. The log has its content. */
+export interface Artifact {
+  path: string;
+  size: number;
+  blob: string;
+}
+
 /** Asks a person. The answer is `$answer` from then on, and chooses a branch where there are choices. */
 export interface Ask {
   kind: "Ask";
@@ -327,6 +345,16 @@ export interface Ask {
   choices?: Choice[];
   people?: string[];
   expires?: number;
+}
+
+/** A question to a person. */
+export interface AskDo {
+  kind: "ask";
+  question: string;
+  choices?: string[];
+  people?: string[];
+  expires?: number;
+  show?: string[];
 }
 
 export interface Attempt {
@@ -466,6 +494,18 @@ export interface BoardRow {
   uncounted?: boolean;
 }
 
+/** Of a workflow: branches that run at the same time. */
+export interface Branches {
+  kind: "Branches";
+  id: string;
+  names?: string[];
+  atOnce?: boolean;
+  folder?: "shared" | "worktree";
+  merge?: FlowStep;
+  works: (Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches)[];
+  mayFail?: boolean;
+}
+
 /** What is not set has no bound. */
 export interface Budget {
   dollars?: number;
@@ -473,6 +513,13 @@ export interface Budget {
   minutes?: number;
   turns?: number;
   calls?: number;
+}
+
+/** Another job. */
+export interface CallDo {
+  kind: "call";
+  job: string;
+  inputs?: Record<string, unknown>;
 }
 
 export interface CallPart {
@@ -587,7 +634,7 @@ export interface ChildStarted {
 /** One of the answers of an Ask, and what follows it. */
 export interface Choice {
   label: string;
-  work?: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each;
+  work?: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
 }
 
 /** A client offers its own tools to this session. */
@@ -735,7 +782,7 @@ export interface Each {
   files?: string;
   output?: string;
   items?: string[];
-  body: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each;
+  body: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
   concurrency?: number;
 }
 
@@ -828,6 +875,40 @@ export interface FilesTrigger {
   globs?: string[];
   excludes?: string[];
   quiet?: number;
+}
+
+/** What a workflow adds to its job. */
+export interface Flow {
+  about?: string;
+  inputs?: Record<string, JobInput>;
+  result?: unknown;
+  artifacts?: string[];
+  folder?: "shared" | "worktree";
+  branch?: string;
+  env?: Record<string, string>;
+  file?: string;
+  source?: string;
+  ids?: string[];
+}
+
+/** One step without children. Settings of the steps around it and of the file are already included. */
+export interface FlowStep {
+  kind: "Step";
+  workIdInJob?: number;
+  id: string;
+  name: string;
+  do: PromptDo | RunDo | HttpDo | AskDo | WaitDo | CallDo | MergeDo;
+  output?: "json" | "text";
+  schema?: Record<string, unknown>;
+  retry?: Retry;
+  timeout?: number;
+  budget?: Budget;
+  env?: Record<string, string>;
+  secrets?: string[];
+  label?: string;
+  sandbox?: string;
+  mayFail?: boolean;
+  onInterrupt?: "ask" | "fail" | "retry";
 }
 
 export interface FolderAdded {
@@ -984,6 +1065,26 @@ export interface HostUse {
   refused_by?: string[];
 }
 
+/** One request. */
+export interface HttpDo {
+  kind: "http";
+  method?: string;
+  url: string;
+  headers?: Record<string, string>;
+  json?: unknown;
+  body?: string;
+}
+
+/** Of a workflow: steps that run if a template gives a true value, and others if not. */
+export interface If {
+  kind: "If";
+  id?: string;
+  when?: string;
+  then: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
+  otherwise?: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
+  mayFail?: boolean;
+}
+
 export interface ImportBody {
   archive: Archive;
   agent?: string;
@@ -1016,12 +1117,13 @@ export interface Isolation {
 /** A tree of works. `requireUserInput` follows from its tasks and is filled in by validation. */
 export interface Job {
   requireUserInput?: boolean;
-  work: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each;
+  work: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
   timeout?: number;
   retrySeconds?: number[];
   budget?: Budget;
   place?: string;
   label?: string;
+  flow?: Flow;
 }
 
 /** A job of the host's entry. */
@@ -1046,19 +1148,54 @@ export interface JobEnded {
   by: string;
   error?: string;
   reason?: string;
+  result?: unknown;
+  artifacts?: Artifact[];
 }
 
 export interface JobHistory {
   jobs: JobSummary[];
 }
 
+/** A value that a job takes when it starts. */
+export interface JobInput {
+  type?: "boolean" | "choice" | "file" | "list" | "number" | "secret" | "text";
+  about?: string;
+  default?: unknown;
+  required?: boolean;
+  choices?: string[];
+  from?: string;
+}
+
 export interface JobNamed {
   job: string;
+}
+
+export interface JobResult {
+  id: string;
+  status: "canceled" | "failed" | "running" | "succeeded" | "waiting";
+  result: unknown;
+  artifacts: Artifact[];
+  error: string;
 }
 
 export interface JobResumed {
   type: "job.resumed";
   by: string;
+}
+
+export interface JobRow {
+  path: string;
+  work: number;
+  step: string;
+  name: string;
+  kind: string;
+  task: string;
+  status: "failed" | "running" | "stopped" | "succeeded";
+  started: number;
+  ended?: number;
+  attempt?: number;
+  items?: string[];
+  reason?: string;
 }
 
 /** On `job/ID`. Contains everything that is needed to continue: the entry may change or vanish. */
@@ -1074,6 +1211,8 @@ export interface JobStarted {
   done?: Record<string, boolean>;
   values?: Record<string, Record<string, string>>;
   owner?: string;
+  inputs?: Record<string, unknown>;
+  trigger?: Record<string, unknown>;
 }
 
 /** It is canceled; `job.ended` follows when everything has stopped, also after a crash in between. */
@@ -1098,6 +1237,9 @@ export interface JobSummary {
   works?: WorkSummary[];
   pos?: number;
   owner?: string;
+  result?: unknown;
+  artifacts?: Artifact[];
+  branch?: string;
 }
 
 /** The host was stopped. Running works did not end the job; it continues at the next start. */
@@ -1135,9 +1277,14 @@ export interface JobWithEntry {
   works?: WorkSummary[];
   pos?: number;
   owner?: string;
+  result?: unknown;
+  artifacts?: Artifact[];
+  branch?: string;
   entry: Entry;
   chart: ChartGraph;
   network?: HostUse[];
+  rows?: JobRow[];
+  inputs?: Record<string, unknown>;
 }
 
 export interface KnownAgent {
@@ -1168,9 +1315,9 @@ export interface LogLost {
 /** Goes on while the conditions give the expected result. */
 export interface Loop {
   kind: "Loop";
-  preCondition?: [boolean, Ref | Seq | Par | Loop | Alt | Ask | Wait | Each];
-  postCondition?: [boolean, Ref | Seq | Par | Loop | Alt | Ask | Wait | Each];
-  body: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each;
+  preCondition?: [boolean, Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches];
+  postCondition?: [boolean, Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches];
+  body: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
   maxIterations?: number;
 }
 
@@ -1203,6 +1350,13 @@ export interface Member {
   url?: string;
   seen?: number;
   here?: boolean;
+}
+
+/** Merge the worktrees of the lanes at the path of this step into the folder around them, in their order. */
+export interface MergeDo {
+  kind: "merge";
+  how?: "agent" | "ask" | "fail";
+  task?: string;
 }
 
 /** What a person (or a job, or another agent) says to an agent. */
@@ -1300,6 +1454,21 @@ export interface Output {
   schema?: Record<string, unknown>;
 }
 
+/** Of a workflow: the same steps for every item. */
+export interface Over {
+  kind: "Over";
+  id: string;
+  each: unknown;
+  item?: string;
+  name?: string;
+  parallel?: number;
+  atOnce?: boolean;
+  folder?: "shared" | "worktree";
+  merge?: FlowStep;
+  body: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
+  mayFail?: boolean;
+}
+
 /** The changes that a session made itself, if other sessions work in the same folder. */
 export interface OwnChanges {
   shared?: boolean;
@@ -1330,7 +1499,7 @@ export interface OwnTokenMade {
 /** All at once, or at most `concurrency` at a time; succeeds if all do. */
 export interface Par {
   kind: "Par";
-  works: (Ref | Seq | Par | Loop | Alt | Ask | Wait | Each)[];
+  works: (Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches)[];
   concurrency?: number;
 }
 
@@ -1482,6 +1651,12 @@ export interface PromptAction {
   model_config?: Record<string, unknown>;
   place?: string;
   label?: string;
+}
+
+/** An agent's turn. */
+export interface PromptDo {
+  kind: "prompt";
+  task: string;
 }
 
 export interface PushList {
@@ -1646,6 +1821,20 @@ export interface RetentionDone {
   sessions: Planned[];
 }
 
+/** How often a step is tried again, and after which wait. */
+export interface Retry {
+  times?: number;
+  wait?: number;
+  backoff?: number;
+  most?: number;
+  on?: ("agent" | "check" | "run")[];
+}
+
+export interface RetryJobBody {
+  step?: string;
+  workflow?: string;
+}
+
 export interface RunAutomationBody {
   input?: string;
   at?: string;
@@ -1670,6 +1859,14 @@ export interface RunClaimed {
   author?: string;
   budget?: Budget;
   payload?: unknown;
+}
+
+/** A command. */
+export interface RunDo {
+  kind: "run";
+  command: string | string[];
+  exit?: number[];
+  stdin?: string;
 }
 
 export interface RunEnded {
@@ -1796,7 +1993,7 @@ export interface SendMessageBody {
 /** One after the other; the first failure ends it. */
 export interface Seq {
   kind: "Seq";
-  works: (Ref | Seq | Par | Loop | Alt | Ask | Wait | Each)[];
+  works: (Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches)[];
 }
 
 export interface SessionArchived {
@@ -2030,6 +2227,9 @@ export interface StartJobBody {
   entry?: Record<string, unknown>;
   place?: string;
   label?: string;
+  inputs?: Record<string, unknown>;
+  trigger?: Record<string, unknown>;
+  workflow?: string;
 }
 
 export interface StartSessionBody {
@@ -2602,6 +2802,14 @@ export interface Wait {
   kind: "Wait";
   workIdInJob?: number;
   seconds?: number;
+  until?: string;
+  hook?: string;
+}
+
+/** A wait: for a time, until a time, or for a hook. */
+export interface WaitDo {
+  kind: "wait";
+  seconds?: number | string;
   until?: string;
   hook?: string;
 }

@@ -13,7 +13,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +26,7 @@ from portico.automation.state import AutomationState
 from portico.errors import BadRequest, TooLarge, Unauthenticated
 from portico.events import Hook, Match
 from portico.home import secret_key, stamp
+from portico.jobs.workflow.quote import quote as quote
 
 _PREFIX = "whsec_"
 _GITHUB = "x-hub-signature-256"
@@ -170,8 +170,6 @@ def at(payload: Any, pointer: str) -> Any:
 # -- how it is put into a prompt -------------------------------------------------------------------------------
 
 _PLACE = re.compile(r"\{\{\s*(payload|files|after|/[^{}]*?)\s*\}\}")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_ACTIVE = re.compile(r"[<>&`$\[\]{}@\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def fill(text: str, values: Mapping[str, Any], origin: str) -> str:
@@ -196,9 +194,3 @@ def filled(state: AutomationState, values: Mapping[str, Any], origin: str) -> tu
 def _value(values: Mapping[str, Any], place: str) -> Any:
     found = at(values.get("payload"), place) if place.startswith("/") else values.get(place)
     return None if found is _ABSENT else found
-
-
-def quote(value: Any) -> str:
-    """Encode as JSON with all active characters in strings escaped. Brackets of nested lists are on separate lines."""
-    text = json.dumps(value, ensure_ascii=False, indent=1 if isinstance(value, dict | list) else None)
-    return _STRING.sub(lambda found: _ACTIVE.sub(lambda c: f"\\u{ord(c[0]):04x}", found[0]), text)

@@ -76,7 +76,7 @@ def _add(app: typer.Typer, verb: str, found: Any) -> None:
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=verb)
     else:
-        app.command(verb)(found)
+        app.command(verb, context_settings=getattr(found, "context_settings", None))(found)
 
 
 def _add_installed(app: typer.Typer) -> None:

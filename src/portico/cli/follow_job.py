@@ -14,17 +14,19 @@ from rich.text import Text
 
 from portico import events as e
 from portico.cli.job_questions import JobQuestions
+from portico.cli.job_tree import MARKS, workflow_lines
 from portico.cli.output import plain, terminal, trouble
 from portico.client.client import Client, segment
 from portico.client.record import RemoteRecord
 from portico.host.state import TextPart
 from portico.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
-from portico.jobs.state import JobSummary, WorkSummary
+from portico.jobs.result import Lane
+from portico.jobs.rows import JobRow
+from portico.jobs.state import LANE, JobSummary, WorkSummary, up_from
 from portico.sandboxes.shapes import HostUse
 from portico.tasks import end_tasks
 from portico.workspace.escapes import visible_json
 
-_MARKS = {"running": "▶", "succeeded": "✔", "failed": "✘", "stopped": "■"}
 _COLOURS = {"running": "yellow", "succeeded": "green", "failed": "red", "stopped": "dim"}
 EXIT = {"succeeded": 0, "failed": 1, "canceled": 130}
 
@@ -35,13 +37,17 @@ class JobView(msgspec.Struct):
     summary: JobSummary
     entry: Entry
     network: list[HostUse] = []
+    rows: list[JobRow] = []
 
 
-async def view_of(client: Client, job: str) -> JobView:
-    data: dict[str, Any] = msgspec.json.decode(await client.call("GET", f"/v1/jobs/{segment(job)}"))
+async def view_of(client: Client, job: str, rows: str = "") -> JobView:
+    """`rows`: only those with this status."""
+    only = {"rows": rows} if rows else {}
+    data: dict[str, Any] = msgspec.json.decode(await client.call("GET", f"/v1/jobs/{segment(job)}", **only))
     entry = msgspec.convert(data.pop("entry"), Entry)
     network = msgspec.convert(data.pop("network", []), list[HostUse])
-    return JobView(msgspec.convert(data, JobSummary), entry, network)
+    listed = msgspec.convert(data.pop("rows", []), list[JobRow])
+    return JobView(msgspec.convert(data, JobSummary), entry, network, listed)
 
 
 async def follow_job(client: Client, job: str, as_json: bool) -> str:
@@ -63,6 +69,7 @@ async def _events(client: Client, job: str) -> AsyncIterator[RemoteRecord]:
 
 async def _lines(client: Client, view: JobView, as_json: bool) -> str:
     names = {leaf.work_id_in_job: name_of(leaf) for leaf in leaves_of(view.entry.jobs[view.summary.name].work)}
+    lanes: dict[str, str] = {}
     outcome = "failed"
     client.on_trouble = trouble
     questions = JobQuestions(client, view.summary.id)
@@ -73,25 +80,45 @@ async def _lines(client: Client, view: JobView, as_json: bool) -> str:
                 questions.tasks.add(event.task)
             if isinstance(event, e.JobEnded):
                 outcome = event.outcome
-            line = visible_json(msgspec.json.encode(record).decode()) if as_json else plain(_line(event, names))
+            if isinstance(event, e.JobValue) and event.name == LANE:
+                lanes[event.path] = msgspec.json.decode(event.value, type=Lane).name
+            line = visible_json(msgspec.json.encode(record).decode()) if as_json else plain(_line(event, names, lanes))
             if line:
                 print(line, flush=True)
     return outcome
 
 
-def _line(event: e.Event, names: dict[int, str]) -> str:
+def _line(event: e.Event, names: dict[int, str], lanes: dict[str, str]) -> str:
     """Return what is printed for an event without a terminal; nothing for most events."""
     match event:
         case e.WorkStarted():
             again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-            return f"{event.path} {names.get(event.work, '')} started as {event.task}{again}"
+            return f"{event.path} {names.get(event.work, '')}{_items(event.path, lanes)} started as {event.task}{again}"
         case e.WorkEnded():
-            return f"{event.path} {names.get(event.work, '')} {event.outcome}"
+            return f"{event.path} {names.get(event.work, '')}{_items(event.path, lanes)} {event.outcome}"
         case e.JobDecided() | e.JobWaiting():
             return event.reason
         case e.JobEnded():
-            return f"{event.job} {event.outcome} {event.reason or event.error}".rstrip()
+            ended = f"{event.job} {event.outcome} {event.reason or event.error}".rstrip()
+            return ended if event.result is None else f"{ended}\n{result_text(event.result)}"
     return ""
+
+
+def _items(path: str, lanes: dict[str, str]) -> str:
+    """The names of the items around a step."""
+    found = [lanes[place] for place in up_from(path) if place in lanes] if lanes else []
+    return f" [{' / '.join(reversed(found))}]" if found else ""
+
+
+def result_text(result: Any) -> str:
+    return result if isinstance(result, str) else msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
+
+
+def result_lines(summary: JobSummary) -> list[str]:
+    """What a workflow was for: its result, or why it failed, and the files that it keeps."""
+    lines = [summary.error] if summary.error else []
+    lines += [result_text(summary.result)] if summary.result is not None else []
+    return [*lines, *(f"{each.path} ({each.size} bytes): /v1/blobs/{each.blob}" for each in summary.artifacts)]
 
 
 @contextlib.asynccontextmanager
@@ -128,21 +155,25 @@ async def _tree(client: Client, view: JobView) -> str:
                         outcome = record.event.outcome
         finally:
             await end_tasks(ticking)
-        view.summary = (await view_of(client, view.summary.id)).summary
+        now = await view_of(client, view.summary.id)
+        view.summary, view.rows = now.summary, now.rows
         live.update(_drawn(view, {}))
     if view.summary.error:
         print(plain(view.summary.error), file=sys.stderr)
+    if view.summary.result is not None:
+        print(plain(result_text(view.summary.result)))
     return outcome
 
 
 async def _tick(client: Client, view: JobView, last: dict[str, str], live: Live) -> None:
     while True:
-        view.summary = (await view_of(client, view.summary.id)).summary
+        now = await view_of(client, view.summary.id)
+        view.summary, view.rows = now.summary, now.rows
         for work in view.summary.works:
             if work.status == "running":
                 last[work.task] = await _last_line(client, work.task)
         live.update(_drawn(view, last))
-        await asyncio.sleep(0.25)
+        await asyncio.sleep(max(0.25, len(view.rows) / 1000))
 
 
 async def _last_line(client: Client, task: str) -> str:
@@ -161,7 +192,10 @@ def _drawn(view: JobView, last: dict[str, str]) -> Text:
     summary = view.summary
     text = Text(f"{summary.id} {plain(summary.name)}: {summary.status} {_seconds(summary.started, summary.ended)}\n")
     works = {work.work: work for work in summary.works}
-    _draw(text, view.entry.jobs[summary.name].work, works, last, 1)
+    if view.entry.jobs[summary.name].flow is not None:
+        text.append("\n".join(workflow_lines(view.entry.jobs[summary.name].work, view.rows)) + "\n")
+    else:
+        _draw(text, view.entry.jobs[summary.name].work, works, last, 1)
     if summary.reason:
         text.append(plain(summary.reason) + "\n", style="yellow")
     return text
@@ -171,7 +205,7 @@ def _draw(text: Text, work: Work, works: dict[int, WorkSummary], last: dict[str,
     indent = "  " * depth
     if isinstance(work, Ref | Ask | Wait):
         run = works.get(work.work_id_in_job)
-        mark = _MARKS[run.status] if run else "·"
+        mark = MARKS[run.status] if run else "·"
         text.append(f"{indent}{mark} {plain(name_of(work))}", style=_COLOURS[run.status] if run else "dim")
         if run is not None:
             text.append(f" {_seconds(run.started, run.ended)}{f' x{run.runs}' if run.runs > 1 else ''}")

@@ -1,12 +1,15 @@
 """`portico jobs`: every job there ever was."""
 
 import textwrap
+from typing import Annotated
 
 import msgspec
 import typer
 
 from portico import commands as c
-from portico.cli.follow_job import EXIT, follow_job, view_of
+from portico.cli.edit_job import changed_text
+from portico.cli.follow_job import EXIT, JobView, follow_job, result_lines, view_of
+from portico.cli.job_tree import MARKS, row_name
 from portico.cli.network import print_hosts
 from portico.cli.output import HomeOption, JobArgument, JsonFlag, plain, print_json, print_table, run, when
 from portico.cli.verb import connected
@@ -37,14 +40,22 @@ async def list_jobs(client: Client, as_json: JsonFlag = False) -> None:
 
 @app.command()
 @connected
-async def show(client: Client, job: JobArgument, as_json: JsonFlag = False) -> None:
-    """Show a job, its steps in the order in which they started, and their sessions.
+async def show(
+    client: Client,
+    job: JobArgument,
+    failed_only: Annotated[bool, typer.Option("--failed", help="Of a workflow: only the steps that failed.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a job: its result, its steps in the order in which they started, and their sessions.
 
     Example: portico jobs show job-1
     """
-    view = await view_of(client, job)
+    view = await view_of(client, job, "failed" if failed_only else "")
     if as_json:
         print_json(view)
+        return
+    if view.rows or view.entry.jobs[view.summary.name].flow is not None:
+        print(plain("\n".join(_workflow_lines(view))))
         return
     failed = [each.task for each in view.summary.works if each.status == "failed"]
     reasons = {task: await _decisions(client, task) for task in failed}
@@ -91,12 +102,43 @@ def resume(job: JobArgument, as_json: JsonFlag = False, home: HomeOption = None)
 
 
 @app.command()
-def retry(job: JobArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
-    """The same job from the beginning, as it was stored.
+def retry(
+    job: JobArgument,
+    step: Annotated[
+        str, typer.Option("--from", help="Of a workflow: keep what succeeded before the step with this id.")
+    ] = "",
+    edit: Annotated[bool, typer.Option("--edit", help="Edit the workflow first, in $EDITOR.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Run a job again: from the beginning, as it was stored, or a workflow from one of its steps.
 
-    Example: portico jobs retry job-1
+    With --from the file of the workflow is read again. Differences from the stored one are printed.
+
+    Example: portico jobs retry job-1 --from review
     """
-    _order(c.RetryJob(job=job), as_json, home)
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            text = changed_text(await view_of(client, job), edit) if step or edit else ""
+            again = await client.retry_job(job, step=step, workflow=text)
+        print_json({"job": again.job}) if as_json else print(again.job)
+
+    run(work())
+
+
+def _workflow_lines(view: JobView) -> list[str]:
+    """The result first, then why it failed, then its rows."""
+    summary = view.summary
+    lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)}"]
+    lines += ["", *result_lines(summary), ""] if summary.done else []
+    lines += [f"in {summary.cwd}", *([f"branch {summary.branch}"] if summary.branch else [])]
+    lines += [f"from {summary.origin}"] if summary.origin else []
+    for row in view.rows:
+        took = "" if row.ended is None else f" {(row.ended - row.started) / 1000:.1f}s"
+        lines.append(f"  {MARKS[row.status]} {row_name(row)}{took} ({row.step}, {row.task})")
+        lines += [textwrap.indent(row.reason, " " * 6)] if row.reason else []
+    return lines
 
 
 def _order(command: c.Command, as_json: bool, home: HomeOption) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from portico.cli.follow_job import EXIT, follow_job
+from portico.cli.job_flags import inputs_help, read_flags
 from portico.cli.output import HomeOption, JsonFlag, print_json
 from portico.cli.output import run as finish
 from portico.client import Client
@@ -20,10 +21,15 @@ from portico.home import Home
 from portico.jobs import Entry, find_entry
 from portico.jobs.jobs import check_job
 from portico.jobs.legacy import import_file
+from portico.jobs.step import Flow
+from portico.jobs.workflow.files import find_workflow, load_workflow
+
+_HELP = {"-h", "--help"}
 
 
 def run(
-    job: Annotated[str, typer.Argument(help="The job's name.")],
+    context: typer.Context,
+    job: Annotated[str, typer.Argument(help="The job's name: a workflow in .portico/jobs, or a job of the entry.")],
     entry: Annotated[
         Path | None,
         typer.Option(help="The entry file. [portico.entry.json or .portico/entry.json here, else the running host's]"),
@@ -41,22 +47,49 @@ def run(
 ) -> None:
     """Run a job and watch it. Exit code 0 when it succeeded, 1 when it failed. Ctrl-C cancels it.
 
+    The inputs of a workflow are options; list them with --help after the name of the job.
+
     Example: portico run hello --cwd .
     """
+    if job in _HELP:
+        print(context.get_help())
+        return
     folder = os.path.abspath(cwd)
-    plan = _entry(entry, Path(folder), job)
+    flow = None if entry is not None else _workflow(Path(folder), job)
+    if set(context.args) & _HELP:
+        print(context.get_help() if flow is None else inputs_help(job, flow))
+        return
+    inputs = read_flags(flow.inputs if flow is not None else {}, context.args)
+    plan = None if flow is not None else _entry(entry, Path(folder), job)
     given = sys.stdin.read() if text == "-" else text
 
     async def work() -> int:
         async with _client(home, agent or [], detach) as client:
             entry = msgspec.to_builtins(plan)
-            ident = (await client.run_job(job, folder, input=given, entry=entry, place=place, label=label)).job
+            started = await client.run_job(
+                job, folder, input=given, entry=entry, place=place, label=label, inputs=inputs
+            )
+            ident = started.job
             if detach:
                 print_json({"job": ident}) if as_json else print(ident)
                 return 0
             return await watch(client, ident, as_json)
 
     raise typer.Exit(finish(work()))
+
+
+# The inputs of a workflow are options that only its file knows. `--help` after its name lists them.
+run.context_settings = {  # type: ignore[attr-defined]
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
+
+
+def _workflow(folder: Path, job: str) -> Flow | None:
+    """The workflow of that name in the folder; None: there is none."""
+    path = find_workflow(folder, job)
+    return None if path is None else load_workflow(path).jobs[job].flow
 
 
 async def watch(client: Client, job: str, as_json: bool) -> int:

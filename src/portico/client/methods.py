@@ -286,6 +286,9 @@ class Methods:
         entry: dict[str, Any] | None = None,
         place: str = "",
         label: str = "",
+        inputs: dict[str, Any] = {},
+        trigger: dict[str, Any] = {},
+        workflow: str = "",
         request: str = "",
     ) -> c.JobNamed:
         """Start a job."""
@@ -296,8 +299,8 @@ class Methods:
     async def resume_job(self, job: str, *, request: str = "") -> c.JobNamed:
         """Resume a waiting, failed or canceled job."""
 
-    async def retry_job(self, job: str, *, request: str = "") -> c.JobNamed:
-        """The same job from the beginning."""
+    async def retry_job(self, job: str, *, step: str = "", workflow: str = "", request: str = "") -> c.JobNamed:
+        """Run a job again: from the beginning, or a workflow from one of its steps."""
 
     async def call_hook(self, job: str, hook: str, *, request: str = "") -> c.Done:
         """Call a hook that a job waits for, now or later."""

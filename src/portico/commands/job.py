@@ -24,13 +24,13 @@ class StartJob(Command, frozen=True, tag="job.run"):
     cwd: str
     input: str = ""
     entry: dict[str, Any] | None = None
-    """An entry for this job alone, which needs the scope terminal too; absent: the host's own."""
-    place: str = ""
-    """Of several hosts: the place where it runs; the entry's, or its folder's, when none is named."""
-    label: str = ""
-    """A label of the hosts that do its works, where their tasks name none."""
-    strict: bool = True
-    """A job that needs input does not start without. The Portal door has no word for that, and lets it pass."""
+    """An entry for this job alone, which needs the scope terminal too; absent: a workflow of `cwd`, or the host's."""
+    place: str = ""  # of several hosts: where it runs; the entry's, or its folder's, when none is named
+    label: str = ""  # of the hosts that do its works, where their tasks name none
+    strict: bool = True  # a job that needs input does not start without; the portal does not require it
+    inputs: dict[str, Any] = {}  # of a workflow, by name
+    trigger: dict[str, Any] = {}  # of a workflow that an automation starts: `scheduled_at` and `payload`
+    workflow: str = ""  # the text of a workflow for this job alone, which needs the scope terminal too
 
 
 class StopJob(AboutJob, frozen=True, tag="job.stop"):
@@ -52,12 +52,15 @@ class ResumeJob(AboutJob, frozen=True, tag="job.resume"):
 
 
 class RetryJob(AboutJob, frozen=True, tag="job.retry"):
-    """The same job from the beginning."""
+    """Run a job again: from the beginning, or a workflow from one of its steps."""
 
     scope = "jobs"
     lock = NoLock("Its checks read what does not change, and the start of a job has its own id.")
     gives = JobNamed
     http = Http("POST", f"{_ONE}/retry", 202)
+
+    step: str = ""  # of a workflow: keep what succeeded before this step
+    workflow: str = ""  # the changed text, which needs the scope terminal too; absent: as it was
 
 
 class CallHook(AboutJob, frozen=True, tag="job.hook"):

@@ -3,7 +3,7 @@
 The command line uses it. The events of a job are in its channel: `/v1/events?channel=job/ID`.
 """
 
-from typing import get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -14,12 +14,14 @@ from portico.doors.app import App
 from portico.doors.body import read_as
 from portico.doors.door import Door
 from portico.doors.rest.commands import routes
-from portico.doors.route import Table
+from portico.doors.route import Param, Table
 from portico.doors.routes import Routes
-from portico.events import Json
-from portico.jobs import Entry, EntryError, Jobs, JobSummary, job_listing, load_entry
+from portico.errors import BadRequest
+from portico.events import Artifact, Json
+from portico.jobs import Entry, EntryError, Jobs, JobStatus, JobSummary, job_listing, load_entry
 from portico.jobs.chart import ChartGraph, generate_chart
 from portico.jobs.load import Syntax, parse
+from portico.jobs.rows import JobRow, RowFilter
 from portico.jobs.schema import entry_schema
 from portico.sandboxes.record import NetworkRecord
 from portico.sandboxes.shapes import HostUse
@@ -36,6 +38,26 @@ class JobWithEntry(JobSummary, kw_only=True):
     """The chart of that entry, which may differ from the current entry of the host."""
     network: list[HostUse] = []
     """The hosts that its sandboxed sessions connected to, or tried to."""
+    rows: list[JobRow] = []
+    """Of a workflow: one for each step that has started."""
+    inputs: dict[str, Any] = {}
+
+
+class JobResult(Struct):
+    id: str
+    status: JobStatus
+    result: Any
+    """What the workflow declares as its result; null while it runs."""
+    artifacts: list[Artifact]
+    error: str
+    """Of a failed job: the step that failed and why."""
+
+
+def read_filter(text: str) -> RowFilter:
+    known: dict[str, RowFilter] = {each: each for each in get_args(RowFilter)}
+    if text not in known:
+        raise BadRequest(f"'rows' is one of {', '.join(filter(None, known))}, not {text!r}.", field="rows")
+    return known[text]
 
 
 class CurrentEntry(Struct):
@@ -94,7 +116,9 @@ def _routes(app: App, jobs: Jobs) -> Table:
     async def listing(request: Request) -> JobHistory:
         return JobHistory(list(app.view(request).jobs(jobs.history())))
 
-    @read("/v1/jobs/{id}", "read", "A job: what became of its works, and the entry it runs.")
+    rows = Param("of a workflow: only the steps with this status", Literal["running", "succeeded", "failed", "stopped"])
+
+    @read("/v1/jobs/{id}", "read", "A job: what became of its works, and the entry it runs.", query={"rows": rows})
     async def show(request: Request) -> JobWithEntry:
         job = request.path_params["id"]
         summary = app.view(request).job(jobs.job(job))
@@ -103,6 +127,14 @@ def _routes(app: App, jobs: Jobs) -> Table:
         tasks = {f"task:{work.task}" for work in summary.works}
         channels = [each.channel for each in app.host.catalogue if each.summary.by in tasks]
         used = await app.features[NetworkRecord].of(*channels)
-        return JobWithEntry(**msgspec.structs.asdict(summary), entry=entry, chart=chart, network=used.hosts)
+        found = await jobs.rows(job, read_filter(request.query_params.get("rows", "")))
+        inputs = await jobs.inputs_of(job)
+        more: dict[str, Any] = {"network": used.hosts, "rows": found, "inputs": inputs}
+        return JobWithEntry(**msgspec.structs.asdict(summary), entry=entry, chart=chart, **more)
+
+    @read("/v1/jobs/{id}/result", "read", "The result of a job, its artifacts, and why it failed.")
+    async def result(request: Request) -> JobResult:
+        summary = app.view(request).job(jobs.job(request.path_params["id"]))
+        return JobResult(summary.id, summary.status, summary.result, summary.artifacts, summary.error)
 
     return [*read.table, *routes(app, get_args(JobCommand))]

@@ -393,6 +393,7 @@ class Server:
         self.host.default_agent = settings.default_agent
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
+        self.app.jobs.services.allow_private = settings.notices.allow_private
         self.host.public_url = self.public_url
         configure(self.host, settings)
         self.host.retention_hours = settings.log.retention_hours

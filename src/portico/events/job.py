@@ -1,6 +1,8 @@
 """What happens to tasks and jobs."""
 
-from typing import Literal
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from portico.events.shapes import Event, Json
 
@@ -20,14 +22,10 @@ class TaskStarted(Event, frozen=True, tag="task.started"):
     by: str
     input: str = ""
     job: str | None = None
-    path: str = ""
-    """The place in the job's tree of works."""
-    attempt: int = 1
-    """Above 1: the host ended in the middle of the attempt before."""
-    session: str | None = None
-    """The session it borrows; None: it opens its own."""
-    owner: str = ""
-    """As of the job, or of the session it borrows."""
+    path: str = ""  # in the tree of the job
+    attempt: int = 1  # above 1: the host ended in the middle of the attempt before
+    session: str | None = None  # that it borrows; None: it opens its own
+    owner: str = ""  # as of the job, or of the session it borrows
 
 
 class TaskSessionStarted(Event, frozen=True, tag="task.session.started"):
@@ -53,12 +51,9 @@ class TaskPrompted(Event, frozen=True, tag="task.prompted"):
 
 class TaskDecided(Event, frozen=True, tag="task.decided"):
     reason: str
-    passed: bool | None = None
-    """What a check or the task came to; None: neither."""
-    exit_code: int | None = None
-    """Of the command that was the check."""
-    evidence: str = ""
-    """Of a condition that an agent judged: why, in its words."""
+    passed: bool | None = None  # what a check or the task came to; None: neither
+    exit_code: int | None = None  # of the command that was the check
+    evidence: str = ""  # of a condition that an agent judged: why
     check: str = ""
     """Which of the steps after the work, with its `output`: not done again after a restart."""
     output: str = ""
@@ -67,8 +62,7 @@ class TaskDecided(Event, frozen=True, tag="task.decided"):
 class TaskEnded(Event, frozen=True, tag="task.ended"):
     task: str
     outcome: TaskOutcome
-    error: str = ""
-    """What went wrong, when it did not simply miss its criteria."""
+    error: str = ""  # what went wrong, when it did not simply miss its criteria
 
 
 class JobStarted(Event, frozen=True, tag="job.started"):
@@ -76,19 +70,16 @@ class JobStarted(Event, frozen=True, tag="job.started"):
 
     job: str
     name: str
-    entry: Json
-    """The validated entry, cut down to this job and the tasks it uses."""
+    entry: Json  # the validated entry, cut down to this job and the tasks it uses
     cwd: str
     by: str
     input: str = ""
-    origin: str | None = None
-    """The job that this one repeats or continues."""
-    done: dict[str, bool] = {}
-    """The outcomes it takes over from that job, by path."""
-    values: dict[str, dict[str, str]] = {}
-    """The values that it takes over with them, by path and name."""
-    owner: str = ""
-    """The person whose job this is. Empty: everybody's."""
+    origin: str | None = None  # the job that this one repeats or resumes
+    done: dict[str, bool] = {}  # the outcomes that it keeps from that job, by path
+    values: dict[str, dict[str, str]] = {}  # the values that it keeps with them, by path and name
+    owner: str = ""  # the person whose job this is; empty: everybody's
+    inputs: dict[str, Any] = {}
+    trigger: dict[str, Any] = {}  # of an automation that started it: `scheduled_at` and `payload`
 
 
 class JobResumed(Event, frozen=True, tag="job.resumed"):
@@ -127,10 +118,8 @@ class JobValue(Event, frozen=True, tag="job.value"):
 
 
 class WorkStarted(Event, frozen=True, tag="work.started"):
-    path: str
-    """Branch, iteration and alternative: `r.1|0#3`."""
-    work: int
-    """The work's id in the job."""
+    path: str  # branch, iteration and alternative: `r.1|0#3`
+    work: int  # its id in the job
     task: str
     attempt: int = 1
 
@@ -143,10 +132,19 @@ class WorkEnded(Event, frozen=True, tag="work.ended"):
     error: str = ""
 
 
+class Artifact(Struct, frozen=True):
+    """A file that a job keeps. The log has its content."""
+
+    path: str
+    size: int
+    blob: str
+
+
 class JobEnded(Event, frozen=True, tag="job.ended"):
     job: str
     outcome: JobOutcome
     by: str
     error: str = ""
-    reason: str = ""
-    """Of a failed one: the step that failed and why, as text."""
+    reason: str = ""  # of a failed one: the step that failed and why, as text
+    result: Any = None
+    artifacts: list[Artifact] = []

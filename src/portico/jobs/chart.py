@@ -9,7 +9,27 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from portico.jobs.entry import Alt, Ask, Each, Entry, GridRow, Job, Loop, Par, Ref, Seq, Wait, Work, name_of
+from portico.jobs.entry import (
+    Again,
+    Alt,
+    Ask,
+    Branches,
+    Each,
+    Entry,
+    Flowing,
+    GridRow,
+    If,
+    Job,
+    Loop,
+    Over,
+    Par,
+    Ref,
+    Seq,
+    Wait,
+    Work,
+    name_of,
+)
+from portico.jobs.step import FlowStep
 
 Mark = Literal["ParBegin", "ParEnd", "CondBegin", "CondEnd", "LoopEnd", "AltEnd"]
 Hint = tuple[Literal["TaskNode", "CondNode"], int] | Mark
@@ -159,6 +179,44 @@ class _Builder:
                 return Leaf(self.node(("TaskNode", work.work_id_in_job), name_of(work)))
             case Each():
                 return self.each(work)
+            case FlowStep():
+                return Leaf(self.node(("TaskNode", work.work_id_in_job), name_of(work)))
+            case If() | Again() | Over() | Branches():
+                return self.flow(work)
+
+    def flow(self, work: Flowing) -> Block:
+        match work:
+            case If(when=None):
+                return self.work(work.then)
+            case If():
+                condition = Leaf(self.node("CondBegin", work.when))
+                lanes = [self.work(work.then), None if work.otherwise is None else self.work(work.otherwise)]
+                return self.fork(condition, lanes, ["true", "false"], self.node("AltEnd"))
+            case Again():
+                return self.again(work)
+            case Over():
+                begin = self.node("ParBegin")
+                lane = self.merged(self.work(work.body), None)
+                end = self.fork(Leaf(begin), [lane], [f"each {work.item}"], self.node("ParEnd"))
+                return self.merged(end, work.merge)
+            case Branches():
+                begin = self.node("ParBegin")
+                lanes = [self.work(child) for child in work.works]
+                end = self.fork(Leaf(begin), lanes, [None] * len(lanes), self.node("ParEnd"))
+                return self.merged(end, work.merge)
+
+    def merged(self, block: Block, merge: FlowStep | None) -> Block:
+        return block if merge is None else self.series([block, self.work(merge)])
+
+    def again(self, work: Again) -> Ring:
+        body = self.work(work.body)
+        label = work.until or f"{work.most} rounds"
+        post = Leaf(self.node("CondBegin", label))
+        end = self.node("LoopEnd")
+        self.arrow(body.last, post.first)
+        self.arrow(post.last, body.first, "false", loop_back=True)
+        self.arrow(post.last, end, "true")
+        return Ring(None, _labels(False), body, post, ("false", "true"), end)
 
     def ask(self, ask: Ask) -> Block:
         question = Leaf(self.node(("CondNode" if ask.choices else "TaskNode", ask.work_id_in_job), name_of(ask)))

@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,14 @@ class Checked(Struct, frozen=True):
     exit_code: int | None = None
 
 
-async def check_command(command: str | list[str], cwd: str, policy: Confinement) -> Checked:
-    line = command if isinstance(command, str) else shlex.join(command)
+async def check_command(
+    command: str | list[str], cwd: str, policy: Confinement, env: Mapping[str, str] | None = None, shown: str = ""
+) -> Checked:
+    """`shown`: the command as its author wrote it."""
+    line = shown or (command if isinstance(command, str) else shlex.join(command))
+    env = command_environment() if env is None else env
     try:
-        done = await run(command, policy=policy, cwd=Path(cwd), env=command_environment(), timeout=CHECK_SECONDS)
+        done = await run(command, policy=policy, cwd=Path(cwd), env=env, timeout=CHECK_SECONDS)
     except PorticoError as error:
         return Checked(False, f"Command could not be run: {line}: {error.message}", error.message)
     output = done.output[-TAIL_CHARS:].strip()

@@ -93,6 +93,9 @@ def _may_have(host: Host, info: AgentInfo, ident: str) -> bool:
 
 
 def _find(infos: list[AgentInfo], ident: str) -> tuple[AgentInfo, str | None] | None:
+    """An empty ident is the first agent: a workflow need not name one."""
+    if not ident and infos:
+        return infos[0], None
     for info in infos:
         if any(model.id == ident for model in info.models):
             return info, ident

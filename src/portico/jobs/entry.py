@@ -6,14 +6,16 @@ Entries from outside are read with `load.py`, which reports the exact position o
 """
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from portico.errors import BadRequest
 from portico.events import Budget
+from portico.jobs.part import Count, NotNegative, Part, Positive, Seconds
+from portico.jobs.step import Flow, FlowStep, FolderKind
 
 TOOL_PREPARE_DOCUMENT = "job_prepare_document"
 TOOL_TRUE = "job_boolean_true"
@@ -41,10 +43,6 @@ RETRY_SECONDS = [2.0, 8.0, 30.0, 120.0, 480.0]
 """A vendor that is overloaded needs seconds, one that is down needs minutes."""
 
 Prompt = list[str]
-Count = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
 OnInterrupt = Literal["retry", "fail", "ask"]
 
 
@@ -55,10 +53,6 @@ class EntryError(BadRequest):
         super().__init__(f"{path}: {text}", field=path)
         self.path = path
         self.text = text
-
-
-class Part(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, rename="camel"):
-    """What all parts of an entry share: camelCase keys, no unknown keys, absent stays absent."""
 
 
 class Model(Part, frozen=True, kw_only=True):
@@ -258,9 +252,65 @@ class Each(Part, frozen=True, kw_only=True, tag_field="kind", tag="Each"):
     concurrency: Positive = 1
 
 
-Work = Ref | Seq | Par | Loop | Alt | Ask | Wait | Each
-Leaf = Ref | Ask | Wait
+class If(Part, frozen=True, kw_only=True, tag_field="kind", tag="If"):
+    """Of a workflow: steps that run if a template gives a true value, and others if not."""
+
+    id: str = ""
+    when: str | None = None
+    """None: always."""
+    then: "Work"
+    otherwise: "Work | None" = None
+    may_fail: bool = False
+
+
+class Again(Part, frozen=True, kw_only=True, tag_field="kind", tag="Again"):
+    """Of a workflow: steps that are repeated until a template gives a true value; fails if it never does."""
+
+    id: str = ""
+    most: Positive
+    until: str | None = None
+    """None: exactly `most` rounds."""
+    body: "Work"
+    may_fail: bool = False
+
+
+class Over(Part, frozen=True, kw_only=True, tag_field="kind", tag="Over"):
+    """Of a workflow: the same steps for every item."""
+
+    id: str
+    each: Any
+    """A list, or a template that gives one."""
+    item: str = ITEM
+    """The name of the item in templates."""
+    name: str = ""
+    parallel: Positive = 1
+    at_once: bool = False
+    """The first failed item stops the others."""
+    folder: FolderKind = "shared"
+    merge: FlowStep | None = None
+    body: "Work"
+    may_fail: bool = False
+
+
+class Branches(Part, frozen=True, kw_only=True, tag_field="kind", tag="Branches"):
+    """Of a workflow: branches that run at the same time."""
+
+    id: str
+    names: list[str] = []
+    at_once: bool = False
+    folder: FolderKind = "shared"
+    merge: FlowStep | None = None
+    works: list["Work"]
+    may_fail: bool = False
+
+
+Work = Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches
+Leaf = Ref | Ask | Wait | FlowStep
 """Works without children. Each has a number."""
+Flowing = If | Again | Over | Branches
+"""Control flow of workflows."""
+WORKFLOW_KINDS = frozenset({"Step", "If", "Again", "Over", "Branches"})
+"""Kinds that only a workflow file can make. An entry file must not contain them."""
 
 
 class Job(Part, frozen=True, kw_only=True):
@@ -278,6 +328,8 @@ class Job(Part, frozen=True, kw_only=True):
     """Of several hosts: where it runs; where its folder is, if absent."""
     label: str = ""
     """Of the hosts that do its works, where their tasks name none."""
+    flow: Flow | None = None
+    """Of a workflow; an entry file must not contain it."""
 
 
 class GridColumn(Part, frozen=True, kw_only=True):
@@ -313,6 +365,10 @@ _CHILDREN: dict[type, tuple[str, ...]] = {
     Alt: ("condition", "true_work", "false_work"),
     Ask: ("choices",),
     Each: ("body",),
+    If: ("then", "otherwise"),
+    Again: ("body",),
+    Over: ("body", "merge"),
+    Branches: ("works", "merge"),
 }
 """Where works lie in a work, in the order of ids and checks: the conditions of a Loop come before its body."""
 
@@ -351,7 +407,7 @@ def parts_of(work: Work) -> list[tuple[str, Work]]:
 
 def leaves_of(work: Work) -> Iterator[Leaf]:
     """Every work with a number, in the order of numbers."""
-    if isinstance(work, Ref | Ask | Wait):
+    if isinstance(work, Leaf):
         yield work
     for _, child in parts_of(work):
         yield from leaves_of(child)
@@ -369,6 +425,8 @@ def name_of(leaf: Leaf) -> str:
             if leaf.hook is not None:
                 return f"wait for {leaf.hook}"
             return f"wait until {leaf.until}" if leaf.until is not None else f"wait {leaf.seconds:g} s"
+        case FlowStep():
+            return leaf.name
 
 
 def refs_of(work: Work) -> Iterator[Ref]:
@@ -377,9 +435,10 @@ def refs_of(work: Work) -> Iterator[Ref]:
 
 
 def labels_of(entry: Entry, name: str) -> dict[str, str]:
-    """By task: the label that a host needs to do it, where it needs one."""
+    """By task or step: the label that a host needs to run it, where it needs one."""
     job = entry.jobs[name]
     found = {ref.task_id: entry.tasks[ref.task_id].label or job.label for ref in refs_of(job.work)}
+    found |= {leaf.id: leaf.label or job.label for leaf in leaves_of(job.work) if isinstance(leaf, FlowStep)}
     return {task: needed for task, needed in found.items() if needed}
 
 

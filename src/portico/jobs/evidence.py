@@ -19,7 +19,13 @@ DIFF_CHARS = 20_000
 PICTURES = 4
 PICTURE_BYTES = 256 * 1024
 """Maximum size of one picture, because pictures are stored in the log. Of a larger one, only the name is given."""
-_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
+PICTURE_TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
 
 
 def named(question: str, changes: Changes) -> str:
@@ -32,7 +38,7 @@ async def evidence(sessions: Sequence[Session], cwd: str, changes: Changes, chec
     diff = await _diff(sessions) if changes else ""
     shown: list[Json] = [{"type": "diff", "title": "What was changed", "text": diff}] if diff else []
     shown += [{"type": "text", "title": each.reason.partition("\n")[0], "text": each.output} for each in checks]
-    files = [path for path in changes if Path(path).suffix.lower() in _TYPES]
+    files = [path for path in changes if Path(path).suffix.lower() in PICTURE_TYPES]
     pictures = await asyncio.to_thread(_pictures, Path(cwd), files)
     return [*shown, *[*pictures, *_told(sessions)][:PICTURES]]
 
@@ -59,7 +65,9 @@ def _pictures(folder: Path, names: list[str]) -> list[Json]:
         if size > PICTURE_BYTES:
             found.append({"type": "text", "title": name, "text": f"A picture of {size} bytes, too large to show here."})
         else:
-            found.append(_picture(name, base64.b64encode(path.read_bytes()).decode(), _TYPES[path.suffix.lower()]))
+            found.append(
+                _picture(name, base64.b64encode(path.read_bytes()).decode(), PICTURE_TYPES[path.suffix.lower()])
+            )
     return found
 
 
@@ -70,7 +78,7 @@ def _told(sessions: Sequence[Session]) -> list[Json]:
     return [
         _picture("A picture that the agent saw", data, str(each["mimeType"]))
         for each in content
-        if each.get("type") == "image" and each.get("mimeType") in _TYPES.values()
+        if each.get("type") == "image" and each.get("mimeType") in PICTURE_TYPES.values()
         if isinstance(data := each.get("data"), str) and len(data) * 3 // 4 <= PICTURE_BYTES
     ]
 

@@ -18,18 +18,18 @@ async def failure(log: Log, job: JobSummary, error: str) -> str:
     """`error`: what ended the job, if a task did not simply miss its criteria."""
     work = next((each for each in reversed(job.works) if each.status == "failed"), None)
     if work is None:
-        return _short(message_of(error) if error else job.reason)
+        return short(message_of(error) if error else job.reason)
     if error:
-        return _short(f"{work.name}: {message_of(error)}")
+        return short(f"{work.name}: {message_of(error)}")
     records = await log.read(f"task/{work.task}", 0, limits.READ_EVENTS)
     decided = [record.event for record in records if isinstance(record.event, e.TaskDecided)]
     failed = [each.reason for each in decided if each.passed is False]
     causes = [each for each in failed if _CAUSES.match(each)] or failed
     why = message_of(_TAG.sub("", causes[-1])) if causes else "it failed"
-    return _short(f"{work.name}: {why}")
+    return short(f"{work.name}: {why}")
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     """The first line, which names the step, and the end: the last lines of an output show what is wrong."""
     words = " ".join(text.split())
     if len(words) <= _CHARS or "\n" not in text:

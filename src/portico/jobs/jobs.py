@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -23,13 +24,18 @@ from portico.host.folders import check_folder
 from portico.host.host import Host
 from portico.host.members import Forward
 from portico.host.ownership import Access
+from portico.jobs.call import call_job
 from portico.jobs.choice import check_offered
 from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
-from portico.jobs.entry import Entry, Ref, Wait, labels_of, leaves_of, name_of
+from portico.jobs.entry import Entry, labels_of, name_of
+from portico.jobs.interruption import hooks_of, may_crash, on_interrupt
 from portico.jobs.models import model_id, models_of_job, models_used
 from portico.jobs.resume import resumed
+from portico.jobs.retry import kept_results, planned_again
+from portico.jobs.rows import JobRow, RowFilter, rows_of
 from portico.jobs.run import JobRun
+from portico.jobs.services import Services
 from portico.jobs.source import EntrySource
 from portico.jobs.state import HOOKS, JobState, JobSummary, WorkAttempt, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
@@ -75,6 +81,7 @@ class Jobs:
         self._runs: dict[str, JobRun] = {}
         self._mains: dict[str, asyncio.Task[None]] = {}
         self._lent: dict[str, TaskRun] = {}
+        self.services = Services(host, partial(call_job, self))
         self._taking = asyncio.Lock()
         self._closing = WeakValueDictionary[str, asyncio.Lock]()
         """Locks by task, held while the end of a task that does not run here is written."""
@@ -150,14 +157,17 @@ class Jobs:
         by: str,
         entry: Entry | None = None,
         owner: str = "",
+        inputs: dict[str, Any] | None = None,
+        trigger: dict[str, Any] | None = None,
     ) -> str:
-        """Start a job in the background and return its id. `entry` applies only to this job."""
+        """Start a job in the background and return its id. `entry` applies only to this job. `inputs` are checked."""
         where = "its entry" if entry is not None else self.entry_name
         entry = entry or self.entry
         check_job(entry, name, where)
         folder = check_folder(cwd)
         await check_offered(self.host, models_of_job(entry, name))
-        return await self._create(name, plan_of(entry, name), folder, input, by, owner=owner)
+        plan = plan_of(entry, name)
+        return await self._create(name, plan, folder, input, by, owner=owner, inputs=inputs, trigger=trigger)
 
     async def elsewhere(
         self, entry: Entry, name: str, command: c.Command, by: c.Caller, place: str = "", channel: str = ""
@@ -185,6 +195,8 @@ class Jobs:
         done: dict[str, bool] | None = None,
         values: dict[str, dict[str, str]] | None = None,
         owner: str = "",
+        inputs: dict[str, Any] | None = None,
+        trigger: dict[str, Any] | None = None,
     ) -> str:
         if self.host.stopping:
             raise LogUnavailable("The host is stopping.")
@@ -201,6 +213,8 @@ class Jobs:
             done=done or {},
             values=values or {},
             owner=owner,
+            inputs=inputs or {},
+            trigger=trigger or {},
         )
         note_answer(c.JobNamed(job))
         self._launch(await self._engine.create(started))
@@ -208,7 +222,7 @@ class Jobs:
 
     def _launch(self, state: JobState) -> None:
         job = state.summary.id
-        run = JobRun(self.host, self._engine, state, self._new_task)
+        run = JobRun(self.host, self._engine, state, self._new_task, self.services)
         self._runs[job] = run
         self._mains[job] = self.host.own(self._main(job, run), f"job {job}")
 
@@ -287,7 +301,7 @@ class Jobs:
         if summary.done:
             raise Conflict(f"The job {job!r} has ended.")
         state = await self._load(job)
-        hooks = [leaf.hook for leaf in leaves_of(state.job.work) if isinstance(leaf, Wait) and leaf.hook is not None]
+        hooks = hooks_of(state.job.work)
         if hook not in hooks:
             raise NotFound("hook", hook, f"There are: {', '.join(map(repr, hooks)) or 'none'}.")
         await self._engine.put(job, e.JobValue(path=HOOKS, name=hook, value=by))
@@ -306,6 +320,9 @@ class Jobs:
         if summary.status in ("running", "succeeded"):
             raise Conflict(f"The job {job!r} has {summary.status}." if summary.done else f"The job {job!r} is running.")
         state = await self._engine.load(job)
+        if state.job.flow is not None:
+            left = kept_results(state)
+            return await self._again(state, by, left.done, left.values)
         done = {
             path: run.outcome == "succeeded"
             for path, run in state.runs.items()
@@ -314,9 +331,27 @@ class Jobs:
         kept = {path: values for path, values in state.values.items() if path in done or path not in state.runs}
         return await self._again(state, by, done, kept)
 
-    async def retry(self, job: str, *, by: str) -> str:
-        """Start the stored job again from the beginning and return the id of the new job."""
-        return await self._again(await self._load(job), by, {})
+    async def retry(self, job: str, *, by: str, step: str = "", workflow: str = "") -> str:
+        """Start the stored job again and return the id of the new job. `step`: a workflow keeps what succeeded before
+        it. `workflow`: the changed text."""
+        state = await self._load(job)
+        if not step and not workflow:
+            return await self._again(state, by, {})
+        again = planned_again(state, step, workflow)
+        old = state.summary
+        return await self._create(
+            old.name,
+            plan_of(again.entry, old.name),
+            check_folder(old.cwd),
+            state.input,
+            by,
+            old.id,
+            again.kept.done,
+            again.kept.values,
+            old.owner,
+            inputs=again.inputs,
+            trigger=state.trigger,
+        )
 
     async def _again(
         self, state: JobState, by: str, done: dict[str, bool], values: dict[str, dict[str, str]] | None = None
@@ -329,7 +364,12 @@ class Jobs:
             return named.job
         plan = msgspec.to_builtins(state.entry)
         folder = check_folder(old.cwd)
-        return await self._create(old.name, plan, folder, state.input, by, old.id, done, values, old.owner)
+        more = {"inputs": state.inputs, "trigger": state.trigger}
+        return await self._create(old.name, plan, folder, state.input, by, old.id, done, values, old.owner, **more)
+
+    def is_suspended(self, job: str) -> bool:
+        """Whether a job continues later: the disk is full, or another host has it."""
+        return (run := self._runs.get(job)) is not None and run.suspended
 
     async def _load(self, job: str) -> JobState:
         run = self._runs.get(job)
@@ -360,6 +400,12 @@ class Jobs:
     async def entry_of(self, job: str) -> Entry:
         """The entry of the job, as it was when the job started."""
         return (await self._load(job)).entry
+
+    async def inputs_of(self, job: str) -> dict[str, Any]:
+        return (await self._load(job)).inputs
+
+    async def rows(self, job: str, status: RowFilter = "") -> list[JobRow]:
+        return rows_of(await self._load(job), status)
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
@@ -519,9 +565,8 @@ class Jobs:
             leaf = state.leaf(run.work)
             ended = await end_of_work(self.host, path, run, state.complete(path, leaf))
             name = name_of(leaf)
-            choice = state.entry.tasks[name].on_interrupt if isinstance(leaf, Ref) else "retry"
-            # Questions and waits cannot crash a host, so crashes during them do not count.
-            crashes = run.crashes + (not state.suspended) if isinstance(leaf, Ref) else 0
+            choice = on_interrupt(state.entry, leaf)
+            crashes = run.crashes + (not state.suspended) if may_crash(leaf) else 0
             if ended.outcome == "interrupted" and choice == "fail":
                 ended = msgspec.structs.replace(ended, outcome="failed")
             elif ended.outcome == "interrupted" and choice == "ask":

@@ -13,7 +13,16 @@ from typing import Literal, TypeVar
 import msgspec
 import msgspec.inspect as shape
 
-from portico.jobs.entry import DEFAULT_CRITERIA_RETRIES, Check, DrivingRetry, Entry, EntryError, Model
+from portico.jobs.entry import (
+    DEFAULT_CRITERIA_RETRIES,
+    WORKFLOW_KINDS,
+    Check,
+    DrivingRetry,
+    Entry,
+    EntryError,
+    Job,
+    Model,
+)
 from portico.jobs.validate import check_driving, validate_entry
 
 Syntax = Literal["json", "yaml"]
@@ -180,6 +189,8 @@ class _Check:
 
     def struct(self, value: Mapping[object, object], struct: shape.StructType, path: str) -> None:
         fields = {each.encode_name: each for each in struct.fields}
+        if struct.cls is Job:
+            del fields["flow"]  # only a workflow has it
         known = [struct.tag_field, *fields] if struct.tag_field else list(fields)
         for key, _ in _string_keys(value, path):
             if key not in known:
@@ -230,7 +241,8 @@ def _chosen(value: object, kind: shape.Type, path: str) -> shape.Type:
     """The member of a union that this container is meant to be: a work by its `kind`, others by their form."""
     if not isinstance(kind, shape.UnionType):
         return kind
-    structs = {each.tag: each for each in kind.types if isinstance(each, shape.StructType)}
+    types = [each for each in kind.types if isinstance(each, shape.StructType)]
+    structs = {each.tag: each for each in types if each.tag not in WORKFLOW_KINDS}
     if isinstance(value, Mapping) and None in structs:
         return structs[None]
     if isinstance(value, Mapping) and structs:

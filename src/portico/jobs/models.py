@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from portico.jobs.entry import Entry, EntryError, Model, Ref, Work, parts_of
+from portico.jobs.step import FlowStep, PromptDo
 
 
 class AvailableModel(Protocol):
@@ -71,6 +72,10 @@ def _of_work(entry: Entry, work: Work, root: str, path: str) -> Iterator[ModelUs
             place = f'.tasks["{task_id}"].model' if override is None else f"{path}.modelOverride"
             if model is not None:
                 yield _use(entry, model, root, place)._replace(instead=tuple(fallback_of(entry, task_id)))
+            yield from _judges(entry, task_id, root)
+        case FlowStep(do=PromptDo(task=task_id)):
+            if (own := entry.tasks[task_id].model) is not None:
+                yield ModelUse(task_id, own.id or "", tuple(fallback_of(entry, task_id)))
             yield from _judges(entry, task_id, root)
         case _:
             for key, child in parts_of(work):

@@ -9,6 +9,7 @@ from portico.host.session import Session
 from portico.host.state import TurnState
 from portico.jobs.check import Checked
 from portico.jobs.entry import Ask, Leaf
+from portico.jobs.step import AskDo, FlowStep
 
 
 class Worked(Struct):
@@ -80,7 +81,8 @@ async def resumed(host: Host, task: str, leaf: Leaf) -> Resumed | None:
     if prompted is not None:
         found.retry, found.values = prompted.retry, prompted.values
         found.worked = _worked(sessions, prompted, by)
-    return found if (found.question if isinstance(leaf, Ask) else found.worked) is not None else None
+    asks = isinstance(leaf, Ask) or (isinstance(leaf, FlowStep) and isinstance(leaf.do, AskDo))
+    return found if (found.question if asks else found.worked) is not None else None
 
 
 def _worked(sessions: list[tuple[Session, e.TaskSessionStarted]], prompted: e.TaskPrompted, by: str) -> Worked | None:

@@ -12,13 +12,32 @@ from portico import faults, limits
 from portico.events import JobOutcome, WorkOutcome
 from portico.host.host import Host
 from portico.jobs.engine import Engine
-from portico.jobs.entry import ANSWER, ITEM, RETRY_SECONDS, Ask, Each, Leaf, Ref, Task, Wait, name_of
-from portico.jobs.failure import failure
+from portico.jobs.entry import (
+    ANSWER,
+    ITEM,
+    RETRY_SECONDS,
+    Ask,
+    Each,
+    Flowing,
+    Leaf,
+    Over,
+    Ref,
+    Task,
+    Wait,
+    name_of,
+)
+from portico.jobs.failure import failure, short
+from portico.jobs.flow import FlowValues
 from portico.jobs.items import items_of
 from portico.jobs.models import fallback_of, model_id
 from portico.jobs.pause import UNTIL, AskRun, HookRun, WaitRun, end_of, task_of
+from portico.jobs.result import encode
 from portico.jobs.resume import Resumed, resumed
-from portico.jobs.state import HOOKS, ITEMS, JobState, WorkAttempt
+from portico.jobs.services import Services
+from portico.jobs.state import HOOKS, ITEMS, RESULT, JobState, WorkAttempt, message_of
+from portico.jobs.step import FlowStep, MergeDo, PromptDo, WaitDo
+from portico.jobs.step_run import StepContext, StepRun
+from portico.jobs.steps.wait import end_of as wait_end
 from portico.jobs.task import TaskPlan, TaskResult, TaskRun
 from portico.jobs.task_record import close_task
 from portico.jobs.task_sessions import TaskCrash, detailed
@@ -27,8 +46,12 @@ from portico.log.log import NOT_WRITTEN
 
 
 class JobRun:
-    def __init__(self, host: Host, engine: Engine, state: JobState, new_task: Callable[[], str]) -> None:
+    def __init__(
+        self, host: Host, engine: Engine, state: JobState, new_task: Callable[[], str], services: Services
+    ) -> None:
         self.state = state
+        self._services = services
+        self._flow = FlowValues(host, state, services, self._record)
         self.tasks: dict[str, TaskRun] = {}
         """Active task runs, by task id."""
         self._host = host
@@ -76,10 +99,19 @@ class JobRun:
         if stops := self.state.stops:
             await self._engine.put(self._job, *stops)
         faults.reach("job-before-end")
-        reason = await failure(self._host.log, self.state.summary, error) if outcome == "failed" else ""
-        await self._engine.finish(e.JobEnded(job=self._job, outcome=outcome, by=by, error=error, reason=reason))
+        reason = await self._failure(error) if outcome == "failed" else ""
+        ended = e.JobEnded(job=self._job, outcome=outcome, by=by, error=error, reason=reason)
+        if (flow := self.state.job.flow) is not None:
+            left = await self._flow.leave(flow)
+            ended = msgspec.structs.replace(ended, result=left.result, artifacts=left.artifacts)
+        await self._engine.finish(ended)
         self.ended.set()
         faults.reach("job-after-end")
+
+    async def _failure(self, error: str) -> str:
+        if self.state.job.flow is None:
+            return await failure(self._host.log, self.state.summary, error)
+        return short(self._flow.failure(message_of(error) if error else ""))
 
     def suspend(self) -> None:
         """Suspend the works in flight because the host stops or the disk is full. They write no end and are resumed at
@@ -100,9 +132,21 @@ class JobRun:
             self.suspend()
             raise
 
-    async def decide(self, path: str, reason: str) -> None:
+    async def _record(self, *events: e.Event) -> None:
         with self._writing():
-            await self._engine.put(self._job, e.JobDecided(path=path, reason=reason))
+            await self._engine.put(self._job, *events)
+
+    async def decide(self, path: str, reason: str) -> None:
+        await self._record(e.JobDecided(path=path, reason=reason))
+
+    async def lanes(self, path: str, over: Over) -> int:
+        return await self._flow.lanes(path, over)
+
+    async def holds(self, path: str, flowing: Flowing, place: str) -> bool:
+        return await self._flow.holds(path, flowing, place)
+
+    async def close(self, path: str, flowing: Flowing, lanes: list[bool], merged: bool = True) -> None:
+        await self._flow.close(path, flowing, lanes, merged)
 
     def choice(self, path: str, ask: Ask) -> int | None:
         answer = self.state.values.get(path, {}).get(ANSWER)
@@ -141,7 +185,10 @@ class JobRun:
             case Wait(hook=str() as hook):
                 return HookRun(self._host, self._paused(path, leaf, known), self.hook(hook))
             case Wait():
-                return WaitRun(self._host, self._paused(path, leaf, known), leaf, await self._until(path, leaf))
+                until = await self._until(path, lambda: end_of(leaf, self._host.now()))
+                return WaitRun(self._host, self._paused(path, leaf, known), leaf, until)
+            case FlowStep():
+                return await self._step(path, leaf, known, before)
 
     def hook(self, name: str) -> asyncio.Event:
         """The event of a hook. It is set when the hook is called, or if the journal has a call."""
@@ -150,10 +197,28 @@ class JobRun:
             called.set()
         return called
 
-    async def _until(self, path: str, wait: Wait) -> int:
+    async def _step(self, path: str, step: FlowStep, known: WorkAttempt | None, before: Resumed | None) -> StepRun:
+        do = step.do
+        named = do.task if isinstance(do, PromptDo | MergeDo) else ""
+        task = self.state.entry.tasks[named] if named else Task(prompt=[""], timeout=step.timeout)
+        model = task.model.id or "" if task.model is not None else self.state.entry.models["driving"]
+        fallback = [each.id or "" for each in task.fallback]
+        plan = self._planned(path, self._flow.name(path, step), task, model, fallback, known)
+        plan.values, plan.sandbox = {}, step.sandbox
+        if (retry := step.retry) is not None:
+            plan.waits = [retry.seconds(failures + 1) for failures in range(retry.times)]
+            plan.attempts = retry.times + 1 if "agent" in retry.on else 1
+        context = StepContext(step, self._flow, path, self._services, self.state.summary)
+        if isinstance(do, WaitDo) and do.hook is not None:
+            context.hook = self.hook(do.hook)
+        elif isinstance(do, WaitDo):
+            context.until = lambda values: self._until(path, lambda: wait_end(do, values, self._host.now()))
+        return StepRun(self._host, plan, context, before)
+
+    async def _until(self, path: str, end: Callable[[], int]) -> int:
         known = self.state.values.get(path, {}).get(UNTIL)
         if known is None:
-            known = str(end_of(wait, self._host.now()))
+            known = str(end())
             await self._engine.put(self._job, e.JobValue(path=path, name=UNTIL, value=known))
         return int(known)
 
@@ -165,7 +230,7 @@ class JobRun:
         # The task is logged before the work that names it, so a task id is never reused.
         if run.resumed is None:
             run.announce()
-        run.consequences = partial(self._consequences, path, leaf, task)
+        run.consequences = partial(self._consequences, path, leaf, run)
         self.tasks[task] = run
         try:
             if run.resumed is None:
@@ -200,15 +265,17 @@ class JobRun:
             await run.abandon("interrupted")
             raise asyncio.CancelledError
 
-    def _consequences(self, path: str, leaf: Leaf, task: str, result: TaskResult) -> list[tuple[str, e.Event]]:
+    def _consequences(self, path: str, leaf: Leaf, run: TaskRun, result: TaskResult) -> list[tuple[str, e.Event]]:
         """The values and the end of the work. They are committed together with the end of its task, so that a
-        successful work always has its output and its answer."""
-        known = self.state.runs.get(path)
+        work with an end always has its output and its answer."""
+        known, task = self.state.runs.get(path), run.plan.id
         if known is None or known.task != task or known.outcome is not None:
             return []
         outcome: WorkOutcome = "crashed" if result.crashed else result.outcome
         ended = e.WorkEnded(path=path, work=leaf.work_id_in_job, task=task, outcome=outcome, error=result.error)
         left = [e.JobValue(path=path, name=name, value=value) for name, value in result.values.items()]
+        if isinstance(run, StepRun) and isinstance(leaf, FlowStep) and result.outcome != "interrupted":
+            left.append(e.JobValue(path=path, name=RESULT + leaf.id, value=encode(run.result(result))))
         return [(f"job/{self._job}", event) for event in (*left, ended)]
 
     def _paused(self, path: str, leaf: Ask | Wait, known: WorkAttempt | None) -> TaskPlan:

@@ -4,14 +4,21 @@ from typing import Any
 
 import msgspec
 
-from portico.jobs.entry import JOB_TOOLS, Entry
+from portico.jobs.entry import JOB_TOOLS, WORKFLOW_KINDS, Entry
+
+_OF_WORKFLOWS = WORKFLOW_KINDS | {
+    *("FlowStep", "JobInput", "AskDo", "CallDo", "Flow", "HttpDo", "MergeDo", "PromptDo", "Retry", "RunDo", "WaitDo")
+}
+"""Types in the tree of a job that an entry file cannot contain."""
+_HIDDEN = [{"$ref": f"#/$defs/{name}"} for name in _OF_WORKFLOWS]
 
 
 def entry_schema() -> dict[str, Any]:
     """The schema of an entry file (JSON Schema 2020-12)."""
     (_,), parts = msgspec.json.schema_components([Entry], ref_template="#/$defs/{name}")
-    definitions = {name: _plain(part) for name, part in parts.items()}
+    definitions = {name: _plain(part) for name, part in parts.items() if name not in _OF_WORKFLOWS}
     entry = definitions.pop("Entry")
+    del definitions["Job"]["properties"]["flow"]
     _state_rules(entry, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -43,7 +50,7 @@ def _state_rules(entry: dict[str, Any], definitions: dict[str, Any]) -> None:
 def _plain(part: Any) -> Any:
     """Remove null from optional keys, which are omitted and never null, except where null is a value."""
     if isinstance(part, list):
-        return [_plain(item) for item in part]
+        return [_plain(item) for item in part if item not in _HIDDEN]
     if not isinstance(part, dict):
         return part
     # `discriminator` belongs to OpenAPI; validators of JSON Schema in strict mode refuse it.

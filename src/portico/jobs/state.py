@@ -1,7 +1,7 @@
 """The state of a job: a fold over its channel. Lists show the summary; a restart needs the journal."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -9,11 +9,12 @@ from msgspec import Struct
 from portico import events as e
 from portico.events import Json, Record, WaitsFor, WorkOutcome
 from portico.jobs.entry import ANSWER, ITEM, Ask, Entry, Job, Leaf, Ref, leaves_of, name_of, refs_of
+from portico.jobs.step import FlowStep
 from portico.jobs.work import steps_of
 
 JobStatus = Literal["running", "waiting", "succeeded", "failed", "canceled"]
 WorkStatus = Literal["running", "succeeded", "failed", "stopped"]
-_STATUSES: dict[WorkOutcome, WorkStatus] = {
+STATUSES: dict[WorkOutcome, WorkStatus] = {
     "succeeded": "succeeded",
     "failed": "failed",
     "crashed": "failed",
@@ -25,7 +26,15 @@ _STATUSES: dict[WorkOutcome, WorkStatus] = {
 HOOKS = "^"
 """The path under which hook calls are stored. No work has this path."""
 ITEMS = "items"
-"""The name of the value that contains the items of an Each, as a JSON array."""
+"""The name of the value that contains the items of an Each, as a JSON array; of an Over, their number."""
+LANE = "lane"
+"""The name of the value with the item of a lane of an Over."""
+RESULT = "@"
+"""Before the id of a step: the name of the value with its result."""
+BRANCH = "branch"
+"""The name of the value of the root: the branch of the run's worktree."""
+LAST = "@"
+"""The name under which `latest` has the last result of any step."""
 
 
 class WorkSummary(Struct, omit_defaults=True):
@@ -62,6 +71,11 @@ class JobSummary(Struct, omit_defaults=True):
     pos: int = 0
     owner: str = ""
     """The person whose job this is. Empty: everybody's."""
+    result: Any = None
+    """Of a workflow that has ended: what its file declares."""
+    artifacts: list[e.Artifact] = []
+    branch: str = ""
+    """Of a run in a worktree: the branch that it leaves."""
 
     @property
     def done(self) -> bool:
@@ -78,12 +92,17 @@ class WorkAttempt(Struct):
     error: str = ""
     crashes: int = 0
     """Attempts during which the host crashed."""
+    started: int = 0
+    ended: int | None = None
 
 
 class JobState(Struct):
     summary: JobSummary
     entry: Entry
     input: str = ""
+    inputs: dict[str, Any] = {}
+    trigger: dict[str, Any] = {}
+    """Of a workflow that an automation started: `scheduled_at` and `payload`."""
     runs: dict[str, WorkAttempt] = {}
     values: dict[str, dict[str, str]] = {}
     """Values that works provide for later works, by path and name."""
@@ -107,14 +126,22 @@ class JobState(Struct):
 
     def keep(self, path: str, name: str, value: str) -> None:
         self.values.setdefault(path, {})[name] = value
-        for place in _up_from(path) if path != HOOKS else ():
-            self.latest.setdefault(place, {})[name] = value
+        for place in up_from(path) if path != HOOKS and name != LANE else ():
+            found = self.latest.setdefault(place, {})
+            found[name] = value
+            if name.startswith(RESULT):
+                found[LAST] = value
+
+    def nearest(self, path: str, name: str) -> str | None:
+        """The value of that name that the work at this path sees."""
+        places = (self.latest.get(place, {}) for place in up_from(path))
+        return next((found[name] for found in places if name in found), None)
 
     def seen_from(self, path: str) -> dict[str, str]:
         """The values that the work at this path sees. Of several with one name the nearest counts, so that the lanes of
         an Each never see each other's; of equally near ones the latest."""
         found: dict[str, str] = {}
-        for place in _up_from(path):
+        for place in up_from(path):
             for name, value in self.latest.get(place, {}).items():
                 if name not in (ITEM, ITEMS):
                     found.setdefault(name, value)
@@ -124,6 +151,8 @@ class JobState(Struct):
 
     def complete(self, path: str, leaf: Leaf) -> bool:
         """Whether the values are here that the work at this path leaves when it succeeds."""
+        if isinstance(leaf, FlowStep):
+            return RESULT + leaf.id in self.values.get(path, {})
         output = self.entry.tasks[leaf.task_id].output if isinstance(leaf, Ref) else None
         name = ANSWER if isinstance(leaf, Ask) else output.name if output is not None else None
         return name is None or name in self.values.get(path, {})
@@ -141,7 +170,7 @@ class JobState(Struct):
         ]
 
 
-def _up_from(path: str) -> Iterator[str]:
+def up_from(path: str) -> Iterator[str]:
     """The path itself, and what it lies in, up to the root."""
     steps = steps_of(path)
     return ("".join(steps[:count]) for count in range(len(steps), 0, -1))
@@ -149,7 +178,7 @@ def _up_from(path: str) -> Iterator[str]:
 
 def begin(event: e.JobStarted, time: int) -> JobState:
     summary = e.like(JobSummary, event, id=event.job, status="running", started=time)
-    state = JobState(summary, msgspec.convert(event.entry, Entry), event.input)
+    state = JobState(summary, msgspec.convert(event.entry, Entry), event.input, event.inputs, event.trigger)
     for path, succeeded in event.done.items():
         state.runs[path] = WorkAttempt(-1, "", 1, "succeeded" if succeeded else "failed")
     for path, values in event.values.items():
@@ -166,16 +195,18 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             if before is not None and event.attempt <= before.attempt:
                 return  # two hosts began the same attempt: the first has it, and the other one sees this and leaves
             crashes = before.crashes if before is not None else 0
-            state.runs[event.path] = WorkAttempt(event.work, event.task, event.attempt, crashes=crashes)
+            state.runs[event.path] = WorkAttempt(event.work, event.task, event.attempt, crashes=crashes, started=time)
             _started(summary, event, name_of(state.leaf(event.work)), time)
         case e.WorkEnded():
             run = state.runs.get(event.path)
             if run is not None and run.task == event.task and run.outcome is None:
-                run.outcome, run.error = event.outcome, event.error
+                run.outcome, run.error, run.ended = event.outcome, event.error, time
                 run.crashes += event.outcome == "interrupted" and not state.suspended
             _ended(summary, event, time)
         case e.JobValue():
             state.keep(event.path, event.name, event.value)
+            if event.name == BRANCH:
+                summary.branch = event.value
         case e.JobDecided():
             summary.reason = event.reason
         case e.JobWaiting():
@@ -192,6 +223,7 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
         case e.JobEnded():
             summary.status, summary.ended = event.outcome, time
             summary.error = event.reason or message_of(event.error)
+            summary.result, summary.artifacts = event.result, event.artifacts
         case _:
             pass  # an event of a newer Portico
 
@@ -208,7 +240,7 @@ def _started(summary: JobSummary, event: e.WorkStarted, name: str, time: int) ->
 def _ended(summary: JobSummary, event: e.WorkEnded, time: int) -> None:
     for work in summary.works:
         if work.work == event.work and work.task == event.task:
-            work.status, work.ended = _STATUSES[event.outcome], time
+            work.status, work.ended = STATUSES[event.outcome], time
 
 
 class _Detail(Struct):
@@ -240,7 +272,7 @@ def replay(records: list[Record]) -> JobState | None:
 def plan_of(entry: Entry, name: str) -> Json:
     """The parts of the entry that this job needs, as stored in the log."""
     job = entry.jobs[name]
-    used = {ref.task_id for ref in refs_of(job.work)}
+    used = {ref.task_id for ref in refs_of(job.work)} if job.flow is None else entry.tasks.keys()
     tasks = {key: task for key, task in entry.tasks.items() if key in used}
     plan = msgspec.structs.replace(entry, tasks=tasks, jobs={name: job}, grid=[], prompt_variables={}, schema=None)
     data: Json = msgspec.to_builtins(plan)

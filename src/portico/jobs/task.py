@@ -30,7 +30,7 @@ from portico.jobs.load import CHECKS_FAILED
 from portico.jobs.models import model_id
 from portico.jobs.prompt import expand_prompt_dynamic
 from portico.jobs.resume import Resumed
-from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCrash, TaskSessions
+from portico.jobs.task_sessions import CRASH_PREFIX, TASK_ATTEMPTS, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.jobs.tools import Report
 
 OPEN = "open"
@@ -62,6 +62,12 @@ class TaskPlan(Struct, kw_only=True):
     """Values of earlier works: outputs, answers, the item."""
     waits: list[float] = []
     """Between the attempts of an agent that failed, in seconds."""
+    attempts: int = TASK_ATTEMPTS
+    """Of an agent that fails, for each prompt."""
+    sandbox: str = ""
+    """Of its sessions; empty: the default of the host."""
+    render: Callable[[Prompt, dict[str, str]], str] = expand_prompt_dynamic
+    """How values are put into prompts."""
 
     @property
     def driving_model(self) -> str:
@@ -403,7 +409,7 @@ class TaskRun:
         return report
 
     def _expand(self, prompt: Prompt) -> str:
-        return expand_prompt_dynamic(prompt, self._values)
+        return self.plan.render(prompt, self._values)
 
     def _decide(self, reason: str, passed: bool | None = None, evidence: str = "", check: str = "") -> None:
         """`check`: a step after the work, which the journal may have from an earlier process."""

@@ -112,7 +112,7 @@ class TaskSessions:
         if self._borrowed is not None:
             return await self._send(await self._lent(self._borrowed), prompt)
         line = self._line
-        turns = list(islice(cycle(line), max(TASK_ATTEMPTS, len(line))))
+        turns = list(islice(cycle(line), max(self._plan.attempts, len(line))))
         intent = e.TaskPrompted(session="", prompts=0, retry=retry, values=values)
         report = await self._attempts(prompt, turns, falling=len(line) > 1, intent=intent)
         if self._current is not None and self._current.model in line:
@@ -458,7 +458,7 @@ class TaskSessions:
             model=name,
             cwd=self._plan.cwd,
             title=self._plan.name,
-            config={"approvals": "allow"},
+            config={"approvals": "allow"} | ({"sandbox": self._plan.sandbox} if self._plan.sandbox else {}),
             owner=self._plan.owner,
         )
         self._opened.append(session)

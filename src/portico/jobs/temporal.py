@@ -324,7 +324,7 @@ class TemporalJobs(Jobs):
         run = self._runs.get(job)
         if run is None:
             state = await self.journal.load(job)
-            run = self._runs.get(job) or JobRun(self.host, self.journal, state, self._new_task)
+            run = self._runs.get(job) or JobRun(self.host, self.journal, state, self._new_task, self.services)
             if not state.summary.done:
                 self._runs[job] = run
         return run

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from portico.jobs.entry import ANSWER, Each, labels_of
+from portico.jobs.entry import ANSWER, Each, Flowing, Over, labels_of
 from portico.jobs.run import JobRun
 from portico.jobs.state import JobState
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.temporal_messages import (
     DECIDE,
     FINISH,
+    FLOW,
     INTERRUPTED,
     ITEMS,
     LOAD,
     SETTLE,
     WORK,
     End,
+    FlowOrder,
     FoundItems,
     KnownPath,
     Order,
@@ -51,7 +53,7 @@ class Activities:
         self._jobs = jobs
 
     def all(self) -> list[Callable[..., Any]]:
-        return [self.work, self.settle, self.load, self.items, self.decide, self.finish]
+        return [self.work, self.settle, self.load, self.items, self.flow, self.decide, self.finish]
 
     # -- works -------------------------------------------------------------------------------------------------
 
@@ -140,6 +142,22 @@ class Activities:
         assert isinstance(each, Each)
         try:
             return FoundItems(len(await run.items(order.path, each)))
+        except TaskCrash as crash:
+            return FoundItems(crash=crash.detail)
+
+    @activity.defn(name=FLOW)
+    async def flow(self, order: FlowOrder) -> FoundItems:
+        """The number of items, a condition, or the end of a group of a workflow."""
+        run = await self._jobs.run_of(order.job)
+        work = work_at(run.state.job.work, order.path)
+        try:
+            if order.what == "lanes" and isinstance(work, Over):
+                return FoundItems(await run.lanes(order.path, work))
+            assert isinstance(work, Flowing)
+            if order.what == "holds":
+                return FoundItems(int(await run.holds(order.path, work, order.place)))
+            await run.close(order.path, work, order.lanes, order.merged)
+            return FoundItems()
         except TaskCrash as crash:
             return FoundItems(crash=crash.detail)
 

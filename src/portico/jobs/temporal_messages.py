@@ -17,6 +17,7 @@ versions then use separate queues, and a running job stays with hosts of its ver
 gone, its owner starts it again from the log (`TemporalJobs._start_again`)."""
 JOB = "portico-job"
 WORK, SETTLE, LOAD, ITEMS, DECIDE, FINISH = "work", "settle", "load", "items", "decide", "finish"
+FLOW = "flow"
 HEARTBEAT_SECONDS = 10.0
 """Without a sign of life for this long a work is lost. The lease of a host is as long, and no other host may end its
 works before that."""
@@ -57,6 +58,17 @@ class Order(Struct, omit_defaults=True):
     path: str
     orderly: bool = False
     """For `settle`: its host was stopped normally."""
+
+
+class FlowOrder(Struct, omit_defaults=True):
+    """Something that the walk of a workflow asks about the work at a path."""
+
+    job: str
+    path: str
+    what: Literal["lanes", "holds", "close"]
+    place: str = ""
+    lanes: list[bool] = []
+    merged: bool = True
 
 
 class Result(Struct, omit_defaults=True):

@@ -25,11 +25,13 @@ from temporalio.workflow import ActivityCancellationType
 
 from portico.events import JobOutcome
 from portico.jobs import temporal_messages as messages
-from portico.jobs.entry import Ask, Each, Leaf, Ref
+from portico.jobs.entry import Ask, Each, Flowing, Leaf, Over, Ref
+from portico.jobs.step import FlowStep
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.temporal_messages import (
     DECIDE,
     FINISH,
+    FLOW,
     INTERRUPTED,
     ITEMS,
     JOB,
@@ -37,6 +39,7 @@ from portico.jobs.temporal_messages import (
     SETTLE,
     WORK,
     End,
+    FlowOrder,
     FoundItems,
     KnownPath,
     Order,
@@ -117,6 +120,21 @@ class JobWorkflow:
             raise TaskCrash(found.crash)
         return [""] * found.count  # the walk only counts them; works read them from the log
 
+    async def lanes(self, path: str, over: Over) -> int:
+        return await self._asked(FlowOrder(self._job, path, "lanes"))
+
+    async def holds(self, path: str, flowing: Flowing, place: str) -> bool:
+        return bool(await self._asked(FlowOrder(self._job, path, "holds", place)))
+
+    async def close(self, path: str, flowing: Flowing, lanes: list[bool], merged: bool = True) -> None:
+        await self._asked(FlowOrder(self._job, path, "close", "", lanes, merged))
+
+    async def _asked(self, order: FlowOrder) -> int:
+        found = await self._local(FLOW, order, FoundItems)
+        if found.crash:
+            raise TaskCrash(found.crash)
+        return found.count
+
     async def _decide(self, path: str, reason: str) -> None:
         await self._local(DECIDE, WorkDecision(self._job, path, reason), bool)
 
@@ -125,7 +143,8 @@ class JobWorkflow:
         attempt = 1 if known is None else known.attempt
         if known is None or known.outcome == "interrupted":
             async with self._slots:
-                label = self._labels.get(leaf.task_id, "") if isinstance(leaf, Ref) else ""
+                key = leaf.task_id if isinstance(leaf, Ref) else leaf.id if isinstance(leaf, FlowStep) else ""
+                label = self._labels.get(key, "")
                 result = await self._attempts(Order(self._job, path), attempt, label)
             assert result.outcome != "again"
             known = self._known[path] = KnownPath(result.outcome, result.error, result.answer)

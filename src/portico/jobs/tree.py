@@ -2,7 +2,26 @@
 
 from collections.abc import Iterator
 
-from portico.jobs.entry import Alt, Ask, Each, Entry, GridRow, Loop, Par, Ref, Seq, Wait, Work, name_of
+from portico.jobs.entry import (
+    Again,
+    Alt,
+    Ask,
+    Branches,
+    Each,
+    Entry,
+    GridRow,
+    If,
+    Loop,
+    Over,
+    Par,
+    Ref,
+    Seq,
+    Wait,
+    Work,
+    name_of,
+)
+from portico.jobs.step import FlowStep
+from portico.jobs.workflow.template import text_of
 
 
 def draw_entry(entry: Entry) -> str:
@@ -24,6 +43,18 @@ def _row(row: GridRow) -> str:
 def _printable(text: str) -> str:
     """Replace unprintable characters (escape sequences): names come from a file that others may have written."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def draw_workflow(entry: Entry) -> str:
+    """Render the job of a workflow as text: its inputs and its tree."""
+    ((name, job),) = entry.jobs.items()
+    assert job.flow is not None
+    lines = [_printable(f"Job {name}"), *([_printable(f"  {job.flow.about}")] if job.flow.about else [])]
+    for key, each in job.flow.inputs.items():
+        default = "" if each.default is None else f" [{text_of(each.default)}]"
+        about = f": {each.about}" if each.about else ""
+        lines.append(_printable(f"  input {key} ({each.type}{', required' if each.needed else ''}){default}{about}"))
+    return "\n".join([*lines, draw_tree(job.work, "  ")])
 
 
 def draw_tree(work: Work, indent: str = "") -> str:
@@ -49,12 +80,30 @@ def _title(work: Work) -> str:
         case Each():
             source = work.files or (f"${work.output}" if work.output else f"{len(work.items or [])} items")
             return _printable(f"Each of {source} ({work.concurrency} at a time)")
+        case FlowStep():
+            return _printable(f"[{work.work_id_in_job}] {work.do.__struct_config__.tag}: {name_of(work)}{_agent(work)}")
+        case If():
+            return _printable(f"if {work.when}") if work.when is not None else "steps"
+        case Again():
+            until = f" until {work.until}" if work.until is not None else ""
+            return _printable(f"loop{until} (at most {work.most} rounds)")
+        case Over():
+            where = ", each in a worktree" if work.folder == "worktree" else ""
+            return _printable(f"each {work.item} of {work.each} ({work.parallel} at a time{where})")
+        case Branches():
+            return "parallel" + (" (each in a worktree)" if work.folder == "worktree" else "")
         case Par(concurrency=int() as limit):
             return f"Par (at most {limit} at a time)"
         case Loop(max_iterations=int() as limit):
             return f"Loop (at most {limit} times)"
         case _:
             return type(work).__name__
+
+
+def _agent(step: FlowStep) -> str:
+    words = [f"label {step.label}"] if step.label else []
+    words += [f"secrets {', '.join(step.secrets)}"] if step.secrets else []
+    return f" ({'; '.join(words)})" if words else ""
 
 
 def _named_parts(work: Work) -> Iterator[tuple[str, Work]]:
@@ -78,3 +127,13 @@ def _named_parts(work: Work) -> Iterator[tuple[str, Work]]:
             yield from ((f"{_printable(each.label)}: ", each.work) for each in work.choices if each.work is not None)
         case Each():
             yield "do: ", work.body
+        case Over() | Branches():
+            yield from (("", child) for child in ([work.body] if isinstance(work, Over) else work.works))
+            if work.merge is not None:
+                yield "", work.merge
+        case Again():
+            yield "", work.body
+        case If():
+            yield "", work.then
+            if work.otherwise is not None:
+                yield "else: ", work.otherwise

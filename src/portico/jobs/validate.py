@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from portico.errors import BadRequest
 from portico.jobs import entry as n
 from portico.jobs.prompt import VARIABLE, expand_prompt_static, variables_of
+from portico.jobs.step import FlowStep
 from portico.workspace.glob import Glob
 
 
@@ -187,6 +188,8 @@ def _job(entry: n.Entry, job: n.Job, base: str) -> n.Job:
 
 def _needs_input(entry: n.Entry, leaf: n.Leaf) -> bool:
     match leaf:
+        case FlowStep():
+            return False
         case n.Ref():
             return entry.tasks[leaf.task_id].require_user_input
         case n.Ask():

@@ -3,6 +3,8 @@
 from typing import TypeVar
 from urllib.parse import quote
 
+import msgspec
+
 from portico import events as e
 from portico.budgets.budgets import WARNED, is_budget_question
 from portico.events import Event, Record
@@ -16,6 +18,8 @@ TOLD = (
     *(e.ApprovalAsked, e.QuestionAsked, e.TurnEnded, e.JobWaiting, e.JobEnded),
     *(e.RunEnded, e.AutomationPaused, e.Audited),
 )
+RESULT_CHARS = 500
+"""Of a result in a notice: a phone shows less, and a webhook can read all of it at `/v1/jobs/ID/result`."""
 SETTLED = (e.ApprovalAnswered, e.QuestionAnswered, e.TurnEnded, e.JobResumed, e.JobEnded)
 """Events that settle an open request."""
 
@@ -89,7 +93,7 @@ async def _of_job(host: Host, record: Record, base: str) -> Notice | None:
     if event.outcome == "canceled" or started.by.startswith("run:"):
         return None  # the notice of the automation run covers its job
     if event.outcome == "succeeded":
-        return Notice("job_done", f"The job {started.name!r} is done.", record.time, **known)
+        return Notice("job_done", f"The job {started.name!r} is done.{_result(event)}", record.time, **known)
     text = f"The job {started.name!r} failed. {event.reason or event.error}"
     return Notice("job_failed", _short(text), record.time, **known)
 
@@ -147,3 +151,11 @@ def settled(record: Record) -> tuple[str, str] | None:
     if isinstance(event, e.QuestionAnswered):
         return place, event.question
     return (place, "") if isinstance(event, e.TurnEnded | e.JobResumed | e.JobEnded) else None
+
+
+def _result(event: e.JobEnded) -> str:
+    """The result of a workflow, as far as a notice has room for it."""
+    if event.result is None:
+        return ""
+    text = event.result if isinstance(event.result, str) else msgspec.json.encode(event.result).decode()
+    return f" {text}" if len(text) <= RESULT_CHARS else f" {text[: RESULT_CHARS - 1]}…"

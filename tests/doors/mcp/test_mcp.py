@@ -170,3 +170,19 @@ async def test_a_token_sees_only_what_its_scopes_allow(tmp_path: Path) -> None:
         async with here.client(token) as reading:
             assert (await reading.post("/mcp", json=call)).json()["error"]["code"] == -32602
         assert (await here.stranger.post("/mcp", json={})).status_code == 401
+
+
+async def test_a_workflow_is_run_with_inputs_and_its_result_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    (folder / ".portico/jobs").mkdir(parents=True)
+    text = (
+        "inputs: {n: {type: number}}\nsteps: [{id: a, run: 'echo {{ inputs.n + 1 }}'}]\nresult: '{{ steps.a.output }}'"
+    )
+    (folder / ".portico/jobs/count.yaml").write_text(text)
+    async with driving(tmp_path) as (here, client):
+        job = (await use(client, "run_job", job="count", cwd=str(folder), inputs={"n": 41}))["id"]
+        await until_ended(here.server.host.log, f"job/{job}")
+        found = await use(client, "read_job", id=job)
+        assert (found["status"], found["result"]) == ("succeeded", "42")
+        wrong = await use(client, "run_job", job="count", cwd=str(folder))
+        assert "The input 'n' is missing." in wrong

@@ -1,0 +1,209 @@
+"""One run of a step of a workflow. It is a task like any other: every client of tasks sees it, a stop ends it, and a
+restart resumes it. Its result, with the reason of a failure, is committed together with its end."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from portico import events as e
+from portico.errors import PorticoError
+from portico.events import Json
+from portico.host.host import Host
+from portico.host.question import Asking
+from portico.jobs.check import Checked, check_command, json_of
+from portico.jobs.entry import ANSWER, Check
+from portico.jobs.flow import FlowValues
+from portico.jobs.folders import MergeConflict
+from portico.jobs.judge_check import value_of
+from portico.jobs.result import StepResult
+from portico.jobs.resume import Resumed
+from portico.jobs.services import Services
+from portico.jobs.state import JobSummary
+from portico.jobs.step import AskDo, CallDo, FlowStep, HttpDo, MergeDo, PromptDo, RunDo, WaitDo
+from portico.jobs.step_values import StepValues
+from portico.jobs.steps import ask, call, http, merge, run, wait
+from portico.jobs.steps.outcome import StepOutcome
+from portico.jobs.task import TaskPlan, TaskResult, TaskRun
+from portico.jobs.tools import Report
+from portico.log.log import NOT_WRITTEN
+
+_RESOLVED, _GIVE_UP = "They are resolved", "Give up"
+_TAG = re.compile(r"^\[[A-Z ]+\] (?:Decision: |Task error: )?")
+
+
+class StepContext:
+    """What a run of a step gets from its job."""
+
+    def __init__(self, step: FlowStep, flow: FlowValues, path: str, services: Services, job: JobSummary) -> None:
+        self.step = step
+        self.flow = flow
+        self.path = path
+        self.services = services
+        self.job = job
+        self.until: Callable[[StepValues], Awaitable[int]] | None = None
+        """Of a wait: when it ends."""
+        self.hook: asyncio.Event | None = None
+
+
+class StepRun(TaskRun):
+    def __init__(self, host: Host, plan: TaskPlan, context: StepContext, resumed: Resumed | None = None) -> None:
+        super().__init__(host, plan, resumed=resumed)
+        self._context = context
+        self._step = context.step
+        self._outcome = StepOutcome(False)
+        self._reason = ""
+        self._results: dict[str, Checked] = {}
+        self._answer = ""
+        self._tried = 0
+        self._prepared: StepValues | None = None
+
+    def result(self, result: TaskResult) -> StepResult:
+        """What later steps see, also of a failed step."""
+        outcome = self._outcome
+        passed = result.outcome == "succeeded"
+        return StepResult(
+            outcome="succeeded" if passed else "stopped" if result.outcome == "stopped" else "failed",
+            output=outcome.output,
+            reason="" if passed else outcome.reason or self._failed_check() or self._reason,
+            checks=[{"passed": each.passed, "reason": each.reason} for each in self._results.values()],
+            answer=outcome.answer,
+            changes=outcome.changes,
+            commit=outcome.commit,
+            name=self.plan.name,
+        )
+
+    def _failed_check(self) -> str:
+        return next((each.reason for each in self._results.values() if not each.passed), "")
+
+    async def _course(self) -> bool:
+        try:
+            self._prepared = await self._context.flow.values(self.plan.path, self._step, self.plan.attempt)
+            self.plan.cwd = self._prepared.cwd
+            self.plan.render = self._rendered
+            outcome = await self._tries(self._prepared)
+        except NOT_WRITTEN:
+            raise
+        except PorticoError as error:  # a template without its values, a missing secret
+            outcome = StepOutcome(False, error.message)
+        self._outcome = outcome
+        if not isinstance(self._step.do, PromptDo) or outcome.reason:
+            tag = "[TASK SUCCEEDED]" if outcome.passed else "[TASK FAILED]"
+            reason = f"{tag} {outcome.reason}".rstrip()
+            self._sessions_of_task.record(
+                e.TaskDecided(reason=reason, passed=outcome.passed, exit_code=outcome.exit_code, check="end")
+            )
+        return outcome.passed
+
+    async def _tries(self, values: StepValues) -> StepOutcome:
+        """Run the step, and again after a failure as `retry` allows. An agent is retried by its task."""
+        retry = self._step.retry
+        times = retry.times if retry is not None and "run" in retry.on else 0
+        outcome = await self._once_run(values)
+        for failures in range(1, times + 1):
+            if outcome.passed or isinstance(self._step.do, PromptDo | AskDo | WaitDo):
+                break
+            assert retry is not None
+            self._tried = failures
+            seconds = retry.seconds(failures)
+            self._decide(f"[OPERATION] {outcome.reason}\nRetry #{failures} begins in {seconds:g} seconds")
+            never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            await self._host.clock.wait(never, seconds)
+            outcome = await self._once_run(values)
+        return outcome
+
+    async def _once_run(self, values: StepValues) -> StepOutcome:
+        step, context = self._step, self._context
+        match step.do:
+            case RunDo():
+                return await run.run(step, values)
+            case HttpDo():
+                return await http.run(step, values, context.services.allow_private, context.services.lookup)
+            case AskDo():
+                if self.resumed is not None:
+                    await self._sessions_of_task.resume(self.resumed)
+                diff = partial(context.flow.diff, context.path)
+                return await ask.run(step, values, self._sessions_of_task, self.plan.name, diff)
+            case WaitDo():
+                if context.hook is not None:
+                    await context.hook.wait()
+                    return StepOutcome(True, "the hook was called")
+                assert context.until is not None
+                return await wait.run(await context.until(values), self._host.now)
+            case CallDo():
+                key = f"{self.plan.by}@{self.plan.path}#{self._tried}"
+                return await call.run(step, values, context.services.call, context.job, key)
+            case MergeDo():
+                lanes = context.flow.merging(context.path)
+                resolve = {"fail": None, "ask": self._ask_to_resolve, "agent": self._let_agent_resolve}[step.do.how]
+                return await merge.run(context.path.removesuffix("+"), lanes, context.flow.folders, resolve)
+            case PromptDo():
+                return await self._prompt()
+
+    async def _prompt(self) -> StepOutcome:
+        passed = await super()._course()
+        changes = await self._sessions_of_task.changes()
+        commit = await self._context.flow.folders.commit(self._context.path, self.plan.name) if passed else ""
+        return StepOutcome(passed, output=self._output(), changes=sorted(changes or {}), commit=commit)
+
+    def _output(self) -> Any:
+        if self._step.output == "text":
+            return self._answer
+        try:
+            return json_of(self._answer)
+        except ValueError:
+            return self._answer  # its check has failed
+
+    async def _ask_to_resolve(self, lane: str, conflict: MergeConflict, folder: str) -> str:
+        options: list[Json] = [{"id": each, "label": each} for each in (_RESOLVED, _GIVE_UP)]
+        text = f"The merge of {lane!r} has conflicts. Resolve them in {folder}, then answer."
+        field: Json = {"id": ANSWER, "kind": "single-select", "message": "Then", "required": True, "options": options}
+
+        async def asking() -> Asking:
+            return Asking(text, [field], None, [], [{"type": "diff", "title": "Conflicts", "text": conflict.text}])
+
+        answer = await self._sessions_of_task.ask_person(self.plan.name, asking, stays=False)
+        return "" if value_of(answer, ANSWER) == _RESOLVED else "a person gave up."
+
+    async def _let_agent_resolve(self, lane: str, conflict: MergeConflict, folder: str) -> str:
+        assert self._prepared is not None
+        self._prepared.context["conflict"] = f"{lane}\n{conflict.text}"
+        self.plan.cwd = folder
+        return "" if await super()._course() else "the agent did not succeed."
+
+    # -- what a task does differently here ---------------------------------------------------------------------
+
+    async def _guarded(self) -> TaskResult:
+        """A crash fails the step, not the whole job."""
+        result = await super()._guarded()
+        return TaskResult(result.outcome, result.error)
+
+    def _worked(self, report: Report) -> Report:
+        self._answer = self._masked(report.answer)
+        self._results = {}
+        return report
+
+    async def _once(self, key: str, checking: Coroutine[Any, Any, Checked]) -> Checked:
+        self._results[key] = await super()._once(key, checking)
+        return self._results[key]
+
+    async def _checked(self, check: Check, report: Report, held: list[Checked]) -> Checked:
+        if not isinstance(check.command, str) or self._prepared is None:
+            return await super()._checked(check, report, held)
+        line, more = self._prepared.shell(check.command)
+        policy, env = await self._sessions_of_task.confine(), self._prepared.environment(self._step, more)
+        return await check_command(line, self.plan.cwd, policy, env, check.command)
+
+    def _rendered(self, prompt: list[str], values: dict[str, str]) -> str:
+        assert self._prepared is not None
+        self._prepared.context["check_output"] = values.get("check-output", "")
+        return self._masked(self._prepared.prompt("\n".join(prompt)))
+
+    def _masked(self, text: str) -> str:
+        return self._prepared.mask.text(text) if self._prepared is not None else text
+
+    def _decide(self, reason: str, passed: bool | None = None, evidence: str = "", check: str = "") -> None:
+        if passed is False:
+            self._reason = _TAG.sub("", reason)
+        super()._decide(reason, passed, evidence, check)

@@ -1,0 +1,133 @@
+"""`portico run` and its neighbors with workflows: real processes, a temporary host for each job."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from portico.cli.follow_job import result_lines
+from portico.cli.job_flags import inputs_help, read_flags
+from portico.cli.job_tree import workflow_lines
+from portico.errors import BadRequest
+from portico.events import Artifact
+from portico.jobs.rows import JobRow
+from portico.jobs.state import JobSummary
+from portico.jobs.step import Flow, JobInput
+from portico.jobs.workflow.files import load_text
+
+TEXT = """
+    about: Greets people.
+    inputs:
+      names: {type: list, about: Whom to greet}
+      loud: {type: boolean, default: false}
+    steps:
+      - id: all
+        each: "{{ inputs.names }}"
+        name: "for {{ item }}"
+        may_fail: true
+        steps:
+          - {id: hello, run: "echo hello {{ item }}{{ '!' if inputs.loud else '' }}; test {{ item }} != Bob"}
+    result: "{{ steps.all.output | join(', ') }}"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project/.portico/jobs"
+    folder.mkdir(parents=True)
+    (folder / "greet.yaml").write_text(dedent(TEXT))
+    return tmp_path / "project"
+
+
+def portico(project: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    home = str(project.parent / "home")
+    command = [sys.executable, "-m", "portico", *words]
+    more = [] if words[0] == "check" or "--help" in words else ["--home", home, "--agent", "scripted"]
+    return subprocess.run([*command, *more], cwd=project, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_workflow_runs_with_its_inputs_as_options(project: Path) -> None:
+    done = portico(project, "run", "greet", "--names", "Ann, Bob", "--loud")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert "r*0 echo hello {{ item }}{{ '!' if inputs.loud else '' }}; test… [for Ann] succeeded" in lines
+    assert "r*1 echo hello {{ item }}{{ '!' if inputs.loud else '' }}; test… [for Bob] failed" in lines
+    assert lines[-2:] == ["job-1 succeeded", "hello Ann!"]
+
+
+def test_help_of_a_job_lists_its_inputs(project: Path) -> None:
+    done = portico(project, "run", "greet", "--help")
+    assert done.stdout.splitlines() == [
+        "Usage: portico run greet [OPTIONS]",
+        "",
+        "Greets people.",
+        "",
+        "Inputs:",
+        "  --names LIST  Whom to greet (required)",
+        "  --loud BOOLEAN  [false]",
+    ]
+    assert "Run a job and watch it." in portico(project, "run", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--nams", "x"], "There is no option '--nams'. Did you mean '--names'?"),
+        ([], "The input 'names' is missing (Whom to greet)."),
+        (["--names", "x", "--loud=perhaps"], "The input 'loud' should be true or false."),
+    ],
+)
+def test_wrong_inputs_are_explained(project: Path, words: list[str], expected: str) -> None:
+    done = portico(project, "run", "greet", *words)
+    assert (done.returncode, expected in done.stderr) == (64, True), done.stderr
+
+
+def test_check_reports_all_files(project: Path) -> None:
+    (project / ".portico/jobs/bad.yaml").write_text("steps:\n  - {run: x, retyr: 1}\n  - {promt: y}\n")
+    done = portico(project, "check")
+    assert done.returncode == 64
+    assert done.stdout.startswith("Job greet\n  Greets people.\n  input names (list, required): Whom to greet\n")
+    places = [line.partition("bad.yaml:")[2].partition(": ")[0] for line in done.stderr.splitlines()]
+    assert places == ["2:14", "3:5"]
+    found = json.loads(portico(project, "check", "--json").stdout)
+    assert [each["line"] for each in found["problems"]] == [2, 3]
+
+
+def test_flags_are_read() -> None:
+    spec = {"a-b": JobInput(), "n": JobInput(type="number"), "yes": JobInput(type="boolean")}
+    assert read_flags(spec, ["--a-b", "x y", "--n=3", "--yes"]) == {"a-b": "x y", "n": "3", "yes": "true"}
+    assert read_flags(spec, ["--yes", "false", "--a_b=-x"]) == {"yes": "false", "a-b": "-x"}
+    for wrong in (["--n"], ["--n", "x"], ["word"], ["--no", "1"]):
+        with pytest.raises(BadRequest):
+            read_flags(spec, wrong)
+
+
+def test_a_job_without_inputs() -> None:
+    assert inputs_help("x", Flow()).splitlines()[-1] == "It has no inputs."
+
+
+def row(work: int, status: str, *items: str, reason: str = "") -> JobRow:
+    more = {"started": 0, "ended": 1500, "items": list(items), "reason": reason}
+    return JobRow(path="r", work=work, step="s", name="step", kind="run", task="t", status=status, **more)  # type: ignore[arg-type]
+
+
+def test_many_items_are_counted_and_failed_ones_are_named() -> None:
+    work = load_text(dedent(TEXT), "greet.yaml", "greet").jobs["greet"].work
+    rows = [
+        row(0, "failed" if number < 10 else "succeeded", f"item {number}", reason="no\nmore") for number in range(50)
+    ]
+    lines = workflow_lines(work, rows)
+    assert lines[0] == "  each item"
+    assert lines[1].endswith(": 40 ✔  10 ✘")
+    assert lines[2] == "      ✘ step [item 0]: no 1.5s"
+    assert lines[-1] == "      … and 2 more"
+    assert workflow_lines(work, [])[1].strip().startswith("· echo hello")
+
+
+def test_the_result_of_a_job_comes_with_its_files() -> None:
+    summary = JobSummary("job-1", "x", "failed", 0, "/", "me", error="why", result={"a": 1})
+    summary.artifacts = [Artifact("a.md", 3, "abc")]
+    assert result_lines(summary) == ["why", '{\n  "a": 1\n}', "a.md (3 bytes): /v1/blobs/abc"]
