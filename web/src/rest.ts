@@ -1131,6 +1131,7 @@ export interface JobAction {
   job: string;
   cwd?: string;
   input?: string;
+  inputs?: Record<string, unknown>;
   place?: string;
   label?: string;
 }

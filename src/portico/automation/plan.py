@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from portico import commands as c
@@ -14,6 +15,9 @@ from portico.host.autonomy import Answering, loosened
 from portico.host.config import check as check_config
 from portico.host.folders import check_folder, check_reach
 from portico.jobs.jobs import Jobs, NoEntry, check_job
+from portico.jobs.step import Flow
+from portico.jobs.workflow.files import find_workflow, load_workflow
+from portico.jobs.workflow.inputs import check_inputs
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -48,8 +52,7 @@ def check_plan(plan: AutomationPlan, host: "Host", jobs: Jobs | None, name: str)
     if plan.stop_at:
         moment(plan.stop_at, zone(plan), "stop_at")
     if plan.job is not None:
-        _check_job(plan.job, jobs)
-        _check_input(plan, jobs)
+        _check_job(plan, plan.job, jobs, host)
     if plan.prompt is not None:
         _check_prompt(plan.prompt, host)
     _check_where(plan, host)
@@ -136,14 +139,42 @@ def _check_after(after: After, name: str, field: str) -> None:
         raise BadRequest("An automation cannot come after itself.", field=f"{field}.automation")
 
 
-def _check_job(action: JobAction, jobs: Jobs | None) -> None:
+def _check_job(plan: AutomationPlan, action: JobAction, jobs: Jobs | None, host: "Host") -> None:
     if action.cwd:
         check_folder(folder_of(action.cwd), "job.cwd")
+    workflow = find_workflow(Path(folder_of(action.cwd) or host.default_folder()), action.job)
+    if workflow is not None:
+        _check_inputs(plan, action, load_workflow(workflow).jobs[action.job].flow)
+        return
+    if action.inputs:
+        raise BadRequest(f"The job {action.job!r} is no workflow, so it has no inputs.", field="job.inputs")
+    _check_entry_job(plan, action, jobs)
+
+
+def _check_inputs(plan: AutomationPlan, action: JobAction, flow: Flow | None) -> None:
+    """Check the inputs of a workflow. A hook fills those with `from`, and whoever starts it by hand gives the text."""
+    assert flow is not None
+    given = dict(action.inputs)
+    texts = [name for name, each in flow.inputs.items() if each.type == "text" and name not in given]
+    if action.input and texts:
+        given[texts[0]] = action.input
+    open_later = {name for name, each in flow.inputs.items() if plan.hooks and each.pointer}
+    if plan.triggers == [Trigger()]:
+        open_later |= set(texts[:1])
+    spec = {name: each for name, each in flow.inputs.items() if name in given or name not in open_later}
+    try:
+        check_inputs(spec, given)
+    except BadRequest as error:
+        raise BadRequest(error.message, field="job.inputs") from None
+
+
+def _check_entry_job(plan: AutomationPlan, action: JobAction, jobs: Jobs | None) -> None:
     try:
         if jobs is not None:
             check_job(jobs.entry, action.job, jobs.entry_name)
     except (NotFound, NoEntry) as error:
         raise BadRequest(error.message, field="job.job") from None
+    _check_input(plan, jobs)
 
 
 def _check_input(plan: AutomationPlan, jobs: Jobs | None) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,15 @@ class Runs:
         if claimed.job is not None:
             cwd = folder_of(claimed.job.cwd) or str(self._host.default_folder())
             job = claimed.job
-            start = c.StartJob(job=job.job, cwd=cwd, input=job.input, place=job.place, label=job.label)
+            start = c.StartJob(
+                job=job.job,
+                cwd=cwd,
+                input=job.input,
+                place=job.place,
+                label=job.label,
+                inputs=job.inputs,
+                trigger=_trigger(claimed),
+            )
             named: c.JobNamed = await self._host.do(start, caller.asking("start"))
             return e.RunStarted(job=named.job)
         prompt = claimed.prompt
@@ -194,6 +203,12 @@ class Runs:
             await self._host.do(c.StopJob(job=run.job), caller)
         elif run.session:
             await self._host.do(c.CancelTurn(session=run.session, turn=run.turn), caller)
+
+
+def _trigger(claimed: e.RunClaimed) -> e.Json:
+    """What a workflow knows of its cause: the time it is for, and the payload of a hook."""
+    due = datetime.fromtimestamp(claimed.due / 1000, UTC).isoformat()
+    return {"scheduled_at": due} | ({"payload": claimed.payload} if claimed.payload is not None else {})
 
 
 def _session(prompt: e.PromptAction, claimed: e.RunClaimed) -> c.StartSession:

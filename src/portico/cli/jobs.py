@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 from portico import commands as c
+from portico.cli import job_files
 from portico.cli.edit_job import changed_text
 from portico.cli.follow_job import EXIT, JobView, follow_job, result_lines, view_of
 from portico.cli.job_tree import MARKS, row_name
@@ -139,6 +140,10 @@ def _workflow_lines(view: JobView) -> list[str]:
         lines.append(f"  {MARKS[row.status]} {row_name(row)}{took} ({row.step}, {row.task})")
         lines += [textwrap.indent(row.reason, " " * 6)] if row.reason else []
     return lines
+
+
+app.command("new")(job_files.new)
+app.command("test")(job_files.run_cases)
 
 
 def _order(command: c.Command, as_json: bool, home: HomeOption) -> None:

@@ -81,6 +81,8 @@ class JobAction(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     cwd: str = ""
     """The first workspace, when none is named."""
     input: str = ""
+    inputs: Json = {}
+    """Of a workflow, by name. Those with `from` are filled from the payload of a hook."""
     place: str = ""
     label: str = ""
     """Of several hosts: where it is to run, as for a job that a person starts."""
