@@ -13,7 +13,7 @@ import typer
 
 from portico.cli.follow_job import EXIT, follow_job
 from portico.cli.job_flags import inputs_help, read_flags
-from portico.cli.output import HomeOption, JsonFlag, print_json
+from portico.cli.output import HomeOption, JsonFlag, plain, print_json
 from portico.cli.output import run as finish
 from portico.client import Client
 from portico.errors import BadRequest, PorticoError
@@ -21,8 +21,10 @@ from portico.home import Home
 from portico.jobs import Entry, find_entry
 from portico.jobs.jobs import check_job
 from portico.jobs.legacy import import_file
+from portico.jobs.preview import draw_plan, preview
 from portico.jobs.step import Flow
-from portico.jobs.workflow.files import find_workflow, load_workflow
+from portico.jobs.workflow.files import FOLDER, find_workflow, load_workflow
+from portico.jobs.workflow.inputs import check_inputs
 
 _HELP = {"-h", "--help"}
 
@@ -41,6 +43,9 @@ def run(
     ] = None,
     place: Annotated[str, typer.Option(help="Of several hosts: the place where it runs.")] = "",
     label: Annotated[str, typer.Option(help="A label of the hosts that do its works, where tasks name none.")] = "",
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Print what a workflow would do, with its inputs, and start nothing.")
+    ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it on the running host and leave.")] = False,
     as_json: JsonFlag = False,
     home: HomeOption = None,
@@ -60,6 +65,9 @@ def run(
         print(context.get_help() if flow is None else inputs_help(job, flow))
         return
     inputs = read_flags(flow.inputs if flow is not None else {}, context.args)
+    if plan_only:
+        _print_plan(Path(folder), job, inputs, as_json)
+        return
     plan = None if flow is not None else _entry(entry, Path(folder), job)
     given = sys.stdin.read() if text == "-" else text
 
@@ -90,6 +98,17 @@ def _workflow(folder: Path, job: str) -> Flow | None:
     """The workflow of that name in the folder; None: there is none."""
     path = find_workflow(folder, job)
     return None if path is None else load_workflow(path).jobs[job].flow
+
+
+def _print_plan(folder: Path, job: str, given: dict[str, Any], as_json: bool) -> None:
+    path = find_workflow(folder, job)
+    if path is None:
+        raise BadRequest(f"--plan is for workflows, and there is no workflow {job!r} in {FOLDER}.", field="--plan")
+    entry = load_workflow(path)
+    flow = entry.jobs[job].flow
+    assert flow is not None
+    plan = preview(entry, job, check_inputs(flow.inputs, given))
+    print_json(plan) if as_json else print(plain(draw_plan(plan)))
 
 
 async def watch(client: Client, job: str, as_json: bool) -> int:
