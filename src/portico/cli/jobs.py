@@ -8,6 +8,7 @@ import typer
 
 from portico import commands as c
 from portico.cli import job_files
+from portico.cli.draft_job import draft
 from portico.cli.edit_job import changed_text
 from portico.cli.follow_job import EXIT, JobView, follow_job, result_lines, view_of
 from portico.cli.job_tree import MARKS, row_name
@@ -144,6 +145,7 @@ def _workflow_lines(view: JobView) -> list[str]:
 
 app.command("new")(job_files.new)
 app.command("test")(job_files.run_cases)
+app.command("draft")(draft)
 
 
 def _order(command: c.Command, as_json: bool, home: HomeOption) -> None:

@@ -72,7 +72,7 @@ def run(
     given = sys.stdin.read() if text == "-" else text
 
     async def work() -> int:
-        async with _client(home, agent or [], detach) as client:
+        async with connect(home, agent or [], detach) as client:
             entry = msgspec.to_builtins(plan)
             started = await client.run_job(
                 job, folder, input=given, entry=entry, place=place, label=label, inputs=inputs
@@ -134,7 +134,7 @@ def _entry(given: Path | None, cwd: Path, job: str) -> Entry | None:
 
 
 @asynccontextmanager
-async def _client(home: Path | None, agents: list[str], detach: bool) -> AsyncIterator[Client]:
+async def connect(home: Path | None, agents: list[str], detach: bool) -> AsyncIterator[Client]:
     """The running host's client, or that of a host of our own."""
     place = Home.default(home)
     if place.endpoint() is not None:
