@@ -7,13 +7,15 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from portico import events as e
 from portico.errors import PorticoError
 from portico.events import Json
 from portico.host.host import Host
 from portico.host.question import Asking
 from portico.jobs.check import Checked, check_command, json_of
-from portico.jobs.entry import ANSWER, Check
+from portico.jobs.entry import ANSWER, Check, FilesCheck
 from portico.jobs.flow import FlowValues
 from portico.jobs.folders import MergeConflict
 from portico.jobs.judge_check import value_of
@@ -189,11 +191,20 @@ class StepRun(TaskRun):
         return self._results[key]
 
     async def _checked(self, check: Check, report: Report, held: list[Checked]) -> Checked:
+        if check.files is not None:
+            check = replace(check, files=self._globs(check.files))
         if not isinstance(check.command, str) or self._prepared is None:
             return await super()._checked(check, report, held)
         line, more = self._prepared.shell(check.command)
         policy, env = await self._sessions_of_task.confine(), self._prepared.environment(self._step, more)
         return await check_command(line, self.plan.cwd, policy, env, check.command)
+
+    def _globs(self, files: FilesCheck) -> FilesCheck:
+        """With the values of this step: an item names its own file."""
+        assert self._prepared is not None
+        text = self._prepared.text
+        changed = {key: [text(glob) for glob in getattr(files, key)] for key in ("exist", "absent", "changed_only")}
+        return replace(files, **changed)
 
     def _rendered(self, prompt: list[str], values: dict[str, str]) -> str:
         assert self._prepared is not None

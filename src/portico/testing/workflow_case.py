@@ -279,6 +279,7 @@ class _CaseConversation(PlayConversation):
         self._case.turns[self._step] += 1
         if reaction.fail:
             raise RuntimeError(reaction.fail)
+        await turn.session.captures.ready(turn.id)  # what it writes counts as its change
         for name, text in reaction.write.items():
             path = self._folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

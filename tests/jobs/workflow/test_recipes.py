@@ -113,3 +113,38 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert (passed.returncode, passed.stdout) == (0, "passed  research: the report is an artifact and the result\n")
     failed = inside(home, "jobs", "test", str(saved(project, CASES)), "--json")
     assert (failed.returncode, [each["passed"] for each in json.loads(failed.stdout)]) == (1, [True, False])
+
+
+FILES = """
+steps:
+  - id: work
+    each: [a.txt, b.txt]
+    as: file
+    may_fail: true
+    steps:
+      - id: one
+        prompt: Change {{ file }}.
+        check: [{files: {changed_only: ["{{ file }}"], exist: ["{{ file }}"], absent: ["{{ file }}.bak"]}}]
+        retry: {times: 0}
+result: "{{ steps.work.failed | map(attribute='reason') | list }}"
+"""
+
+
+async def test_checks_of_files_use_the_values_of_their_item(tmp_path: Path) -> None:
+    """The globs were not templates: a file of this name was looked for."""
+    cases = """
+cases:
+  - name: each item changes its own file
+    agent: {one: [{write: {a.txt: x}}, {write: {b.txt: x}}]}
+    expect: {result: []}
+  - name: the second item changes the file of the first
+    agent: {one: [{write: {a.txt: x}}, {write: {b.txt: x, a.txt: y}}]}
+    expect: {values: {"steps.work.failed | map(attribute='name') | list": [b.txt]}}
+"""
+    path = saved(tmp_path, cases)
+    (path.parent.parent / "it.yaml").write_text(FILES)
+    workflow, found = read_cases(path)
+    assert [(await run_case(workflow, case)).wrong for case in found] == [[], []]
+    (path.parent.parent / "it.yaml").write_text(FILES.replace("{{ file }}.bak", "{{ fiel }}"))
+    with pytest.raises(BadRequest, match="fiel"):
+        load_workflow(workflow)

@@ -395,6 +395,9 @@ class _Translation:
             return Check(command=check.run)
         if check.files is not None:
             globs = check.files
+            for key in ("exist", "absent", "changed_only"):
+                for index, glob in enumerate(getattr(globs, key)):
+                    self._names.check(glob, (*path, "files", key, index), scope)
             return Check(
                 files=FilesCheck(
                     exist=globs.exist,
