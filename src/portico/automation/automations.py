@@ -35,6 +35,7 @@ from portico.automation.source import apply as apply_file
 from portico.automation.state import AutomationState, RunSummary, begin_run
 from portico.automation.store import AutomationStore
 from portico.automation.timer import Timer
+from portico.automation.triggers import afters_of, hooks_of, schedules_of
 from portico.errors import Conflict, LogUnavailable, PorticoError, RateLimited
 from portico.events import Record
 from portico.home import stamp
@@ -229,7 +230,7 @@ class Automations(Feature):
             if stop:
                 events.append((f"automation/{state.id}", e.AutomationPaused(by="host", reason=stop)))
                 continue
-            if not state.plan.schedules:
+            if not schedules_of(state.plan):
                 continue  # its end was postponed
             causes, missed = due_causes(state, times[state.id], now)
             events += missed
@@ -318,7 +319,7 @@ class Automations(Feature):
         return [
             (state, _after(state, self.host.now(), f"run:{run.id}", run.depth + 1))
             for state in self.store.automations.values()
-            if state.enabled and any(_follows(after, run, outcome) for after in state.plan.afters)
+            if state.enabled and any(_follows(after, run, outcome) for after in afters_of(state.plan))
         ]
 
     @receive(e.JobEnded)
@@ -328,12 +329,12 @@ class Automations(Feature):
         if self.closing:
             return
         self.runs.job_ended(job)
-        if any(each.plan.afters for each in self.store.automations.values()):
+        if any(afters_of(each.plan) for each in self.store.automations.values()):
             self.host.own(self._follow_job(job), f"after {job}")
 
     async def _offer_ended_jobs(self) -> None:
         """Trigger automations for jobs whose end the last host did not process."""
-        states = [state for state in self.store.automations.values() if state.plan.afters]
+        states = [state for state in self.store.automations.values() if afters_of(state.plan)]
         first = min((state.followed or state.considered for state in states), default=None)
         if self.jobs is None or first is None or not self.lease.held():
             return
@@ -351,7 +352,9 @@ class Automations(Feature):
             if not state.enabled or ident in state.refs:
                 continue
             ended = job.ended or self.host.now()
-            if ended < state.since or not any(_follows_job(after, job.name, job.status) for after in state.plan.afters):
+            if ended < state.since or not any(
+                _follows_job(after, job.name, job.status) for after in afters_of(state.plan)
+            ):
                 continue
             if any(run.ref == ident for run in self._claiming.get(state.id, {}).values()):
                 continue  # its end is being processed
@@ -362,10 +365,10 @@ class Automations(Feature):
     async def deliver(self, name: str, headers: dict[str, str], body: bytes) -> Delivered:
         """Accept one delivery. It is durable when this returns and is started after that."""
         state = self.store.find(name)
-        if state is None or not state.plan.hooks or state.name != name:
+        if state is None or not hooks_of(state.plan) or state.name != name:
             raise hooks.wrong_signature()
         delivery = hooks.verify(self.secrets.of(state), headers, body, self.host.clock.time())
-        per_minute = max(each.per_minute for each in state.plan.hooks)
+        per_minute = max(each.per_minute for each in hooks_of(state.plan))
         bucket = self._buckets.setdefault(f"hook {state.id}", Bucket(per_minute / 60, per_minute))
         wait = bucket.take(self.host.clock.awake())
         if wait > 0:
@@ -375,7 +378,7 @@ class Automations(Feature):
         payload = hooks.parse(body, headers.get("content-type", ""))
         if hooks.is_ping(headers):
             return Delivered("", "A ping: the hook works, and nothing was started.")
-        if not any(hooks.wanted(each, payload) for each in state.plan.hooks):
+        if not any(hooks.wanted(each, payload) for each in hooks_of(state.plan)):
             return Delivered("", "The filter does not let it pass.")
         text = hooks.fill(state.input, {"payload": payload}, f"the hook {name!r}")
         kept = payload if state.plan.job is not None else None

@@ -9,6 +9,7 @@ from portico.automation.decide import DELETED, Appended, Cause
 from portico.automation.plan import check_name, check_plan, needed_scopes, zone
 from portico.automation.schedule import moment
 from portico.automation.state import AutomationState
+from portico.automation.triggers import hooks_of
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden
 from portico.host.do import note_answer
 from portico.host.feature import handle
@@ -40,7 +41,7 @@ class AutomationCommands:
         created = e.like(e.AutomationCreated, command, automation=ident, by=caller.by, scopes=scopes, source=source)
         note_answer(c.AutomationMade(ident))  # without the secret: it is shown once
         await self._append(ident, created)
-        hook = bool(command.plan.hooks)
+        hook = bool(hooks_of(command.plan))
         return c.AutomationMade(ident, self._all.secrets.of(self._store.get(ident)) if hook else "")
 
     def _check_free(self, name: str, uri: str = "", but: str = "") -> None:
@@ -104,7 +105,7 @@ class AutomationCommands:
     @handle
     async def rotate(self, command: c.RotateSecret, caller: c.Caller) -> c.HookSecret:
         state = self._mine(command.automation, caller)
-        if not state.plan.hooks:
+        if not hooks_of(state.plan):
             raise Conflict(f"The automation {state.name!r} has no hook.")
         note_answer(c.HookSecret(""))
         await self._append(state.id, e.HookRotated(by=caller.by))

@@ -11,6 +11,7 @@ from portico import limits
 from portico.automation.plan import zone
 from portico.automation.schedule import first_due, missed_dues, moment
 from portico.automation.state import AutomationState, RunSummary
+from portico.automation.triggers import overlap_of, schedules_of
 from portico.events import Channel
 
 Appended = list[tuple[Channel, e.Event]]
@@ -64,7 +65,7 @@ def refusal(state: AutomationState, runs: Sequence[RunSummary], cause: Cause) ->
     open_runs = [each for each in runs if each.open]
     if cause.depth > limits.AUTOMATION_DEPTH:
         return f"Automations start one another {limits.AUTOMATION_DEPTH} deep at most: this is a loop."
-    match state.plan.on_overlap:
+    match overlap_of(state.plan):
         case "skip" if open_runs and not _catches_up(state, open_runs, cause):
             return f"{open_runs[0].id} was not over (overlap = 'skip')."
         case "parallel" if len(open_runs) >= state.plan.parallel:
@@ -95,7 +96,7 @@ def next_runs(state: AutomationState, runs: Sequence[RunSummary], starting: froz
         each.id for each in runs if each.status == "pending" and each.id not in starting and not _waits(state, each)
     ]
     running = [each.id for each in runs if each.status == "running" or (each.open and each.id in starting)]
-    match state.plan.on_overlap:
+    match overlap_of(state.plan):
         case "parallel":
             return Next(pending[: max(0, state.plan.parallel - len(running))])
         case "cancel" if pending:
@@ -114,7 +115,7 @@ def due_causes(state: AutomationState, first: int, now: int) -> tuple[list[Cause
     """For a schedule: the runs that are due by `now`, and what is written down of those that were missed. `first` was
     the next due time: it lies before `considered` where the clock was set back."""
     by = f"automation:{state.id}"
-    dues, more = missed_dues(state.plan.schedules, min(state.considered, first - 1), now, state.since)
+    dues, more = missed_dues(schedules_of(state.plan), min(state.considered, first - 1), now, state.since)
     dues = [due for due in dues if _claimed_through(state, due) is None]
     if not dues:
         return [], []
@@ -141,7 +142,7 @@ def due_causes(state: AutomationState, first: int, now: int) -> tuple[list[Cause
 
 def next_time(state: AutomationState, now: int) -> int | None:
     """When its schedule is due next, or it ends; None: never, or it is paused."""
-    schedules, stop = state.plan.schedules, stop_time(state)
+    schedules, stop = schedules_of(state.plan), stop_time(state)
     if not state.enabled or state.deleted:
         return None
     if not schedules:

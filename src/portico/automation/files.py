@@ -9,6 +9,7 @@ from portico.automation import hook as hooks
 from portico.automation.decide import Cause
 from portico.automation.plan import folder_of
 from portico.automation.state import AutomationState
+from portico.automation.triggers import overlap_of, watches_of
 from portico.errors import PorticoError
 from portico.workspace.jail import Jail
 from portico.workspace.watch import watch
@@ -32,7 +33,7 @@ class FileWatch:
 
     def look_at(self, automation: str, state: AutomationState | None) -> None:
         """Start, change or stop the watch of an automation."""
-        wanted = state.plan.watches if state is not None and state.enabled else []
+        wanted = watches_of(state.plan) if state is not None and state.enabled else []
         watched, tasks = self._tasks.get(automation, ([], []))
         if watched == wanted:
             return
@@ -96,7 +97,7 @@ class FileWatch:
         """With `overlap = "skip"`: the active run. It may itself have made the changes; a run for them would trigger
         another one, in an endless loop."""
         state = self._all.store.automations.get(automation)
-        if state is None or state.plan.on_overlap != "skip":
+        if state is None or overlap_of(state.plan) != "skip":
             return ""
         since = self._all.host.now() - _ECHO_SECONDS * 1000
         runs = reversed(self._all.store.runs_of(automation))

@@ -9,6 +9,7 @@ from msgspec import Struct
 from portico.automation.decide import stop_time
 from portico.automation.schedule import cron_of, cron_times, first_due
 from portico.automation.state import AutomationState, RunSummary
+from portico.automation.triggers import afters_of, schedules_of, triggers_of
 from portico.events import AutomationPlan, Json, Trigger, like
 
 if TYPE_CHECKING:
@@ -67,13 +68,13 @@ def info_of(automations: "Automations", state: AutomationState, *, times: int = 
 
 def _dangling(automations: "Automations", plan: AutomationPlan) -> str:
     """A remark if the plan names a missing automation. This is no error: it may be created later."""
-    missing = any(each.automation and automations.store.find(each.automation) is None for each in plan.afters)
+    missing = any(each.automation and automations.store.find(each.automation) is None for each in afters_of(plan))
     return "; there is none of this name" if missing else ""
 
 
 def _times(state: AutomationState, first: int | None, count: int) -> list[int]:
     """The next due times. The first is known; each further one takes time to compute."""
-    schedules, stop, found = state.plan.schedules, stop_time(state), list[int]()
+    schedules, stop, found = schedules_of(state.plan), stop_time(state), list[int]()
     while schedules and first is not None and len(found) < count and (stop is None or first < stop):
         found.append(first)
         first = first_due(schedules, first, state.since) if len(found) < count else None
@@ -87,7 +88,7 @@ def _explained(cron: str) -> str:
 
 def words(plan: AutomationPlan, name: str) -> str:
     """Describe the triggers as text."""
-    return "; or ".join(_words(each, name) for each in plan.triggers)
+    return "; or ".join(_words(each, name) for each in triggers_of(plan))
 
 
 def _words(trigger: Trigger, name: str) -> str:

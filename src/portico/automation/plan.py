@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from portico import commands as c
 from portico import limits
 from portico.automation.schedule import check_schedule, moment
+from portico.automation.triggers import hooks_of, schedules_of, triggers_of
 from portico.errors import BadRequest, Forbidden, NotFound
 from portico.events import After, AutomationPlan, FilesTrigger, Hook, JobAction, PromptAction, Trigger
 from portico.host import fallback
@@ -64,7 +65,7 @@ def _check_triggers(plan: AutomationPlan, host: "Host", name: str) -> None:
         raise BadRequest(f"With 'on' the trigger {given!r} is one of its list: move it there.", field=given)
     if len(plan.on) > limits.TRIGGERS:
         raise BadRequest(f"An automation has at most {limits.TRIGGERS} triggers.", field="on")
-    for index, trigger in enumerate(plan.triggers):
+    for index, trigger in enumerate(triggers_of(plan)):
         where = f"on[{index}]." if plan.on else ""
         if plan.on:
             _one_of(trigger, _TRIGGERS, "a trigger", required=True, where=where)
@@ -90,7 +91,7 @@ def _check_where(plan: AutomationPlan, host: "Host") -> None:
 
 def zone(plan: AutomationPlan) -> str:
     """The zone of times that belong to no schedule: that of the first one."""
-    return plan.schedules[0].zone if plan.schedules else "UTC"
+    return schedules_of(plan)[0].zone if schedules_of(plan) else "UTC"
 
 
 def _one_of(
@@ -158,8 +159,8 @@ def _check_inputs(plan: AutomationPlan, action: JobAction, flow: Flow | None) ->
     texts = [name for name, each in flow.inputs.items() if each.type == "text" and name not in given]
     if action.input and texts:
         given[texts[0]] = action.input
-    open_later = {name for name, each in flow.inputs.items() if plan.hooks and each.pointer}
-    if plan.triggers == [Trigger()]:
+    open_later = {name for name, each in flow.inputs.items() if hooks_of(plan) and each.pointer}
+    if triggers_of(plan) == [Trigger()]:
         open_later |= set(texts[:1])
     spec = {name: each for name, each in flow.inputs.items() if name in given or name not in open_later}
     try:
@@ -181,7 +182,7 @@ def _check_input(plan: AutomationPlan, jobs: Jobs | None) -> None:
     """Check the input. A manual run has its own input; a trigger has only the input of the plan."""
     action = plan.job
     assert action is not None
-    triggered = plan.triggers != [Trigger()]
+    triggered = triggers_of(plan) != [Trigger()]
     if jobs is not None and triggered and not action.input and jobs.entry.jobs[action.job].require_user_input:
         raise BadRequest(f"The job {action.job!r} needs input from its user.", field="job.input")
 
@@ -216,7 +217,7 @@ async def needed_scopes(plan: AutomationPlan, host: "Host", caller: c.Caller) ->
 
 def _check_watched(plan: AutomationPlan, host: "Host", caller: c.Caller) -> None:
     """Check the watched folder. The prompt contains names of changed files, so the caller must be able to read it."""
-    for index, trigger in enumerate(plan.triggers):
+    for index, trigger in enumerate(triggers_of(plan)):
         if trigger.files is None:
             continue
         try:

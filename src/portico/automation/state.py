@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from portico import events as e
+from portico.automation.triggers import schedules_of, triggers_of
 from portico.events import AutomationPlan, Json, like
 
 REFS = 200
@@ -75,7 +76,7 @@ class AutomationState(Struct, omit_defaults=True):
     @property
     def triggers(self) -> list[str]:
         """The kinds of its triggers, without repetition."""
-        found = [name for each in self.plan.triggers for name in e.Trigger.__struct_fields__ if getattr(each, name)]
+        found = [name for each in triggers_of(self.plan) for name in e.Trigger.__struct_fields__ if getattr(each, name)]
         return list(dict.fromkeys(found))
 
     @property
@@ -153,7 +154,7 @@ def fold(state: AutomationState, event: e.Event, time: int) -> None:
 
 
 def _trigger(plan: AutomationPlan) -> tuple[object, ...]:
-    return tuple(plan.triggers)
+    return tuple(triggers_of(plan))
 
 
 def _reserve(state: AutomationState, event: e.RunReserved) -> None:
@@ -162,7 +163,7 @@ def _reserve(state: AutomationState, event: e.RunReserved) -> None:
     state.runs += 1
     if event.cause == "schedule":
         _reserve_due(state, event.due)
-    elif not state.plan.schedules:  # else a delivery would hide a time that is due, too
+    elif not schedules_of(state.plan):  # else a delivery would hide a time that is due, too
         state.considered = max(state.considered, event.due)
     if event.cause == "after":
         state.followed = max(state.followed, event.due)

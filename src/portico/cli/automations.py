@@ -12,6 +12,7 @@ from msgspec import Struct
 from portico import commands as c
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import MissedTimes, RunSummary
+from portico.automation.triggers import schedules_of
 from portico.cli.output import HomeOption, JsonFlag, dollars, plain, print_json, print_table, run, when
 from portico.cli.verb import connected, with_options
 from portico.client.client import Client, segment
@@ -393,7 +394,7 @@ def _dues(each: AutomationInfo) -> str:
 
 def _due(each: AutomationInfo, time: int) -> str:
     """In the zone in which it was written: who wrote 7 in Berlin finds 7."""
-    schedule = next(iter(each.plan.schedules), None)
+    schedule = next(iter(schedules_of(each.plan)), None)
     if schedule is None or schedule.every:
         return when(time)
     return f"{datetime.fromtimestamp(time / 1000, ZoneInfo(schedule.zone)):%Y-%m-%d %H:%M} {schedule.zone}"

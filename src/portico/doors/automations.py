@@ -15,6 +15,7 @@ from portico.automation.listing import AutomationInfo, info_of, words
 from portico.automation.plan import check_plan
 from portico.automation.schedule import first_due
 from portico.automation.state import MissedTimes, RunSummary
+from portico.automation.triggers import schedules_of
 from portico.commands import AutomationCommand
 from portico.doors.app import App
 from portico.doors.body import check_depth, read_as
@@ -68,7 +69,7 @@ def automation_routes(app: App, automations: Automations) -> Table:
         plan = await read_as(request, AutomationPlan)
         check_plan(plan, app.host, automations.jobs, "")
         now = app.host.now()
-        due = first_due(plan.schedules, now, now)
+        due = first_due(schedules_of(plan), now, now)
         return CheckedPlan(words(plan, "NAME"), [due] if due is not None else [])
 
     @read(one, "read", "An automation.")

@@ -143,31 +143,6 @@ class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     keep_runs: int = 200
     """How many at most."""
 
-    @property
-    def on_overlap(self) -> Overlap:
-        """A delivery or an end comes once; a time or a change of files comes again."""
-        return self.overlap or ("queue" if self.hooks or self.afters else "skip")
-
-    @property
-    def triggers(self) -> list[Trigger]:
-        return self.on or [Trigger(self.schedule, self.hook, self.files, self.after)]
-
-    @property
-    def schedules(self) -> list[Schedule]:
-        return [each.schedule for each in self.triggers if each.schedule is not None]
-
-    @property
-    def hooks(self) -> list[Hook]:
-        return [each.hook for each in self.triggers if each.hook is not None]
-
-    @property
-    def watches(self) -> list[FilesTrigger]:
-        return [each.files for each in self.triggers if each.files is not None]
-
-    @property
-    def afters(self) -> list[After]:
-        return [each.after for each in self.triggers if each.after is not None]
-
 
 class AutomationCreated(Event, frozen=True, tag="automation.created"):
     automation: str
