@@ -66,9 +66,10 @@ BY_ITSELF = {
     "sandbox check",
     *("serve", "run", "check", "chart", "acp", "version", "config", "doctor", "model-server", "cluster up"),
     *("model list", "model get", "model offer", "model remove", "model use"),
-    *("agents list", "agents add", "agents search", "agents test", "agents default", "sessions import"),
+    *("agents list", "agents add", "agents search", "agents test", "agents bench", "agents default", "sessions import"),
     *("token new", "token list", "token revoke", "people list", "people add", "people remove"),
     *("service install", "service remove", "context add", "context list", "context use", "context remove"),
+    *("secrets set", "secrets list", "secrets remove"),
     *("backup", "restore", "log check", "log copy", "automations validate"),
 }
 """Verbs that start a host, or look at files of this machine first."""

@@ -230,7 +230,7 @@ def reading(world: World) -> list[tuple[str, str]]:
         if any(part in route.path for part in ("/api/stop", "/start/", "/query", "/stop", "installJobs")):
             continue  # GETs that change something: the commands behind them are above
         kind = next((kind for kind in ("job", "task", "terminal") if f"/{kind}" in route.path), "session")
-        if any(part in route.path for part in ("/automations", "/runs")):
+        if any(part in route.path for part in ("/automations", "/runs", "/native-sessions")):
             continue  # refused as a whole, below
         path = route.path
         for part in [part for part in path.split("/") if part.startswith("{")]:
@@ -284,7 +284,14 @@ async def test_a_wrong_body_tells_nothing_of_what_is_not_ones_own(world: World) 
 
 
 async def test_what_is_the_hosts_is_an_admins(world: World) -> None:
-    for path in ("/v1/automations", "/v1/automations/x", "/v1/automations/x/runs", "/v1/runs", "/v1/runs/x"):
+    for path in (
+        "/v1/agents/x/native-sessions",
+        "/v1/automations",
+        "/v1/automations/x",
+        "/v1/automations/x/runs",
+        "/v1/runs",
+        "/v1/runs/x",
+    ):
         assert (await world.get("bob", path)).status_code == 403, path
         assert (await world.get("carol", path)).status_code in (200, 404), path
 

@@ -10,6 +10,7 @@ import pytest
 from portico import commands as c
 from portico import events as e
 from portico import limits
+from portico.configuration.commands import ConnectModel, SetSetting
 from portico.errors import (
     BadRequest,
     Conflict,
@@ -113,6 +114,8 @@ async def test_every_command_is_decided_or_handled(host: Host) -> None:
         ClearProject,
         SetSecret,
         RemoveSecret,
+        SetSetting,
+        ConnectModel,
         c.AddToken,
         c.RevokeToken,
         *people,

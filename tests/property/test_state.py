@@ -28,6 +28,7 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(0, 99),
     float: st.floats(0, 9),
     type(None): st.none(),
+    Any: jsons,
 }
 
 

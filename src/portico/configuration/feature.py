@@ -12,7 +12,6 @@ from portico.home import Home
 from portico.host.agent import Check
 from portico.host.feature import Feature, handle
 from portico.host.host import Host
-from portico.settings_edit import add_table, set_value
 from portico.settings_load import Loaded, SettingSource, load
 
 LOOP = "loop"
@@ -35,6 +34,8 @@ class Configuration(Feature):
         source = self._editable(key, (await self._apply()).sources)
         if source.origin.startswith(("env ", "flag ")):
             raise Conflict(f"{key!r} is set by {source.origin}, which has priority over the settings file.")
+        from portico.settings_edit import set_value  # late import: the parser is not needed at start
+
         await asyncio.to_thread(set_value, self._path, key, command.value, load)
         await self.host.audit("setting.set", caller.by, key=key, removed=command.value is None)
         now = (await self._apply()).sources[key]
@@ -54,6 +55,8 @@ class Configuration(Feature):
         if address.scheme not in ("http", "https") or not address.hostname:
             raise BadRequest("'base_url' is an address such as https://models.example.org/v1.", field="base_url")
         values = {"base_url": command.base_url} | ({"api_key": command.api_key} if command.api_key else {})
+        from portico.settings_edit import add_table  # late import: the parser is not needed at start
+
         known = load(self._path).settings.agents.get(LOOP, {})
         name = address.hostname.replace(".", "-")
         table = ("agents", LOOP, "endpoints", name) if known else ("agents", LOOP)

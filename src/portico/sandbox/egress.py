@@ -27,6 +27,7 @@ from portico.sandbox.proxy_request import (
     read_request,
     refusal,
 )
+from portico.tasks import end_tasks
 
 CONNECTIONS = 512
 """Concurrent connections of one sandbox: a package manager opens 50; each has up to 128 KB of buffers."""
@@ -80,10 +81,7 @@ class Egress:
             self._server.close()
         for client in list(self._clients):
             client.abort()
-        tasks = [*self._tasks, *self._asking.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*self._tasks, *self._asking.values())
         self._socket.unlink(missing_ok=True)
 
     @property

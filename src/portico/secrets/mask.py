@@ -5,7 +5,6 @@ A value that a program changes in another way (encrypts, reverses, spells out) i
 """
 
 import base64
-import html
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -36,8 +35,10 @@ def _escaped(text: str) -> Iterator[str]:
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield json.dumps(text)[1:-1].replace("/", "\\/")
-    yield html.escape(text)
-    yield html.escape(text, quote=False)
+    from html import escape  # late import: its tables are large, and most hosts have no secret
+
+    yield escape(text)
+    yield escape(text, quote=False)
     yield text.replace("'", "'\"'\"'")
     yield text.replace("'", "'\\''")
 

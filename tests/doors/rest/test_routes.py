@@ -35,10 +35,14 @@ def _with_body(here: Standing, ident: str) -> list[tuple[str, str]]:
     return found
 
 
+CREATES = {("PUT", "/v1/secrets/{name}")}
+"""An unknown name is a new one."""
+
+
 async def test_an_unknown_id_is_not_found_on_every_route(shared: Standing) -> None:
     tried = 0
     for method, route in _routes(shared):
-        if "{" in route.path:
+        if "{" in route.path and (method, route.path) not in CREATES:
             path = re.sub(r"\{[^}]*\}", "nosuch-1", route.path)
             answer = await shared.http.request(method, path, json={} if method in ("POST", "PATCH") else None)
             message = problem(answer, 404, "not_found")
