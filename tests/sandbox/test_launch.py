@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from portico.errors import Forbidden, SandboxUnavailable
 from portico.sandbox import available
@@ -132,6 +133,21 @@ def test_a_folder_that_is_the_home_hides_its_secrets(tmp_path: Path, policy: Pol
     assert code != 0
     assert "id_ed25519" not in output
     assert "token" not in output
+
+
+@pytest.mark.parametrize("field", ["hide", "protect"])
+def test_what_is_inside_a_hidden_folder_needs_no_mount(policy: Policy, field: str) -> None:
+    """The host's home inside the project: nothing can be mounted below it, and the sandbox did not start."""
+    private = Path(policy.folder, "portico-home")
+    private.mkdir()
+    (private / "token").write_text("secret")
+    more = {field: (*getattr(policy, field), str(private / "token"))}
+    inner = replace(policy, **{"hide": (*policy.hide, str(private)), **more})
+    if field == "hide":
+        inner = replace(inner, hide=(*inner.hide, str(private)))
+    code, output = run(inner, "touch made; ls portico-home; cat portico-home/token")
+    assert (code, Path(policy.folder, "made").exists()) == (1, True), output
+    assert "secret" not in output
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ A path that is hidden under one name and visible under another: paths are compar
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -48,7 +48,20 @@ def locate(policy: Policy) -> tuple[Mount, ...]:
         found += _protected(path, writable)
     found += _hidden(policy.hide, [each.source or each.path for each in found if each.kind in ("read", "write")])
     last = {each.path: each for each in sorted(found, key=lambda each: _ORDER.index(each.kind))}
-    return tuple(sorted(last.values(), key=lambda each: (each.path.rstrip("/").count("/"), each.path)))
+    kept = (each for each in last.values() if not _is_covered(each, last))
+    return tuple(sorted(kept, key=lambda each: (each.path.rstrip("/").count("/"), each.path)))
+
+
+def _is_covered(mount: Mount, mounts: Mapping[str, Mount]) -> bool:
+    """Return whether a hidden folder above it covers it: nothing can be mounted there, and nothing has to be."""
+    if mount.kind not in ("protect", "hide_folder", "hide_file"):
+        return False
+    above = os.path.dirname(mount.path)
+    while above != os.path.dirname(above):
+        if above in mounts:
+            return mounts[above].kind == "hide_folder"
+        above = os.path.dirname(above)
+    return False
 
 
 def _visible(kind: Literal["read", "write"], path: str) -> list[Mount]:
