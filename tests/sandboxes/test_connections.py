@@ -141,6 +141,7 @@ from portico.log.sqlite import SqliteLog
 from portico.sandbox.network import Destination
 from portico.sandboxes.record import NetworkRecord
 from portico.testing.play import PlayAgent
+from tests.features import feature
 
 async def main():
     async def play(message, turn):
