@@ -12,9 +12,9 @@ def state(*parts: Part) -> SessionState:
     return SessionState("s", turns=[TurnState("t1", Message("go"), "token:owner", 0, 1, parts=[*parts])])
 
 
-def asked(kind: str, **given: str) -> CallPart:
+def asked(kind: str, tool: str = "tool", **given: str) -> CallPart:
     approval = Approval("s.a1", kind, given.pop("title", ""), "{}", 0, [Option("y", "Yes", True)], **given)  # type: ignore[arg-type]
-    return CallPart("c1", "tool", approvals=[approval])
+    return CallPart("c1", tool, approvals=[approval])
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,7 @@ def asked(kind: str, **given: str) -> CallPart:
         (asked("write", path="/w/src/limits.py"), "Wants to change limits.py"),
         (asked("shell", command="rm -r x"), "Wants to run rm -r x"),
         (asked("other", title="Fetch a page"), "Wants to use Fetch a page"),
+        (asked("other", "network", title="codex wants to reach a.test:443"), "Wants to reach a.test:443"),
         (asked("shell", command="make", unclear="cmd"), "Cannot be judged: wants to run make"),
         (asked("write", path="a.py", unclear="patch"), "Cannot be judged: wants to change a.py"),
         (asked("other", title="Fetch", unclear="url"), "Cannot be judged: wants to use Fetch"),

@@ -38,8 +38,10 @@ async def test_a_tunnel_carries_both_directions(tmp_path: Path) -> None:
 async def test_a_request_over_http_reaches_the_host_that_it_names(tmp_path: Path) -> None:
     """The Host header names another server than the address; the server gets the one that was judged."""
     request = b"POST http://web.test:%d/x HTTP/1.1\r\nHost: other.test\r\nContent-Length: 4\r\n\r\nbody"
-    async with site(OK) as web, listener(tmp_path, reaching(f"web.test:{web.port}"), names=Names({"web.test": HERE})):
+    gate, names = NotingGate(), Names({"web.test": HERE})
+    async with site(OK) as web, listener(tmp_path, reaching(f"web.test:{web.port}"), gate, names):
         said = await speak(tmp_path, request % web.port)
+    assert (gate.sent, gate.received) == (len(web.got), len(said)), "an address and headers are data, too"
     assert said == b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
     head = b"POST /x HTTP/1.1\r\nHost: web.test:%d\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody" % web.port
     assert web.got == head

@@ -1,4 +1,4 @@
-/** Times, durations, bytes, tokens and cost, in one form on every page: 38 s, 4 min, 9:58, Sun, 3 Nov; never "0.0 s". */
+/** Times, durations, tokens and cost, in one form on every page: 38 s, 4 min, 9:58, Sun, 3 Nov; never "0.0 s". */
 
 import { plural } from "./texts/plural";
 
@@ -66,13 +66,4 @@ export const dollars = (amount: number): string => (amount < 0.01 ? "under $0.01
 export function cost(amount: number | undefined, used = true): string {
   if (!amount) return used ? "cost unknown" : "";
   return dollars(amount);
-}
-
-/** An amount of data: 512 B, 3.2 MB. */
-export function bytes(amount: number): string {
-  for (const unit of ["B", "kB", "MB"]) {
-    if (amount < 999.5) return unit === "B" ? `${amount} B` : `${amount.toFixed(1)} ${unit}`;
-    amount /= 1000;
-  }
-  return `${amount.toFixed(1)} GB`;
 }

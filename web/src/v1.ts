@@ -86,7 +86,6 @@ export const v1 = {
   uncommitted: (id: string) => ask("GET /sessions/{id}/uncommitted", { id }),
   diff: async (id: string, path: string, turn?: string) => (await answer("GET", `${session(id)}/changes/diff?${new URLSearchParams({ path, ...(turn === undefined ? {} : { turn }) })}`)).text(),
   covers: async (id: string) => (await ask("GET /approvals/{id}/covers", { id })).covers,
-  network: async (id: string) => (await ask("GET /sessions/{id}/network", { id })).hosts ?? [],
   grants: async () => (await ask("GET /grants")).grants,
   revoke: (id: string) => ask("DELETE /grants/{id}", { id }),
   jobs: async () => (await ask("GET /jobs")).jobs,

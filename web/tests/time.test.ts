@@ -1,9 +1,10 @@
 /** Durations, tokens and cost have one form on every page. */
 
+import { bytes } from "../src/bytes";
 import { expect, test } from "vitest";
 import { duration, words } from "../src/conversation/words";
 import { plural } from "../src/texts/plural";
-import { bytes, cost, count, dollars, span, tokens, tookOf } from "../src/time";
+import { cost, count, dollars, span, tokens, tookOf } from "../src/time";
 
 /** The bug: 80 s was "80 s" in a conversation and "1 min" on the page of a job. */
 test.each([

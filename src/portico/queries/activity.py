@@ -91,7 +91,8 @@ def wants(approval: Approval | ApprovalAsked, tool: str, title: str = "") -> str
         return _line(f"Wants to use the result of {tool}")
     about = approval.command or (os.path.basename(approval.path) if approval.path else "")
     wanted = f"{_WANTED[approval.kind]} {about}" if approval.kind in _WANTED and about else ""
-    text = wanted or f"Wants to use {approval.title or title or tool}"
+    leaves = approval.title.partition(" wants to ")[2] if tool == "network" else ""  # out of its sandbox
+    text = wanted or f"Wants to {leaves or f'use {approval.title or title or tool}'}"
     if approval.unclear:  # first, so that a long command does not hide it
         text = f"Cannot be judged: {text[0].lower()}{text[1:]}"
     return _line(text)

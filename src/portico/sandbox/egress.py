@@ -288,6 +288,7 @@ class _Client(_End):
         if request.head is None:
             self.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:
+            self._egress.gate.moved(request.target, len(request.head), 0)
             server.send(request.head)
         early, self._early = self._early, b""
         if early:

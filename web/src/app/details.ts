@@ -6,9 +6,10 @@ import { exact } from "../conversation/pieces";
 import { duration, who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import type { HostUse } from "../rest";
-import { type Grant, v1 } from "../v1";
+import { ask, type Grant, v1 } from "../v1";
 import type { OpenSession } from "./view";
-import { bytes, cost, tokens, when } from "../time";
+import { bytes } from "../bytes";
+import { cost, tokens, when } from "../time";
 import { type Host, hostOf } from "./where";
 
 /** Of a message: what fits into two lines. */
@@ -36,11 +37,11 @@ export class Details {
     const [grants, host, hosts] = await Promise.all([
       v1.grants().catch(() => []),
       state ? hostOf(state.id).catch(() => undefined) : undefined,
-      state ? v1.network(state.id).catch(() => []) : [],
+      state ? ask("GET /sessions/{id}/network", { id: state.id }).catch(() => undefined) : undefined,
     ]);
     this.grants = state ? grantsOf(state, grants) : [];
     this.host = host;
-    this.hosts = hosts;
+    this.hosts = hosts?.hosts ?? [];
     this.show();
   }
 
@@ -106,12 +107,13 @@ export function connections(hosts: HostUse[]): HTMLElement[] {
   if (hosts.length === 0) return [];
   const table = make("table", "table");
   const head = make("tr");
-  head.append(...["Host", "Connections", "Refused", "Sent", "Received", "Last", "By"].map((name) => make("th", "", name)));
+  head.append(...["Host", "Count", "Sent, received", "Last", "By"].map((name) => make("th", "", name)));
   table.append(head);
   for (const use of hosts) {
     const by = [...(use.allowed_by ?? []), ...(use.refused_by ?? [])].map((name) => (name === "policy" ? "the policy" : who(name)));
     const name = use.host === "*" ? "other hosts" : `${exact(use.host)}:${use.port}`;
-    const cells = [name, String(use.count ?? 0), String(use.refused ?? 0), bytes(use.sent ?? 0), bytes(use.received ?? 0), when(use.last ?? 0, Date.now()), [...new Set(by)].join(", ")];
+    const counted = [...(use.count ? [String(use.count)] : []), ...(use.refused ? [`${use.refused} refused`] : [])].join(", ");
+    const cells = [name, counted, `${bytes(use.sent ?? 0)}, ${bytes(use.received ?? 0)}`, when(use.last ?? 0, Date.now()), [...new Set(by)].join(", ")];
     const row = make("tr");
     row.append(...cells.map((text) => make("td", "", text)));
     table.append(row);
