@@ -1,7 +1,6 @@
 /** One session in the middle: its head, its conversation, what happens now, the queue and the field to write in. */
 
 import { Conversation } from "../conversation/conversation";
-import { hasText } from "../conversation/found";
 import { explain } from "../failure";
 import { type Acts, counted, plain, relative } from "../conversation/pieces";
 import { commandOf, helperName, kindOf, subjectOf } from "../conversation/calls";
@@ -164,10 +163,11 @@ export class SessionView implements OpenSession {
 
   /** Shows a turn; with `text`, the row that contains it, and marks it there. */
   goTo(turn: string, text = ""): void {
-    // A turn that was replaced is in the search index but not in the session: the newest one with the text is shown.
-    const found = this.state?.turns?.find(({ id }) => id === turn) ?? (text ? this.state?.turns?.findLast((each) => hasText(each, text)) : undefined);
+    const { turns } = this.state ?? {};
+    if (text && turns) return void import("../conversation/found").then(({ goToText }) => goToText(this.conversation, turns, turn, text));
+    const found = turns?.find(({ id }) => id === turn);
     this.wanted = found ? undefined : { turn, text };
-    if (found) this.conversation.goToText(found, text);
+    if (found) this.conversation.goToMessage(found);
   }
 
   private opened(state: SessionState): void {

@@ -5,8 +5,7 @@ import { settled } from "../settle";
 import { CallRow, LookRow } from "./callRows";
 import { kindOf } from "./calls";
 import type { Acts } from "./pieces";
-import { contains, markFound, textOf } from "./found";
-import { EndRow, endOf, markdownReady, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
+import { EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
 import { type LogRecord, type Part, type SessionState, type Turn, waits } from "./state";
 import { type Row, Transcript } from "./transcript";
 import { learn } from "./words";
@@ -198,12 +197,11 @@ export class Conversation {
     return turns[low - 1];
   }
 
-  /** Shows the row of a turn that contains the text, and marks it there. */
-  goToText(turn: Turn, text: string): void {
-    const part = contains(turn.message.text, text) ? undefined : turn.parts?.find((each) => contains(textOf(each), text));
-    const key = part ? this.rowKey(part.id) : messageOf(turn);
+  /** Shows the row of a part, or of the turn's message, and returns it. */
+  show(turn: Turn, part?: string): HTMLElement | undefined {
+    const key = part === undefined ? messageOf(turn) : this.rowKey(part);
     this.transcript.reveal(key, "start");
-    void markdownReady.then(() => markFound(this.transcript.element(key), text));
+    return this.transcript.element(key);
   }
 
   goToMessage(turn: Turn): void {

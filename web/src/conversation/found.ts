@@ -1,5 +1,7 @@
 /** Marks the text that a search found in a row, without changing the row. */
 
+import type { Conversation } from "./conversation";
+import { markdownReady } from "./rows";
 import type { Part, Turn } from "./state";
 
 /** The name in `::highlight()` of the style sheet. */
@@ -14,7 +16,17 @@ export function textOf(part: Part): string {
   return part.text ?? "";
 }
 
-export const hasText = (turn: Turn, text: string): boolean => contains(turn.message.text, text) || (turn.parts ?? []).some((part) => contains(textOf(part), text));
+const hasText = (turn: Turn, text: string): boolean => contains(turn.message.text, text) || (turn.parts ?? []).some((part) => contains(textOf(part), text));
+
+/** Shows the row of a turn that contains the text, and marks it there. */
+export function goToText(conversation: Pick<Conversation, "show">, turns: Turn[], wanted: string, text: string): void {
+  // A turn that was replaced is in the search index but not in the session: the newest one with the text is shown.
+  const turn = turns.find(({ id }) => id === wanted) ?? turns.findLast((each) => hasText(each, text));
+  if (!turn) return;
+  const part = contains(turn.message.text, text) ? undefined : turn.parts?.find((each) => contains(textOf(each), text));
+  const row = conversation.show(turn, part?.id);
+  void markdownReady.then(() => markFound(row, text));
+}
 
 /** Marks every occurrence in an element. An empty text removes the marks. Browsers without highlights show the row only. */
 export function markFound(element: HTMLElement | undefined, text: string): void {
