@@ -33,6 +33,8 @@ from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessio
 from portico.notices.commands import RedeliverNotice, SubscribePush, UnsubscribePush
 from portico.notices.commands import TestNotice as NoticeTest
 from portico.notices.notices import Notices
+from portico.pairing.commands import PairDevice
+from portico.pairing.pairing import Pairing
 from portico.people.commands import PeopleFeature
 from portico.people.identity import new_token
 from portico.people.people import add_person as add_to_file
@@ -127,6 +129,7 @@ class World:
         self.automations = await Automations.open(self.host, self.jobs, self.folder)
         self.projects = Projects(self.host, self.home)
         PeopleFeature(self.host, feature(self.host, Quotas), feature(self.host, Retention), self.home)
+        Pairing(self.host, self.home, lambda: "https://box.example")
         HostSecrets(self.host, self.home)
         Configuration(self.host, self.home, self._settings)
         settings = NoticeSettings(commands=[NoticeCommand(name="note", command=["true"])])
@@ -177,6 +180,11 @@ def case(kind: type[c.Command]) -> Callable[[Setup], Setup]:
 
 def twice(command: c.Command) -> Pair:
     return command, command
+
+
+@case(PairDevice)
+async def _(world: World) -> Pair:
+    return twice(PairDevice())
 
 
 @case(FindSessions)

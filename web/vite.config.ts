@@ -4,7 +4,7 @@ import { bar } from "./bar";
 import { compressed } from "./compression";
 import { relativeStyles } from "./styles";
 
-const pages = ["index", "jobs", "jobTracking", "login", "test", "app", "agents", "jobHistory", "terminal"];
+const pages = ["index", "jobs", "jobTracking", "login", "pair", "test", "app", "agents", "jobHistory", "terminal"];
 /** Modules other people's pages import by name, so they are entries of their own and keep their exports. */
 const modules = ["messageBlock", "sessionResponse"];
 

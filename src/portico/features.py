@@ -11,6 +11,7 @@ from portico.configuration import commands as configuration
 from portico.files import commands as files
 from portico.native import commands as native
 from portico.notices import commands as notices
+from portico.pairing import commands as pairing
 from portico.projects import commands as projects
 from portico.secrets import commands as secrets
 from portico.terminals import commands as terminals
@@ -23,6 +24,7 @@ __all__ = [
     "files",
     "native",
     "notices",
+    "pairing",
     "projects",
     "secrets",
     "terminals",

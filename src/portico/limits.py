@@ -204,6 +204,8 @@ HEARTBEAT_SECONDS = 15.0
 """Of silence in a stream: proxies and phones drop connections after some 30 to 60."""
 SEND_SECONDS = 30.0
 """One send that makes no progress for this long means a dead client."""
+PAIRINGS = 20
+"""Open codes that each log in one device: one person pairs a few at a time."""
 WRONG_TOKENS = 10
 """Wrong tokens per address and minute that are answered at once; after that each waits."""
 REQUESTS_PER_SECOND = 200.0

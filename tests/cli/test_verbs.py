@@ -48,6 +48,7 @@ WITHOUT_A_HOST: dict[str, tuple[str, ...]] = {
     "sessions export": ("s-1",),
     "sessions share": ("s-1", "ann"),
     "sessions found": (),
+    "pair": (),
     "sessions adopt": ("n1",),
     "sessions native": ("s-1",),
     "sessions delete": ("s-1", "--yes"),

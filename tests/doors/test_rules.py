@@ -54,6 +54,7 @@ NOT_COMMANDS = {
     ("POST", "/mcp"): "its tools are commands",
     ("POST", "/hooks/{name}"): "authorised by its signature; it becomes automation.run",
     ("POST", "/login"): "the gate's",
+    ("POST", "/pair"): "the gate's, with a code of device.pair",
     ("POST", "/logout"): "the gate's",
 }
 MAPPED = ("/api/", "/sessions", "/message", "/cancel", "/approval", "/answer", "/clear")

@@ -79,6 +79,7 @@ export interface Routes {
   "POST /push": { body: SubscribePushBody; answer: PushNamed };
   "GET /push": { body: undefined; answer: PushList };
   "DELETE /push/{push}": { body: undefined; answer: undefined };
+  "POST /devices/pair": { body: PairDeviceBody; answer: PairingCode };
   "PUT /secrets/{name}": { body: SetSecretBody; answer: SecretNamed };
   "DELETE /secrets/{name}": { body: undefined; answer: undefined };
   "POST /terminals": { body: OpenTerminalBody; answer: TerminalInfo };
@@ -1497,6 +1498,18 @@ export interface OwnTokenMade {
   token: string;
 }
 
+export interface PairDeviceBody {
+  scopes?: string[];
+}
+
+export interface PairingCode {
+  code: string;
+  url: string;
+  expires: number;
+  scopes: string[];
+  qr: string[];
+}
+
 /** All at once, or at most `concurrency` at a time; succeeds if all do. */
 export interface Par {
   kind: "Par";
@@ -2555,6 +2568,7 @@ export interface TokenShown {
   expires?: number;
   used?: number;
   tools?: string[];
+  device?: string;
 }
 
 /** Replaces the structured content of a running call (diffs, terminals, sub-agents). */

@@ -34,6 +34,7 @@ VERBS = (
     "acp",
     "do",
     "token",
+    "pair",
     "people",
     "secrets",
     "retention",

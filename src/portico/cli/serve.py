@@ -37,6 +37,9 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on. [127.0.0.1]")] = None,
     unix_socket: Annotated[Path | None, typer.Option(help="Listen on this Unix socket, and on no address.")] = None,
+    lan: Annotated[
+        bool, typer.Option("--lan", help="Listen on the local network with TLS, for phones. See: portico pair.")
+    ] = False,
     tls_cert: Annotated[Path | None, typer.Option(help="Speak TLS with this certificate (PEM).")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The certificate's key.")] = None,
     root_path: Annotated[str | None, typer.Option(help="The base path below which a proxy offers it.")] = None,
@@ -88,18 +91,21 @@ def serve(
         "log.url": log_url,
         "workspaces": [str(each.absolute()) for each in workspace] if workspace else None,
     }
+    place = Home.default(home)
+    if lan:
+        flags.update(_lan_flags(place, flags))
     if api_level not in ("000", "latest"):
         raise BadRequest(f"--api-level is 000 or latest, not {api_level!r}.", field="api-level")
     for each in workspace or []:
         if not each.is_dir():
             raise BadRequest(f"The workspace {str(each)!r} is not a folder.", field="workspace")
     options = ServeOptions(
-        home=Home.default(home),
+        home=place,
         flags=flags,
         agents=tuple(agent or ()),
         script=script,
         script_delay=script_delay / 1000,
-        allow_remote=allow_remote,
+        allow_remote=allow_remote or lan,
         with_token=not without_token,
         test=test,
         entry=entry,
@@ -128,6 +134,18 @@ def serve(
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
     say("Stopped.")
+
+
+def _lan_flags(place: Home, flags: dict[str, Any]) -> dict[str, Any]:
+    """The private address of this machine, with a certificate for it."""
+    from portico.doors.lan import certificate, private_address  # late: few ask for it
+
+    if flags["server.host"] or flags["server.tls_cert"]:
+        raise BadRequest("--lan chooses the address and the certificate: leave --host and --tls-cert out.", field="lan")
+    place.make()
+    address = private_address()
+    cert, key = certificate(place.path, address)
+    return {"server.host": address, "server.tls_cert": str(cert), "server.tls_key": str(key)}
 
 
 def _import_uvicorn() -> None:

@@ -11,6 +11,7 @@ import portico.configuration.commands as configuration
 import portico.files.commands as files
 import portico.native.commands as native
 import portico.notices.commands as notices
+import portico.pairing.commands as pairing
 import portico.projects.commands as projects
 import portico.secrets.commands as secrets
 from portico import commands as c
@@ -494,6 +495,9 @@ class Methods:
 
     async def unsubscribe_push(self, push: str, *, request: str = "") -> c.Done:
         """Unsubscribe a browser from web push."""
+
+    async def pair_device(self, *, scopes: list[str] | None = None, request: str = "") -> pairing.PairingCode:
+        """Create a code that logs in one device within five minutes."""
 
     async def add_project(self, path: str, *, worktree: bool = False, request: str = "") -> projects.Project:
         """Add a project."""

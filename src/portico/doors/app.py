@@ -14,6 +14,7 @@ from portico.doors.route import Caller, caller
 from portico.home import Home
 from portico.host.host import Host
 from portico.jobs import Jobs
+from portico.pairing.pairing import Pairing
 from portico.people.view import View
 from portico.queries.search import Search
 from portico.secrets.feature import HostSecrets
@@ -50,6 +51,7 @@ class App(Struct, eq=False):
     jobs: Jobs = field(default=None)  # type: ignore[assignment]
     automations: Automations = field(default=None)  # type: ignore[assignment]
     secrets: HostSecrets = field(default=None)  # type: ignore[assignment]
+    pairing: Pairing = field(default=None)  # type: ignore[assignment]
     find_agents: Callable[[], list[str]] = list
     """Discovers agents again and adds the new ones; returns their ids."""
     features: Provided = field(default_factory=Provided)

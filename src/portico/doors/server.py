@@ -33,6 +33,7 @@ from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.notify import Notify
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback
+from portico.doors.phone_address import phone_address
 from portico.doors.proxy import BehindProxy, Proxies, check_root_path
 from portico.doors.read_forward import answer_inside
 from portico.doors.registry import Doors
@@ -55,6 +56,7 @@ from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.sqlite.error_text import AGAIN, GOES_ON
 from portico.notices.notices import Notices
+from portico.pairing.pairing import Pairing
 from portico.people.identity import Tokens
 from portico.people.token_audit import TokenAudit
 from portico.projects.projects import Projects
@@ -170,6 +172,7 @@ class Server:
         settings, options = self.loaded.settings, self.options
         self.tokens = Tokens(self.home, options.with_token)
         self.host.ownership.team = self._has_people
+        self.pairing = Pairing(self.host, self.home, self._phone_address)
         self._token_audit = await TokenAudit.open(self.host, self.tokens)
         # All hosts of one log use the same cookie name, so that another host can serve the page.
         cookie = f"portico-{log.epoch if settings.log.url else self.port}"
@@ -183,6 +186,7 @@ class Server:
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
         self.app.secrets = self.secrets
         self.app.find_agents = self._find_agents
+        self.app.pairing = self.pairing
 
     def _announce(self) -> None:
         self._stack.callback(self.home.retract)
@@ -308,6 +312,10 @@ class Server:
         shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
         scheme = "https" if self.certificate is not None else "http"
         return f"{scheme}://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+
+    def _phone_address(self) -> str:
+        settings = self.loaded.settings.server
+        return phone_address(settings, self.port, check_root_path(settings.root_path))
 
     @property
     def public_url(self) -> str:

@@ -23,6 +23,7 @@ from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.door import Door
 from portico.doors.gate import VISITOR
+from portico.doors.lan import LAN_AUTHORITY
 from portico.doors.login import login_routes, record_logout
 from portico.doors.login_redirect import UNKEPT, WORKBENCH, landing, log_in, root
 from portico.doors.origin import host_name, is_loopback
@@ -67,6 +68,8 @@ _HASHED = "assets/"
 """Vite puts files with a hash in their name here: they never change."""
 
 
+INBOX = "/app/inbox"
+"""Where a paired device starts: at what needs the user."""
 NO_PAGES = (
     "This host was installed without its web pages. Everything else works: the command line, the APIs and editors. "
     "To get the pages, install a released wheel or sdist of Portico, or in a checkout run `make run` (it needs Node)."
@@ -202,7 +205,7 @@ def _routes(app: App, pages: Pages) -> Table:
             return Response("Not Found", 404, media_type="text/plain")  # the response that old clients expect
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
-        if name.endswith(".html") and name != "login.html" and not known(request):
+        if name.endswith(".html") and name not in ("login.html", "pair.html") and not known(request):
             return RedirectResponse(_login_for(request), 303)
         if name.endswith(".html") and pages.empty:
             return no_pages()
@@ -249,6 +252,33 @@ def _routes(app: App, pages: Pages) -> Table:
         answer = RedirectResponse(where.address, 303, headers=UNKEPT)
         log_in(gate, request, answer, where)
         return answer
+
+    @route("/pair", "open", "The page that a pairing code opens.", media="text/html", others=_NO_SITE)
+    async def pair_page(request: Request) -> Response:
+        return no_pages() if pages.empty else send(request, "pair.html")
+
+    @route("/pair", "open", "Log in a device with a pairing code.", methods=("POST",), others={303: None})
+    async def pair(request: Request) -> Response:
+        try:
+            fields = parse_qs((await request.body()).decode("ascii"))
+        except UnicodeDecodeError:
+            raise BadRequest("The form is not valid.", field="code") from None
+        ident = await app.pairing.redeem((fields.get("code") or [""])[0], (fields.get("device") or [""])[0])
+        found = gate.tokens.by_id(ident) if ident is not None else None
+        if found is None:
+            await gate.wrong_token(request.scope)
+            return RedirectResponse(f"{root(request)}/pair?error=1", 303, headers=UNKEPT)
+        return await enter(request, found, INBOX)
+
+    authority = "The certificate of the local authority (portico serve --lan), to install on a device."
+
+    @route("/pair/authority.crt", "open", authority, media="application/x-x509-ca-cert", codes=["not_found"])
+    async def certificate(request: Request) -> Response:
+        try:
+            data = (app.home.path / LAN_AUTHORITY).read_bytes()
+        except FileNotFoundError:
+            raise NotFound("certificate", "authority.crt", "Start the host with: portico serve --lan") from None
+        return Response(data, media_type="application/x-x509-ca-cert", headers=UNKEPT)
 
     @route("/logout", "open", "End the login and what it holds open.", methods=("POST",), others={303: None})
     async def logout(request: Request) -> Response:

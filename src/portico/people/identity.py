@@ -57,6 +57,8 @@ class NamedToken(Struct, omit_defaults=True):
     """The MCP tools that it was created for by name."""
     login: bool = False
     """A login of that person: the token itself is discarded, only its cookie exists."""
+    device: str = ""
+    """The name of the paired device whose login this is. The token itself is discarded, as above."""
 
     @property
     def shown(self) -> str:
@@ -339,6 +341,17 @@ def new_login(home: Home, person: Person, hours: float) -> str:
         before = [each for each in tokens if each.login and each.person == person.name]
         for each in before[: max(0, len(before) - limits.LOGINS + 1)]:
             tokens.remove(each)
+        tokens.append(made)
+    return ident
+
+
+def new_device(home: Home, device: str, scopes: list[str], person: str) -> str:
+    """Create the token of a paired device and return its id. A cookie represents it; the token itself is discarded."""
+    now, ident = int(time.time() * 1000), secrets.token_hex(8)
+    made = NamedToken(ident, f"device-{ident}", _hash(secrets.token_urlsafe(32)), scopes, now, person, device=device)
+    with _editing(home) as tokens:
+        if sum(bool(each.device) for each in tokens) >= limits.TOKENS:
+            raise Conflict(f"There are {limits.TOKENS} devices, which are the most; revoke some first.")
         tokens.append(made)
     return ident
 

@@ -8,6 +8,7 @@ import { Refused } from "../failure";
 import { type Hit, v1 } from "../v1";
 import { type Entry, fits, type Group, grouped, GROUPS, lastName, wantsArchive } from "./entries";
 import type { Feed } from "./feed";
+import { Elsewhere } from "./elsewhere";
 import { FilterField } from "./filterField";
 import { GroupView, place } from "./groupView";
 import { icon } from "../icons";
@@ -35,6 +36,7 @@ export class ListView {
   /** Those near the view. */
   private readonly rows = new Map<string, RowView>();
   private readonly groups: Map<Group, GroupView>;
+  private readonly elsewhere = new Elsewhere((agent) => this.feed.agentName(agent), () => this.show());
   private readonly folded = new Set<string>((remembered("folded") ?? "older").split(",").filter(Boolean));
   private current = "";
   private busy = false;
@@ -115,6 +117,7 @@ export class ListView {
     const pieces: HTMLElement[] = [this.filter.chips, ...shown.map((view) => view.element)];
     if (this.hits.length > 0 && text) pieces.push(this.saidSection());
     if (pieces.length === 1) pieces.push(this.teach(text));
+    if (this.kind === "all" && this.feed.live && this.elsewhere.show(text)) pieces.push(this.elsewhere.element);
     if (!text && this.kind === "all" && this.feed.archived > 0) pieces.push(this.archive());
     place(this.element, pieces);
     stay();

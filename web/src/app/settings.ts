@@ -25,6 +25,7 @@ import type { Host } from "./where";
 const SECTIONS: [id: string, name: string][] = [
   ["look", "This device"],
   ["agents", "Agents"],
+  ["devices", "Devices"],
   ["tokens", "Tokens"],
   ["people", "People"],
   ["audit", "Audit"],
@@ -123,6 +124,8 @@ export class SettingsView implements View {
         return this.look();
       case "agents":
         return this.agents();
+      case "devices":
+        return (await import("./devices")).devicesSection(this.refresh);
       case "tokens":
         return this.tokens();
       case "audit":

@@ -41,6 +41,8 @@ class TokenShown(Struct, kw_only=True):
     """When it was last seen, to the minute; 0: not yet."""
     tools: list[str] = []
     """The MCP tools that it was created for by name."""
+    device: str = ""
+    """The name of the paired device that it belongs to."""
 
 
 class TokenList(Struct):
@@ -137,7 +139,7 @@ def table(app: App) -> Table:
 
 
 def _token(each: NamedToken) -> dict[str, Any]:
-    own = ("name", "scopes", "created", "expires", "tools")
+    own = ("name", "scopes", "created", "expires", "tools", "device")
     return {name: getattr(each, name) for name in own}
 
 

@@ -1,0 +1,125 @@
+/** Sessions that were started in an agent's own program: a folded group below the list, by folder. A click adopts one. */
+
+import { explain } from "../api";
+import { Refused } from "../failure";
+import { make, makeButton } from "../page";
+import type { FoundPage, FoundSession } from "../rest";
+import { ask as confirmed, dialog } from "../shortcuts";
+import { when } from "../time";
+import { ask } from "../v1";
+import { lastName } from "./entries";
+import { pathOf } from "./router";
+
+export class Elsewhere {
+  readonly element = make("section", "elsewhere");
+  private readonly head: HTMLButtonElement;
+  private readonly count = make("span", "group-count");
+  private readonly body = make("div", "elsewhere-body");
+  private pages: FoundPage[] = [];
+  private state: "new" | "asking" | "here" | "refused" = "new";
+  private open = false;
+  private text = "";
+
+  constructor(
+    private readonly agentName: (agent: string) => string,
+    private readonly changed: () => void,
+  ) {
+    const heading = make("h2");
+    this.head = makeButton("group-head", "Started elsewhere", () => this.toggle());
+    this.head.append(this.count);
+    heading.append(this.head);
+    this.element.append(heading, this.body);
+  }
+
+  /** Shows what fits the words of the filter. False: there is nothing to show. */
+  show(text: string): boolean {
+    this.text = text;
+    if (this.state === "new") void this.load(false);
+    const found = this.found();
+    this.head.setAttribute("aria-expanded", String(this.open || text !== ""));
+    this.count.textContent = found.length ? String(found.length) : "";
+    this.body.hidden = !this.open && text === "";
+    if (!this.body.hidden) this.body.replaceChildren(...this.rows(found));
+    return this.state !== "refused" && (text === "" || found.length > 0);
+  }
+
+  private found(): FoundSession[] {
+    const words = this.text.toLowerCase().split(" ").filter((word) => word && !word.includes(":"));
+    const all = this.pages.flatMap(({ sessions = [] }) => sessions).sort((one, other) => (other.updated ?? 0) - (one.updated ?? 0));
+    return all.filter(({ title = "", cwd = "", agent }) => words.every((word) => `${title} ${cwd} ${agent}`.toLowerCase().includes(word)));
+  }
+
+  private toggle(): void {
+    this.open = !this.open;
+    if (this.open) void this.load(true);
+    this.changed();
+  }
+
+  /** `start`: also asks agents whose program does not run. The page alone never starts them. */
+  private async load(start: boolean): Promise<void> {
+    this.state = "asking";
+    try {
+      this.pages = (await ask("GET /native-sessions", {}, { query: start ? {} : { start: "false" } })).agents;
+      this.state = "here";
+    } catch {
+      this.state = "refused"; // no permission, or an older host
+    }
+    this.changed();
+  }
+
+  private rows(found: FoundSession[]): HTMLElement[] {
+    const folders = new Map<string, FoundSession[]>();
+    for (const each of found) folders.set(each.cwd ?? "", [...(folders.get(each.cwd ?? "") ?? []), each]);
+    const rows = [...folders].flatMap(([folder, sessions]) => {
+      const name = make("h3", "elsewhere-folder", lastName(folder) || "No folder");
+      name.title = folder;
+      return [name, ...sessions.map((each) => this.row(each))];
+    });
+    const problems = this.pages.filter(({ problem }) => problem).map(({ agent, problem }) => make("p", "soft elsewhere-note", `${this.agentName(agent)}: ${problem}`));
+    if (this.state === "asking") return [make("p", "soft elsewhere-note", "Asking the agents…"), ...rows];
+    return rows.length || problems.length ? [...rows, ...problems] : [make("p", "soft elsewhere-note", "No sessions of other programs.")];
+  }
+
+  private row(session: FoundSession): HTMLElement {
+    const button = makeButton("entry elsewhere-row", "", () => void adopt(session, () => this.load(false)));
+    const sub = make("span", "sub");
+    sub.append(make("span", "act", session.open ? "Open elsewhere" : this.agentName(session.agent)), ` ${session.updated ? when(session.updated, Date.now()) : ""}`);
+    button.append(make("span", "t", session.title || session.id), sub);
+    button.title = `Adopt this session of ${this.agentName(session.agent)}`;
+    return button;
+  }
+}
+
+/** Adopts the session and opens it. One that is open elsewhere needs a confirmation. */
+async function adopt({ agent, id, cwd = "" }: FoundSession, done: () => Promise<void>, confirm = false): Promise<void> {
+  try {
+    const session = await ask("POST /sessions/adopt", {}, { body: { agent, native: id, cwd, confirm } });
+    await done();
+    window.history.pushState(null, "", pathOf({ at: "session", id: session.id }));
+    window.dispatchEvent(new PopStateEvent("popstate"));
+  } catch (error) {
+    if (error instanceof Refused && error.field === "confirm") {
+      return confirmed("This session is open elsewhere", "It changed a few seconds ago in its own program. If both continue it, their messages mix. Close it there first.", "Adopt it anyway", () => adopt({ agent, id, cwd }, done, true));
+    }
+    report("The session was not adopted", explain(error));
+  }
+}
+
+/** The command that continues a session in the agent's own program, with a button that copies it. */
+export async function showCommand(id: string): Promise<void> {
+  const { command } = await ask("POST /sessions/{id}/native", { id }, { body: {} });
+  const box = dialog("Continue in the terminal");
+  box.addEventListener("close", () => box.remove());
+  const copy = makeButton("primary", "Copy", () => void navigator.clipboard.writeText(command).then(() => (copy.textContent = "Copied")));
+  const row = make("div", "answers");
+  row.append(copy);
+  box.append(make("p", "", "Run this on the host’s machine. New messages are imported before your next message here."), make("code", "native-line", command), row);
+  box.showModal();
+}
+
+function report(title: string, text: string): void {
+  const box = dialog(title);
+  box.append(make("p", "trouble", text));
+  box.addEventListener("close", () => box.remove());
+  box.showModal();
+}
