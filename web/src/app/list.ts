@@ -1,19 +1,17 @@
 /** The list on the left: what needs you, what works, what stopped, what is done. Live, filtered, walked with the keys. */
 
 import { root } from "../root";
-import { plain } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { page } from "../scope";
 import { Refused } from "../failure";
 import { type Hit, v1 } from "../v1";
 import { type Entry, fits, type Group, grouped, GROUPS, lastName, wantsArchive } from "./entries";
 import type { Feed } from "./feed";
-import { Elsewhere } from "./elsewhere";
+import type { Elsewhere } from "./elsewhere";
 import { FilterField } from "./filterField";
 import { GroupView, place } from "./groupView";
-import { icon } from "../icons";
+import type { matchSection } from "./matches";
 import { remember, remembered } from "./preferences";
-import { hitHash, pathOf } from "./router";
 import { RowView } from "./row";
 import type { Day } from "../time";
 
@@ -36,12 +34,13 @@ export class ListView {
   /** Those near the view. */
   private readonly rows = new Map<string, RowView>();
   private readonly groups: Map<Group, GroupView>;
-  private readonly elsewhere = new Elsewhere((agent) => this.feed.agentName(agent), () => this.show());
+  private elsewhere: Elsewhere | undefined;
   private readonly folded = new Set<string>((remembered("folded") ?? "older").split(",").filter(Boolean));
   private current = "";
   private busy = false;
   private leaving: ReturnType<typeof setTimeout> | undefined;
   private hits: Hit[] = [];
+  private matches: typeof matchSection | undefined;
   private asked = 0;
   kind: "all" | "job" = "all";
 
@@ -56,6 +55,11 @@ export class ListView {
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
     if (typeof ResizeObserver !== "undefined") new ResizeObserver(() => this.draw()).observe(this.element);
     this.feed.watch(() => this.show());
+    // Not part of the first load.
+    void import("./elsewhere").then(({ Elsewhere }) => {
+      this.elsewhere = new Elsewhere(this.feed, () => this.show());
+      this.show();
+    });
     page.every(1000, () => this.tick());
     this.tick();
     void this.movePins();
@@ -92,7 +96,8 @@ export class ListView {
       if (mine !== this.asked) return;
       void this.feed.loadCalled(words);
       try {
-        const { hits } = await v1.search(words);
+        const [{ hits }, { matchSection }] = await Promise.all([v1.search(words), import("./matches")]);
+        this.matches = matchSection;
         if (mine !== this.asked) return;
         this.hits = hits;
         this.show();
@@ -115,9 +120,9 @@ export class ListView {
     for (const [group, view] of this.groups) this.fill(group, view, fresh, holding);
     const shown = [...this.groups.values()].filter((view) => view.total > 0);
     const pieces: HTMLElement[] = [this.filter.chips, ...shown.map((view) => view.element)];
-    if (this.hits.length > 0 && text) pieces.push(this.saidSection());
+    if (this.hits.length > 0 && text && this.matches) pieces.push(this.matches(this.hits, this.filter.words, this.feed));
     if (pieces.length === 1) pieces.push(this.teach(text));
-    if (this.kind === "all" && this.feed.live && this.elsewhere.show(text)) pieces.push(this.elsewhere.element);
+    if (this.kind === "all" && this.feed.live && this.elsewhere?.show(text)) pieces.push(this.elsewhere.element);
     if (!text && this.kind === "all" && this.feed.archived > 0) pieces.push(this.archive());
     place(this.element, pieces);
     stay();
@@ -236,26 +241,6 @@ export class ListView {
     this.storePins();
   }
 
-  /** What was said, one line for each session, with the words marked. */
-  private saidSection(): HTMLElement {
-    const section = make("section", "group");
-    section.append(make("h2", "group-head", "Said in a session"));
-    const once = new Map(this.hits.map((hit) => [hit.session, hit]).reverse() as [string, Hit][]);
-    const words = this.filter.words.split(" ");
-    for (const hit of [...once.values()].reverse()) {
-      const anchor = make("a", "entry hit");
-      anchor.href = pathOf({ at: "session", id: hit.session }) + hitHash(hit, this.filter.words);
-      const title = this.feed.rows.get(hit.session)?.session.title || hit.session;
-      const excerpt = make("span", "act");
-      excerpt.append(...markWords(plain(hit.excerpt), words));
-      const sub = make("span", "sub");
-      sub.append(excerpt);
-      anchor.append(icon("chats"), make("span", "t", title), make("span"), sub);
-      section.append(anchor);
-    }
-    return section;
-  }
-
   private fold(group: Group): void {
     if (this.folded.has(group)) this.folded.delete(group);
     else this.folded.add(group);
@@ -331,10 +316,4 @@ function link(href: string, text: string): HTMLElement {
   const anchor = make("a", "button primary", text);
   anchor.href = href;
   return anchor;
-}
-
-export function markWords(text: string, words: string[]): (string | HTMLElement)[] {
-  const escaped = words.filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  if (escaped.length === 0) return [text];
-  return text.split(new RegExp(`(${escaped.join("|")})`, "gi")).map((piece, index) => (index % 2 ? make("mark", "", piece) : piece));
 }

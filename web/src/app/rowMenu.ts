@@ -39,7 +39,6 @@ function ofSession(entry: Entry): Choice[] {
     { text: "Rename", run: () => askTitle(title, (given) => change({ title: given })) },
     ...(moves(entry) ? [] : quiet),
     { text: "Continue in a copy", run: () => void attempt(async () => goTo({ at: "session", id: (await v1.fork(id)).id })) },
-    ...(entry.agent?.startsWith("acp:") ? [{ text: "Continue in the terminal…", run: () => void attempt(async () => (await import("./elsewhere")).showCommand(id)) }] : []),
     copyLink(entry),
     ...(shares ? [{ text: "Share…", run: () => void import("./share").then((module) => module.openShare(id, title, shares)) }] : []),
     { text: "Delete…", danger: true, run: () => askDelete(`“${title}”`, () => attempt(remove)) },
