@@ -12,7 +12,7 @@ import { splitHtml } from "../src/conversation/diffColours";
 import { JobHistory, lanesOf, type Run, stepsOf, treeOf, type TreeNode, type WorkTree } from "../src/app/jobModel";
 import { said } from "../src/app/reasons";
 import { offersAt, placeIn } from "../src/app/jsonPlace";
-import { markWords } from "../src/app/matches";
+import { markWords } from "../src/app/marks";
 import { pathOf, type Place, placeOf } from "../src/app/router";
 import { nowOf } from "../src/app/sessionView";
 import { wordAt } from "../src/app/word";

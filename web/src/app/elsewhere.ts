@@ -18,7 +18,7 @@ export class Elsewhere {
   private readonly count = make("span", "group-count");
   private readonly body = make("div", "elsewhere-body");
   private pages: FoundPage[] = [];
-  private state: "new" | "asking" | "here" | "refused" = "new";
+  private state: "asking" | "here" | "refused" = "asking";
   private open = false;
   private text = "";
 
@@ -32,12 +32,12 @@ export class Elsewhere {
     this.head.append(this.count);
     heading.append(this.head);
     this.element.append(heading, this.body);
+    void this.load(false);
   }
 
   /** Shows what fits the words of the filter. False: there is nothing to show. */
   show(text: string): boolean {
     this.text = text;
-    if (this.state === "new") void this.load(false);
     const found = this.found();
     this.head.setAttribute("aria-expanded", String(this.open || text !== ""));
     this.count.textContent = found.length ? String(found.length) : "";

@@ -5,7 +5,7 @@ import { make, makeButton } from "../page";
 import { page } from "../scope";
 import { Refused } from "../failure";
 import { type Hit, v1 } from "../v1";
-import { type Entry, fits, type Group, grouped, GROUPS, lastName, wantsArchive } from "./entries";
+import { type Entry, fits, type Group, grouped, GROUPS, wantsArchive } from "./entries";
 import type { Feed } from "./feed";
 import type { Elsewhere } from "./elsewhere";
 import { FilterField } from "./filterField";
@@ -15,8 +15,6 @@ import { remember, remembered } from "./preferences";
 import { RowView } from "./row";
 import type { Day } from "../time";
 
-/** Folders of the host that an empty list offers. */
-const FOLDERS = 3;
 /** So far above and below the view rows are built as well: with a screen of them about 30. */
 const NEAR_PX = 400;
 /** Where a page has no size, in tests. */
@@ -56,10 +54,7 @@ export class ListView {
     if (typeof ResizeObserver !== "undefined") new ResizeObserver(() => this.draw()).observe(this.element);
     this.feed.watch(() => this.show());
     // Not part of the first load.
-    void import("./elsewhere").then(({ Elsewhere }) => {
-      this.elsewhere = new Elsewhere(this.feed, () => this.show());
-      this.show();
-    });
+    void import("./listLater").then(({ Elsewhere }) => (this.elsewhere = new Elsewhere(feed, () => this.show())));
     page.every(1000, () => this.tick());
     this.tick();
     void this.movePins();
@@ -96,7 +91,7 @@ export class ListView {
       if (mine !== this.asked) return;
       void this.feed.loadCalled(words);
       try {
-        const [{ hits }, { matchSection }] = await Promise.all([v1.search(words), import("./matches")]);
+        const [{ hits }, { matchSection }] = await Promise.all([v1.search(words), import("./listLater")]);
         this.matches = matchSection;
         if (mine !== this.asked) return;
         this.hits = hits;
@@ -253,27 +248,11 @@ export class ListView {
     if (text) this.empty.replaceChildren(make("p", "", "No matches in titles, folders, agents or messages."));
     else if (!this.feed.live) this.empty.replaceChildren(...Array.from({ length: 8 }, () => make("div", "ghost")));
     else if (this.kind === "job") this.empty.replaceChildren(make("p", "", "No jobs yet."), link(`${root}/app/new/job`, "Start a job"));
-    else this.empty.replaceChildren(make("p", "", "No sessions yet."), link(`${root}/app/new`, "New session"), ...this.folders());
-    return this.empty;
-  }
-
-  private found: string[] | undefined;
-
-  /** Where one could begin: folders that the host knows. */
-  private folders(): HTMLElement[] {
-    if (!this.found) {
-      this.found = [];
-      void v1.about().then(({ workspaces }) => {
-        this.found = workspaces.slice(0, FOLDERS);
-        this.show();
-      }, () => undefined); // the form asks again
+    else {
+      this.empty.replaceChildren(make("p", "", "No sessions yet."), link(`${root}/app/new`, "New session"));
+      void import("./listLater").then(({ offerFolders }) => offerFolders(this.empty));
     }
-    return this.found.map((path) => {
-      const anchor = make("a", "button", `In ${lastName(path)}`);
-      anchor.href = `${root}/app/new?${new URLSearchParams({ folder: path })}`;
-      anchor.title = path;
-      return anchor;
-    });
+    return this.empty;
   }
 
   // -- the keys -----------------------------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
-/** What a search found in messages, one line for each session, with the words marked. */
+/** Parts of the list that are loaded when they are needed: what a search found in messages, and folders to begin in. */
 
 import { plain } from "../conversation/pieces";
 import { icon } from "../icons";
 import { make } from "../page";
-import type { Hit } from "../v1";
+import { root } from "../root";
+import { type Hit, v1 } from "../v1";
+import { lastName } from "./entries";
 import type { Feed } from "./feed";
+import { markWords } from "./marks";
 import { hitHash, pathOf } from "./router";
 
 export function matchSection(hits: Hit[], text: string, feed: Feed): HTMLElement {
@@ -25,8 +28,21 @@ export function matchSection(hits: Hit[], text: string, feed: Feed): HTMLElement
   return section;
 }
 
-export function markWords(text: string, words: string[]): (string | HTMLElement)[] {
-  const escaped = words.filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  if (escaped.length === 0) return [text];
-  return text.split(new RegExp(`(${escaped.join("|")})`, "gi")).map((piece, index) => (index % 2 ? make("mark", "", piece) : piece));
+/** Folders of the host that an empty list offers. */
+const FOLDERS = 3;
+
+let found: Promise<string[]> | undefined;
+
+/** Adds links to them to an empty list. */
+export async function offerFolders(list: HTMLElement): Promise<void> {
+  found ??= v1.about().then(({ workspaces }) => workspaces.slice(0, FOLDERS), () => []); // the form asks again
+  const links = (await found).map(folderLink);
+  if (!list.querySelector("a[title]")) list.append(...links);
+}
+
+function folderLink(path: string): HTMLElement {
+  const anchor = make("a", "button", `In ${lastName(path)}`);
+  anchor.href = `${root}/app/new?${new URLSearchParams({ folder: path })}`;
+  anchor.title = path;
+  return anchor;
 }

@@ -5,7 +5,7 @@ import { make } from "../page";
 import { call, v1 } from "../v1";
 import type { Entry } from "./entries";
 import { icon, type Icon } from "../icons";
-import { markWords } from "./matches";
+import { markWords } from "./marks";
 import { MARKS } from "./row";
 import { hitHash } from "./router";
 import type { OpenSession } from "./view";

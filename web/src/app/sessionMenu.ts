@@ -19,7 +19,7 @@ export function sessionMenu(view: OpenSession, frame: SessionContext): HTMLEleme
       { id: "rename", text: "Rename", key: "R", run: () => rename(view) },
       { id: "fork", text: "Continue in a copy", run: () => void view.fork() },
       { id: "link", text: "Copy the link", run: () => attempt(() => navigator.clipboard.writeText(window.location.origin + pathOf({ at: "session", id }))) },
-      { id: "native", text: "Continue in the terminal…", run: () => attempt(async () => (await import("./elsewhere")).showCommand(id)) },
+      { id: "native", text: "Continue in the terminal…", run: () => attempt(async () => (await import("./listLater")).showCommand(id)) },
       { id: "changes", text: "Files changed", key: "D", run: () => frame.panelAt("changes") },
       { id: "terminal", text: "Terminal", key: "T", run: () => frame.panelAt("terminal") },
       { id: "details", text: "Details and cost", run: () => frame.panelAt("details") },
