@@ -70,7 +70,7 @@ BY_ITSELF = {
     *("agents list", "agents add", "agents search", "agents test", "agents bench", "agents default", "sessions import"),
     *("token new", "token list", "token revoke", "people list", "people add", "people remove"),
     *("service install", "service remove", "context add", "context list", "context use", "context remove"),
-    *("secrets set", "secrets list", "secrets remove"),
+    *("secrets set", "secrets list", "secrets remove", "jobs new", "jobs draft", "jobs test"),
     *("backup", "restore", "log check", "log copy", "automations validate"),
 }
 """Verbs that start a host, or look at files of this machine first."""
