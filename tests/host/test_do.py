@@ -26,6 +26,7 @@ from portico.host.host import Host
 from portico.host.state import CallPart
 from portico.host.turn import Turn
 from portico.log import group_commit
+from portico.pairing.commands import PairDevice
 from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
 from portico.secrets.commands import RemoveSecret, SetSecret
 from portico.terminals.commands import OpenTerminal
@@ -115,6 +116,7 @@ async def test_every_command_is_decided_or_handled(host: Host) -> None:
         SetSecret,
         RemoveSecret,
         SetSetting,
+        PairDevice,
         ConnectModel,
         c.AddToken,
         c.RevokeToken,
