@@ -53,6 +53,9 @@ def test_only_these_routes_are_open_to_strangers(shared: Standing) -> None:
         ("/readyz", ("GET",)),
         ("/entry.schema.json", ("GET",)),
         ("/hooks/{name}", ("POST",)),  # its deliveries are signed
+        ("/pair", ("GET",)),
+        ("/pair", ("POST",)),  # it needs a code for one use, of five minutes, and is rate limited
+        ("/pair/authority.crt", ("GET",)),
     }
     assert not [route for route in shared.server.gate.table if isinstance(route, Socket) and route.scope == "open"]
 

@@ -123,7 +123,11 @@ def _claude(home: Path, model: str) -> dict[str, Any]:
 
 
 def _codex(home: Path, model: str) -> dict[str, Any]:
-    table = _base(home, [NODE22, str(MODULES / ".bin/codex-acp")], CODEX_HOME=str(home / ".codex"), OPENAI_API_KEY="k")
+    # Codex creates the alias that its own sandbox runs only outside of the temporary folder; an old bwrap needs it.
+    scratch = home / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    folders = {"CODEX_HOME": str(home / ".codex"), "TMPDIR": str(scratch)}
+    table = _base(home, [NODE22, str(MODULES / ".bin/codex-acp")], **folders, OPENAI_API_KEY="k")
     provider = {"name": "Local", "base_url": f"{model}/v1", "wire_api": "responses", "env_key": "OPENAI_API_KEY"}
     lines = ['model = "gpt-5.5"', 'model_provider = "local"', "[model_providers.local]"]
     path = home / ".codex" / "config.toml"

@@ -17,6 +17,7 @@ OUTSIDE = {
     "portico.testing.postgres": "a server for tests",
     "portico.testing.tasks.task": "checks the result of a task that measures agents, for developers",
     "portico.testing.temporal": "a server for tests",
+    "portico.testing.workflow_case": "git init in the new folder of a test of a workflow",
 }
 """Modules that use `subprocess` themselves, and for whom. None of them runs what an agent chooses."""
 

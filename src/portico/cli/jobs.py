@@ -56,7 +56,8 @@ async def show(
     if as_json:
         print_json(view)
         return
-    if view.rows or view.entry.jobs[view.summary.name].flow is not None:
+    planned = view.entry.jobs.get(view.summary.name)
+    if view.rows or (planned is not None and planned.flow is not None):
         print(plain("\n".join(_workflow_lines(view))))
         return
     failed = [each.task for each in view.summary.works if each.status == "failed"]
