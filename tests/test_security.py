@@ -188,6 +188,10 @@ PROMISES: dict[str, list[str]] = {
         "projects/test_projects.py: of_people_only_an_admin_adds_and_forgets_projects",
         "doors/test_ownership.py: a_message_to_a_project_is_found_by_its_person_only",
     ],
+    "45 handlers that read, await and write hold a lock": [
+        "test_locks.py: every_command_with_a_handler_has_a_case, a_failed_read_loses_nothing",
+        "test_locks.py: two_concurrent_commands_leave_what_one_after_the_other_leaves",
+    ],
     "46 logout, revoke, removal, deletion and cancel are final": [
         "doors/test_web.py: a_logout_ends_the_cookie_the_key_and_what_they_hold_open",
         "notices/test_push.py: a_subscription_ends_with_its_token",
@@ -212,6 +216,11 @@ PROMISES: dict[str, list[str]] = {
         "jobs/test_away.py: a_note_decides_nothing, a_job_waits_asks_and_goes_on",
         "jobs/test_away.py: a_job_that_a_restart_resumes_does_not_fail_by_a_note",
     ],
+    "48 a failing listener affects only itself": ["host/test_commits.py: a_receiver_that_raises_affects_only_itself"],
+    "49 an answer matches an option or is rejected": [
+        "host/test_question.py: an_option_is_named_by_id_or_label",
+        "budgets/test_start.py: an_answer_matches_the_id_or_the_label, any_other_answer_is_rejected_with_the_options",
+    ],
     "50 agents that do not ask": [
         "agents/test_asking.py: a_refused_write_tells_whether_an_agent_asks, every_verb_names_an_agent_that_never_asks",
         "agents/test_asking.py: such_an_agent_needs_approve_to_start, every_client_of_the_session_shows_it",
@@ -223,6 +232,12 @@ PROMISES: dict[str, list[str]] = {
         "doors/mcp/test_offers.py: a_misled_model_with_the_hosts_token",
         "doors/mcp/test_offers.py: a_named_tool_is_the_only_one_more, the_guide_lists_every_tool_with_its_scope",
         "cli/test_config.py: the_line_that_doctor_prints_gives_a_model_no_more_than_read_and_drive",
+    ],
+    "52 nothing runs without the sandbox that it needs": [
+        "sandboxes/test_choice.py: nothing_runs_unconfined_where_the_sandbox_does_not_work, what_is_refused",
+        "sandbox/test_starts.py: every_process_is_started_with_a_policy",
+        "sandboxes/test_escapes.py: from_a_command_of_a_person, from_a_command_of_an_agent, from_a_check_of_a_job",
+        "sandboxes/test_escapes.py: from_the_process_of_an_agent, the_attempts_succeed_without_a_sandbox",
     ],
 }
 
