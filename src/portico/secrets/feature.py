@@ -43,7 +43,8 @@ class HostSecrets(Feature):
 
     async def resolve(self, names: Iterable[str]) -> Granted:
         """The values for one step. NotFound names the missing secret and the command that sets it."""
-        env = await asyncio.to_thread(self._store.resolve, list(names))
+        wanted = list(names)
+        env = await asyncio.to_thread(self._store.resolve, wanted) if wanted else {}
         self._remember(env)
         return Granted(env, await self.mask())
 
