@@ -55,7 +55,7 @@ function agentCard(known: KnownAgent[], changed: () => Promise<unknown>): HTMLEl
 }
 
 function modelCard(changed: () => Promise<unknown>): HTMLElement {
-  const found = card("Connect a model", "The built-in agent works with any endpoint that speaks OpenAI's chat completions.");
+  const found = card("Connect a model", "The built-in agent works with endpoints of OpenAI's APIs (chat completions, Responses) and of Anthropic Messages.");
   const form = make("form", "stack");
   const field = (name: string, text: string, type: string, placeholder: string) => {
     const [label, input] = [make("label", "", text), make("input")];
