@@ -13,7 +13,7 @@ test("a job is started on the Jobs tab, and listed there", async () => {
   await page.goto(`${host.url}/app`);
   await page.tap('#tabbar >> text="Jobs"');
   await page.tap('.brandrow [aria-label="Start a job"]');
-  await page.tap('button:has-text("Start")');
+  await page.tap('main button:has-text("Start"):visible');
   await page.waitForURL(/\/app\/j\/job-1/);
   await page.goto(`${host.url}/app/jobs`);
   await page.waitForSelector("a[href$='/app/j/job-1']:visible");

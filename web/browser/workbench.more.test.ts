@@ -281,7 +281,7 @@ describe("usage and settings", () => {
     await page.waitForSelector(`.table tr:has-text("${new URL(host.url).host}")`);
     expect(await person.barriers()).toEqual([]);
     await page.click(".settings-nav >> text=This host");
-    await page.waitForSelector('.table tr:has-text("server.port"):has-text("flag")');
+    await page.waitForSelector('.setting[data-key="server.port"]:has-text("Command line: --port")');
     expect(await person.barriers()).toEqual([]);
     await page.click("text=Stop the host…");
     expect(await page.isDisabled('dialog[open] button:has-text("Stop the host")')).toBe(true);
@@ -305,7 +305,7 @@ describe("installed", () => {
     await page.goto(`${host.url}/app/inbox`);
     await page.evaluate(async () => (await navigator.serviceWorker.ready).active);
     const manifest = (await (await person.context.request.get(`${host.url}/app.webmanifest`)).json()) as { icons: { src: string }[]; start_url: string };
-    expect(manifest.start_url).toBe("./app");
+    expect(manifest.start_url).toBe("./app/inbox"); // what needs the user
     for (const { src } of manifest.icons) expect((await person.context.request.get(new URL(src, host.url).href)).status()).toBe(200);
     await page.reload();
     await page.waitForSelector(".entry");
