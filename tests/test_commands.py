@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tools.reference import types_of
 
 from portico import commands as c
-from tests.test_events import rows
 
 PAGE = Path(__file__).parents[1] / "docs/reference/commands.md"
 
@@ -30,7 +30,7 @@ def test_a_command_is_described_as_it_is(name: str) -> None:
     fields = {
         field: label.replace("](#", "](events.md#").replace("[Isolation](events.md#isolation)", "object")
         + (", protocol" if field in kind.private else "")
-        for field, label in rows(kind).items()
+        for field, label in types_of(kind).items()
     }
     assert dict(re.findall(r"^\| `(\w+)` \| (.*?) \| .*\|$", section, flags=re.MULTILINE)) == fields
 

@@ -2,11 +2,12 @@
 
 import re
 from pathlib import Path
-from types import ModuleType, NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from types import ModuleType
+from typing import Any, get_args
 
 import msgspec
 import pytest
+from tools.reference import types_of
 
 from portico import events as e
 from portico import features  # noqa: F401  # registers the events of features
@@ -26,32 +27,6 @@ SHAPES += [
     e.JobAction,
     e.PromptAction,
 ]
-_WORDS = {str: "text", int: "number", float: "number", bool: "yes or no", NoneType: "null", Any: "any"}
-
-
-def label(kind: Any) -> str:
-    """A type in the words of the page."""
-    if kind in _WORDS:
-        return _WORDS[kind]
-    origin, args = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return label(args[0])
-    if origin is Literal:
-        return ", ".join(f"`{each}`" for each in args)
-    if origin is list:
-        return f"list of {label(args[0])}"
-    if origin is dict:
-        return "object" if args[1] is Any else f"object of {label(args[1])}"
-    if origin in (Union, UnionType):
-        return " or ".join(label(each) for each in args)
-    return f"[{kind.__name__}](#{kind.__name__.lower()})"
-
-
-def rows(kind: type[msgspec.Struct]) -> dict[str, str]:
-    return {
-        field.name: label(field.type) + ("" if field.required else ", optional")
-        for field in msgspec.structs.fields(kind)
-    }
 
 
 def documented() -> dict[str, dict[str, str]]:
@@ -76,7 +51,7 @@ def test_every_event_and_no_other_is_described() -> None:
 
 @pytest.mark.parametrize("name", list(kinds()))
 def test_its_fields_are_described(name: str) -> None:
-    assert documented()[name] == rows(kinds()[name])
+    assert documented()[name] == types_of(kinds()[name])
 
 
 def test_every_event_says_what_it_means_and_where_it_stands() -> None:

@@ -100,7 +100,7 @@ class Provided:
         def made(host: Host) -> Component:
             try:
                 return self.build(kind, host)
-            except Exception:
+            except Exception:  # code of another package
                 logger.exception("the feature %s is left out", kind.name)
                 return Component()
 

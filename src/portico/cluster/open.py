@@ -29,7 +29,7 @@ async def open_log(settings: Settings, folder: Path) -> PostgresLog:
     try:
         await log.renew_now()
         await agree(log, settings)
-    except BaseException:
+    except BaseException:  # also a cancel: no other code closes it
         await log.close()
         raise
     return log

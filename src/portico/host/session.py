@@ -179,7 +179,7 @@ class Session:
                 await self.host.log.available()
                 with contextlib.suppress(LogUnavailable):
                     await self._read()
-        except Exception:
+        except Exception:  # whatever it is, no command may use a state that is behind
             self._state = None
             raise
         finally:

@@ -438,7 +438,7 @@ class Jobs:
         self._lent[plan.id] = run  # before `begin`: a task in the log that does not run here counts as interrupted
         try:
             await run.begin()
-        except BaseException:
+        except BaseException:  # also a cancel: the task did not begin
             self._lent.pop(plan.id, None)
             raise
         self._mains[plan.id] = self.host.own(self._borrow(run), f"task {plan.id}")

@@ -202,7 +202,7 @@ def _line(step: PlannedStep) -> str:
     shown = text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
     notes = [step.agent, f"{step.checks} check{'s' * (step.checks > 1)}" if step.checks else ""]
     notes += ["asks" if step.asks else "", f"secrets {', '.join(step.secrets)}" if step.secrets else ""]
-    notes += [f"sandbox {text_of(step.sandbox)}" if step.sandbox is not None else ""]
+    notes += [f"sandbox {text_of(step.sandbox)}" if step.sandbox else ""]
     about = f" ({'; '.join(filter(None, notes))})" if any(notes) else ""
     name = f"{step.name}: " if step.name and step.name != text else ""
     return f"{step.kind} {step.id}{about} {name}{shown}".rstrip()

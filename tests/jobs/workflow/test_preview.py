@@ -98,7 +98,10 @@ def test_every_recipe_has_a_plan(name: str) -> None:
     given = {key: 1 if each.type == "number" else "x" for key, each in flow.inputs.items() if each.needed}
     plan = preview(entry, name, check_inputs(flow.inputs, given))
     assert [each.id for each in plan.steps if not each.kind] == []
-    assert draw_plan(plan).startswith(f"Job {name}: ")
+    drawn = draw_plan(plan)
+    assert drawn.startswith(f"Job {name}: ")
+    assert "sandbox )" not in drawn
+    assert "sandbox;" not in drawn
 
 
 def test_the_command_line_starts_nothing(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class FastTransport(httpx.AsyncBaseTransport):
                 if known is None:
                     raise
                 # The server has closed a connection that was idle: it has not seen the request.
-            except BaseException:
+            except BaseException:  # also a cancel: an unfinished request must not be reused
                 connection.close()
                 raise
         return httpx.Response(

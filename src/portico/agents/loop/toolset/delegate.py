@@ -44,7 +44,7 @@ async def run_in_child(call: Call, wanted: Delegation, work: Callable[[Turn], Aw
     except PorticoError as error:
         await child.finish("failed", ErrorInfo(error.code, error.message))
         raise
-    except BaseException:
+    except BaseException:  # also a cancel: the child session gets its end in any case
         await asyncio.shield(child.finish("cancelled"))
         raise
     await child.finish()
