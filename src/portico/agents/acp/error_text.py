@@ -18,7 +18,9 @@ _FORMS = {
     ),
     "copilot": re.compile(
         r"\s*(?:Info: Request failed due to a transient API error\. Retrying\.\.\.\s*)*"
-        r"Error: (Authentication failed with provider at \S+ \(HTTP \d+\).*?)\.?\s*",
+        r"Error: (Authentication failed with provider at \S+ \(HTTP \d+\).*?|"
+        r"Failed to get response from the AI model; retried \d+ times \(total retry wait time: [\d.]+ seconds\) "
+        r"Last error: .*?|Model '[^']*' not found on provider at \S+ \(HTTP 404\).*?)\.?\s*",
         re.DOTALL,
     ),
 }
