@@ -103,7 +103,7 @@ test("sessions switched quickly while their requests wait: one stream is open", 
   for (let times = 0; times < 8; times++) await page.click(`.entry:has-text("Switch ${times % 4}")`);
   release();
   await page.waitForSelector('#title:text-is("Switch 3")');
-  await page.waitForSelector("#transcript:has-text('Nothing said yet')");
+  await page.waitForSelector("#transcript:has-text('No messages yet')");
   expect(await openStreams(page)).toBe(1);
   expect(new URL(page.url()).pathname).toBe(`/app/s/${ids[3]}`);
   expect(await page.title()).toContain("Switch 3");

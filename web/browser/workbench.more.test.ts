@@ -44,7 +44,7 @@ describe("review", () => {
     const file = page.locator('.file-diff[data-path="long.py"]');
     await file.locator(".diff-gap").nth(1).waitFor();
     expect(await file.locator(".diff-gap button").allTextContents()).toEqual(["41 lines", "20 ↑", "The rest of the file"]);
-    expect(await file.locator(".said").allTextContents()).toEqual(["removed, line 45, ", "added, line 45, "]);
+    expect(await file.locator(".spoken").allTextContents()).toEqual(["removed, line 45, ", "added, line 45, "]);
     await file.locator('button:has-text("20 ↑")').focus();
     await page.keyboard.press("Enter");
     await file.locator('[data-new="22"]').waitFor();

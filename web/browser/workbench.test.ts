@@ -366,9 +366,9 @@ describe("one session", () => {
     rmSync(join(host.folder, "portico-demo.md"), { force: true });
     await begin(person, "demo", "write something");
     await page.waitForSelector(".approval");
-    expect(await page.isVisible("#deny-and-say")).toBe(false);
+    expect(await page.isVisible("#deny-with-note")).toBe(false);
     await page.fill("#message", "Another name, please");
-    await page.click("#deny-and-say");
+    await page.click("#deny-with-note");
     await page.waitForSelector('.verdict:has-text("You denied it: Another name, please")');
     expect(await page.inputValue("#message")).toBe("");
     await ready(person);

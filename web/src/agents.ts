@@ -11,7 +11,7 @@ import { plural } from "./texts/plural";
 const CAPABILITIES: Record<string, string> = {
   tools: "takes the session's tools",
   steer: "can be steered while it works",
-  resume: "goes on after a restart",
+  resume: "resumes after a restart",
   fork: "forks",
   attachments: "reads attachments",
 };
@@ -64,7 +64,7 @@ try {
     make("h2", "", "No agent here"),
     make("p", "", "Start the host with an agent. The demo agent needs nothing at all:"),
     commandView("portico serve --agent demo"),
-    make("p", "", "And this tells what the machine could use:"),
+    make("p", "", "This command lists what the machine could use:"),
     commandView("portico doctor"),
   );
 } catch (error) {

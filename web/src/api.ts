@@ -1,4 +1,4 @@
-/** The host's portal API as the pages call it. The cookie and the key of this login say who we are. */
+/** The host's portal API as the pages call it. The cookie and the key of this login identify the caller. */
 
 import type { ChartGraph } from "./chart/graph";
 import { goToLogin, reason, Refused } from "./failure";
@@ -48,7 +48,7 @@ interface Failure {
   error?: string;
 }
 
-/** One call: POST when there is a body. Domain errors come back as `error`, as the API has it. */
+/** One call: POST when there is a body. Domain errors are returned as `error`, as the API has it. */
 export async function call<T extends object>(path: string, body?: string, signal?: AbortSignal): Promise<Partial<T> & Failure> {
   const post = body === undefined ? {} : { method: "POST", body, headers: { "Content-Type": "text/plain;charset=utf-8" } };
   const response = await request(`${root}/api/${path}`, { ...post, ...(signal ? { signal } : {}) });
@@ -81,7 +81,7 @@ export const api = {
   stop: (kind: Kind, id: string) => call<{ result: string }>(`copilot/${kind}/${part(id)}/stop`, ""),
   /**
    * `prompts=1`: what people wrote comes too (`onUserPrompt`), so that a reloaded page shows both sides, and what they are asked.
-   * `seq=1`: each element with its place in the log, so that a task's decisions stand between the words of its sessions.
+   * `seq=1`: each element with its place in the log, so that a task's decisions are shown between the messages of its sessions.
    */
   live: (kind: Kind, id: string, token: string, signal: AbortSignal) =>
     call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/live/${part(token)}?prompts=1&seq=1`, undefined, signal),

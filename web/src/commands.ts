@@ -2,7 +2,7 @@
 
 import { make, makeButton } from "./page";
 
-/** What hints tell people to run: in back quotes, or after a colon and beginning with a program that we know. */
+/** Commands in hints: in back quotes, or after a colon and beginning with a program that we know. */
 const QUOTED = /`([^`]+)`/g;
 const NAMED = /: ((?:npm|pip|portico|copilot|ollama) [^`;,()]+?)(?=\.?(?:$|[;,(]|\. |\.$| or ))/g;
 

@@ -1,4 +1,4 @@
-/** Says on the page that the host cannot be reached, for as long as any loop has that trouble. */
+/** Shows on the page that the host cannot be reached, as long as any connection fails. */
 
 import { make } from "./page";
 

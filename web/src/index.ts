@@ -2,7 +2,7 @@ import { SessionView } from "./session";
 import { SetupView } from "./setup";
 
 const setup = new SetupView((sessionId) => {
-  // The address names the session, so a reload (or a copied address) comes back to it.
+  // The address names the session, so a reload (or a copied address) returns to it.
   const query = new URLSearchParams(window.location.search);
   query.delete("gone");
   query.set("session", sessionId);

@@ -55,12 +55,12 @@ class TrackingView {
     this.overview.tabIndex = 0;
     this.right.replaceChildren(this.overview);
     this.chart = new FlowChart(chart, this.jobName, this.jobId === undefined ? undefined : (work) => this.choose(work));
-    new Zoom(byId("chart-container"), this.chart, this.jobId === undefined ? "" : "Choose a task to read what its agents say.");
+    new Zoom(byId("chart-container"), this.chart, this.jobId === undefined ? "" : "Choose a task to read its messages.");
     printable(byId("chart-container"), this.chart);
     if (this.jobId !== undefined) await this.track(this.jobId);
   }
 
-  /** Nothing to show. A phone has no right part here, so the bar says it, too; and what is not known is not said to run. */
+  /** Nothing to show. A phone has no right part here, so the bar shows it, too. An unknown job is not shown as running. */
   private giveUp(trouble: string): void {
     this.right.replaceChildren(make("p", "page-trouble", trouble));
     this.setStatus(this.jobId === undefined ? "PREVIEW" : "UNKNOWN", trouble);
@@ -90,7 +90,7 @@ class TrackingView {
       elements: (list, again) => {
         if (again) this.chart?.clearMarks();
         for (const element of list) this.show(element);
-        // After an interruption the host may be another one, which waits for a word before it goes on.
+        // After an interruption the job may be on another host, which waits for a decision.
         if (again) void this.sequel?.look();
       },
       ended: () => void this.settle(jobId),
@@ -111,7 +111,7 @@ class TrackingView {
       for (const { workIdInJob, status } of tasks) this.chart?.setMark(workIdInJob, status);
       return status !== undefined;
     } catch (error) {
-      if (error instanceof TypeError || error instanceof Refused) return true; // the live loop says so and tries again
+      if (error instanceof TypeError || error instanceof Refused) return true; // the live loop reports it and retries
       throw error;
     }
   }

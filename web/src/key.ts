@@ -1,5 +1,5 @@
 /**
- * The key of this login. A browser gives its cookie to every server on the machine, whatever its port; what a page keeps in its
+ * The key of this login. A browser sends its cookie to every server on the machine, on any port; what a page keeps in its
  * storage stays with its own port. So the host wants both, and a cookie alone opens nothing.
  *
  * The login hands the key over in the fragment of its address, which no server gets to see.

@@ -5,11 +5,11 @@ import { reportConnection } from "./connection";
 import { pause } from "./page";
 
 export interface Follower {
-  /** `again`: after an interruption the story is told from its beginning; what was shown before is to be forgotten. */
+  /** `again`: after an interruption the events start from the beginning; discard what was shown before. */
   elements(list: LiveElement[], again: boolean): void;
   /** Closed, or not known (any more); nothing follows. */
   ended?(error: string): void;
-  /** The connection broke and the loop gave up, because somebody else begins again. Without it the loop tries again itself. */
+  /** The connection broke and the loop ended, because the caller starts again. Without it the loop retries. */
   lost?(): void;
 }
 
@@ -20,7 +20,7 @@ const LAST_RETRY_MS = 5_000;
 const HANGING_MS = 30_000;
 
 /**
- * Browsers open six connections to one host. What is on the screen goes at once; loops in the background share two,
+ * Browsers open six connections to one host. Visible loops start immediately; loops in the background share two,
  * and those that were never served go first, so that the host remembers their place.
  */
 export class Lanes {
@@ -66,7 +66,7 @@ export class Live {
   private told = false;
   private readonly abort = new AbortController();
   private finish!: () => void;
-  /** Resolves when the loop is over, for whatever reason. */
+  /** Resolves when the loop is over, for any reason. */
   readonly over = new Promise<void>((done) => (this.finish = done));
 
   constructor(
@@ -102,7 +102,7 @@ export class Live {
         if (this.stopped) return;
         if (error instanceof Refused && error.status < 500 && error.status !== 429) return this.end(error.message);
         reportConnection(this, false);
-        // An answer that got lost took its elements along, so the only safe place to go on is the beginning.
+        // The elements of a lost answer are missing, so only the beginning is a safe place to continue.
         token = undefined;
         fresh = true;
         await pause(Math.max(wait, error instanceof Refused ? error.retryAfter * 1000 : 0));
@@ -144,7 +144,7 @@ export class Live {
       if (responses && !this.stopped) this.tell(responses, true);
     } catch (error) {
       if (!(error instanceof Refused) && !(error instanceof TypeError)) throw error;
-      // Nothing stored, or not reachable: `ended` says so.
+      // Nothing stored, or not reachable: `ended` reports it.
     }
   }
 

@@ -1,4 +1,4 @@
-/** The way in: the form itself needs no script, this only adds the error, the page to come back to, and the way in by a provider. */
+/** Login: the form itself needs no script. This adds the error, the page to return to, and the login by a provider. */
 
 import { byId } from "./page";
 

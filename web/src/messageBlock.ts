@@ -6,7 +6,7 @@ import { make, makeButton } from "./page";
 
 export type BlockType = "User" | "Reasoning" | "Tool" | "Message";
 
-/** The block is kept on its element, so whoever finds the element finds the block, and it lives as long as that. */
+/** The block of an element, as long as the element exists. */
 const BLOCK = Symbol("MessageBlock");
 type Holder = HTMLDivElement & { [BLOCK]?: MessageBlock };
 
@@ -30,7 +30,7 @@ export class MessageBlock {
   private stale = false;
   private deferred: boolean;
 
-  /** `deferred`: nobody can see it yet, so its text stays as it came until `show`. */
+  /** `deferred`: it is not visible yet, so its text stays unformatted until `show`. */
   constructor(
     readonly blockType: BlockType,
     deferred = false,
@@ -144,7 +144,7 @@ export class MessageBlock {
     this.render();
   }
 
-  /** A collapsed body costs nothing until somebody opens it. */
+  /** A collapsed body is rendered when it is opened. */
   private render(): void {
     if (this.deferred) return;
     if (this.toggle && this.stale) {

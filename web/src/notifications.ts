@@ -1,4 +1,4 @@
-/** Notifications of the browser, for whoever asked for them: something is done or needs a person, and nobody looks at the page. */
+/** Notifications of the browser, if the user enabled them: something is done or needs a person while the page is hidden. */
 
 const KEY = "portico.notifications";
 

@@ -1,5 +1,5 @@
 /**
- * A draft that a program offers (`POST /message` with `mode: "draft"`, `PUT /v1/sessions/ID/draft`): it stands in the input
+ * A draft that a program offers (`POST /message` with `mode: "draft"`, `PUT /v1/sessions/ID/draft`): it is shown in the input
  * until a person sends it, here or elsewhere.
  */
 
@@ -14,7 +14,7 @@ export class OfferedDraft {
     private readonly put: (text: string) => void,
   ) {}
 
-  /** What stands in the host; what somebody has written here already is not lost. */
+  /** Shows the host's draft; text that was typed here is not lost. */
   offer(text: string): void {
     if (text === this.offered) return;
     const before = this.offered;

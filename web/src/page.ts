@@ -2,7 +2,7 @@
 
 type Kind<T> = new () => T;
 
-/** The element the page's HTML promises; a missing one is a mistake in the page, so it is an error at once. */
+/** The element the page's HTML promises; a missing one is a mistake in the page, so it throws. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string, kind: Kind<T> = HTMLElement as Kind<T>): T {
   const found = document.getElementById(id);
   if (!(found instanceof kind)) throw new Error(`The page has no ${kind.name} with the id "${id}".`);
@@ -38,7 +38,7 @@ export function openTab(address: string): void {
   if (window.open(address, "_blank") === null) window.location.assign(address);
 }
 
-/** Ends the page for good: the tab closes if the browser lets us, else it says that it may be closed. */
+/** Ends the page for good: the tab closes if the browser allows it, else a text asks the user to close it. */
 export function endPage(text: string): void {
   window.close();
   setTimeout(() => document.body.replaceChildren(make("p", "page-ended", text)), 200);

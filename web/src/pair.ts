@@ -12,7 +12,7 @@ const device = byId("pair-device", HTMLInputElement);
 device.value = nameOf(navigator.userAgent);
 (byId("pair-code", HTMLInputElement).value ? device : byId("pair-code")).focus();
 
-// Only a host that was started with --lan has an authority of its own.
+// Only a host that was started with --lan has its own authority.
 void fetch("./pair/authority.crt", { method: "HEAD" }).then(({ ok }) => (byId("pair-authority").hidden = !ok), () => undefined);
 
 /** What the device is called until its owner types something better. */

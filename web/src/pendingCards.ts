@@ -1,4 +1,4 @@
-/** What waits for a person in a session: a card for each, until somebody answers, here or elsewhere. */
+/** What waits for a person in a session: a card for each, until it is answered, here or elsewhere. */
 
 import { explain, type LiveElement } from "./api";
 import { approvalCard } from "./conversation/approval";

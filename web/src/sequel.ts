@@ -1,12 +1,12 @@
-/** After a job failed, was canceled or stands waiting: going on with it, or beginning again. */
+/** After a job failed, was canceled or is waiting: resume it, or run it again. */
 
 import { explain, Refused } from "./api";
 import { byId, trackingAddress } from "./page";
 import { type JobSummary, v1 } from "./v1";
 
-/** How long a job may wait for a word before the page says so. */
+/** How long a job may wait for a decision before the page shows it. */
 const LOOK_MS = 3_000;
-const ENDED = "Resume goes on and keeps what succeeded. Run again begins from the start.";
+const ENDED = "Resume continues and keeps what succeeded. Run again begins from the start.";
 
 export class Sequel {
   private readonly row = byId("job-next");
@@ -26,16 +26,16 @@ export class Sequel {
     this.retry.addEventListener("click", () => void this.follow(v1.retryJob));
   }
 
-  /** What the page says about the job decides what can be done with it. */
+  /** The shown state of the job decides what can be done with it. */
   show(status: string): void {
-    // What is told of a running job may be old, after a reconnect all of it: whether it waits only the host says.
+    // Events of a running job may be old, after a reconnect all of them: only the host knows whether it waits.
     if (status === "RUNNING" && this.waits) return;
     if (status !== "RUNNING") this.forget();
     this.offer(status === "FAILED" || status === "CANCELED" ? ENDED : "", true);
   }
 
   /**
-   * To the portal a job that waits is one that runs; the host's own words tell more. Asked again while it runs: after a
+   * In the portal's protocol a waiting job is a running one; the host's own API has more detail. Asked again while it runs: after a
    * restart the host takes a job up when it comes to it, and another page may have resumed it.
    */
   async look(): Promise<void> {
@@ -60,7 +60,7 @@ export class Sequel {
     try {
       return await v1.job(this.jobId);
     } catch (error) {
-      if (error instanceof TypeError) return { status: "unknown" }; // out of reach: the page says so where it follows the job
+      if (error instanceof TypeError) return { status: "unknown" }; // out of reach: the page shows it where it follows the job
       if (error instanceof Refused) return undefined; // forgotten, or not for this reader
       throw error;
     }

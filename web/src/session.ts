@@ -1,4 +1,4 @@
-/** Talking to one session: what it says above, what is said to it below. */
+/** One session: its messages above, the input below. */
 
 import { api, explain, type LiveElement, Refused, type TaskInfo } from "./api";
 import { AskedView } from "./pendingCards";
@@ -30,7 +30,7 @@ export class SessionView {
   private task: Live | undefined;
   private busy = false;
   private closed = false;
-  /** What comes first is the history, or the story told again: nobody needs a notification of that. */
+  /** The first events are the history, or a replay: no notifications for them. */
   private told = false;
   /** What this page sent and has shown already; the host's echo of it is not shown again. */
   private echoes: string[] = [];
@@ -99,7 +99,7 @@ export class SessionView {
     if (callback === "onIdle" || element.sessionError !== undefined) this.busy = false;
   }
 
-  /** What anybody wrote, in whichever browser; our own words stand there since they were sent. */
+  /** Messages from any browser; our own are shown since they were sent. */
   private showPrompt(prompt: string): void {
     const own = this.echoes.indexOf(prompt);
     if (own >= 0) this.echoes.splice(own, 1);

@@ -6,7 +6,7 @@ import { make, makeButton } from "./page";
 
 const text = (value: unknown): string => (typeof value === "string" ? value : value === undefined ? "" : String(value));
 
-/** Keys that look back; whoever presses one wants to read, not to be carried to the end. */
+/** Keys that scroll back; they stop the automatic scroll to the end. */
 const BACKWARDS = new Set(["ArrowUp", "PageUp", "Home"]);
 /** So many blocks at the end stay as they are; older ones go into pages of so many, laid out when they come near the view. */
 const NEAR = 50;
@@ -20,7 +20,7 @@ export class SessionResponseRenderer {
   private readonly awaiting = make("div", "session-response-awaiting", "Awaits responses ...");
   private readonly latest: HTMLButtonElement;
   private near: MessageBlock[] = [];
-  /** Places in the host's log, where they are known: what two streams say is shown in one order. */
+  /** Places in the host's log, where they are known: the events of two streams are shown in one order. */
   private readonly places = new WeakMap<MessageBlock, number>();
   private place: number | undefined;
   private readonly pages: IntersectionObserver | undefined;
@@ -42,7 +42,7 @@ export class SessionResponseRenderer {
     this.watchReader();
   }
 
-  /** Shows one element and says which callback it was. */
+  /** Shows one element and returns its callback. */
   processCallback(data: LiveElement): string | undefined {
     this.place = typeof data.seq === "number" ? data.seq : undefined;
     this.showElement(data);
@@ -88,7 +88,7 @@ export class SessionResponseRenderer {
     }
   }
 
-  /** `place`: where it stands in the host's log; without it, at the end. */
+  /** `place`: its position in the host's log; without it, at the end. */
   addUserMessage(message: string, title = "", place = this.place): void {
     const block = this.add("User", place);
     block.title = title;
@@ -97,7 +97,7 @@ export class SessionResponseRenderer {
     this.followEnd();
   }
 
-  /** Something went wrong: said where the reader looks, not in the console. */
+  /** Shows an error in the conversation, not in the console. */
   addNotice(message: string): void {
     const notice = make("div", "session-response-notice", message);
     notice.setAttribute("role", "alert");
@@ -115,7 +115,7 @@ export class SessionResponseRenderer {
     this.container.scrollTop = this.container.scrollHeight;
   }
 
-  /** What arrives in one answer: of a long history only the end is rendered now, the rest when somebody scrolls there. */
+  /** What arrives in one answer: of a long history only the end is rendered now, the rest when the user scrolls there. */
   together(work: () => void): void {
     this.deferring = this.pages !== undefined;
     try {
@@ -126,12 +126,12 @@ export class SessionResponseRenderer {
     }
   }
 
-  /** Another session goes on here: its ids may repeat, the blocks shown stay. */
+  /** Another session continues here: its ids may repeat, the blocks shown stay. */
   forgetIds(): void {
     this.blocks.clear();
   }
 
-  /** Empty again, for a history that is told from its beginning. */
+  /** Clears everything, for a history that is replayed from its beginning. */
   clear(): void {
     this.blocks.clear();
     this.near = [];
@@ -146,7 +146,7 @@ export class SessionResponseRenderer {
     const next = this.near[behind + 1];
     (next?.divElement ?? this.latest).before(block.divElement);
     this.near.splice(behind + 1, 0, block);
-    // Not while somebody reads: moving an element takes a selection in it away.
+    // Not while text is selected: moving an element removes the selection in it.
     if (this.near.length >= NEAR + PAGE && !this.reading) this.turnPage();
     return block;
   }
@@ -157,7 +157,7 @@ export class SessionResponseRenderer {
     const [first, after] = [blocks[0]?.divElement, this.near[0]?.divElement];
     if (!first || !after) return;
     first.before(page);
-    // What is said between blocks goes along.
+    // Texts between blocks move with them.
     for (let next: ChildNode | null = first; next && next !== after; next = page.nextSibling) page.append(next);
     this.pages?.observe(page);
   }
@@ -183,7 +183,7 @@ export class SessionResponseRenderer {
   }
 
   private end(type: BlockType, id: string, content: string): void {
-    // Messages that only carry tool calls have no text; an empty block would tell nobody anything.
+    // Messages that only carry tool calls have no text; an empty block would be useless.
     if (!content && !this.blocks.get(`${type}-${id}`)?.data) {
       this.remove(`${type}-${id}`);
       return;

@@ -54,7 +54,7 @@ export class SetupView {
     try {
       const { repoRoot = "" } = await api.config();
       const project = new URLSearchParams(window.location.search).get("project");
-      // Whoever was faster than the host keeps what they typed.
+      // Text that was typed before the host answered stays.
       if (!this.folder.value) this.folder.value = project ? sibling(repoRoot, project) : repoRoot;
     } catch (error) {
       this.say(explain(error));

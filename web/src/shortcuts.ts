@@ -1,4 +1,4 @@
-/** Keys for whoever likes them, and the list of them behind `?`. */
+/** Keyboard shortcuts, and the list of them behind `?`. */
 
 import { make, makeButton } from "./page";
 import { settle } from "./settle";

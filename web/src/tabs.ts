@@ -1,4 +1,4 @@
-/** What the sessions of one work said, a tab for each. */
+/** The messages of the sessions of one work, a tab for each. */
 
 import { make, makeButton } from "./page";
 import { SessionResponseRenderer } from "./sessionResponse";

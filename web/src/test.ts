@@ -5,7 +5,7 @@ api.test().then(
   (error: unknown) => (document.body.textContent = explain(error)),
 );
 
-// The portal's body is the host's message and nothing else, so the link stands beside it.
+// The portal's body is the host's message and nothing else, so the link is next to it.
 const nav = document.createElement("nav");
 const link = document.createElement("a");
 link.href = "./app";

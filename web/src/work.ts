@@ -5,7 +5,7 @@ import { Lanes, Live } from "./live";
 import { pause } from "./page";
 import { type Tab, Tabs } from "./tabs";
 
-/** How long a stopped session may take to hand over its last words before the story goes on without them. */
+/** How long a stopped session may take to send its last messages before the page continues without them. */
 const LAST_WORDS_MS = 3_000;
 
 const placeOf = ({ seq }: LiveElement): number | undefined => (typeof seq === "number" ? seq : undefined);
@@ -29,7 +29,7 @@ export class WorkView {
     this.tabs = new Tabs(back);
   }
 
-  /** The work starts (again): what an earlier round said is discarded. */
+  /** The work starts (again): messages of an earlier round are discarded. */
   follow(taskId: string): void {
     if (taskId === this.taskId) return;
     this.taskId = taskId;
@@ -72,7 +72,7 @@ export class WorkView {
     this.task = task;
   }
 
-  /** Decisions stand where they were made (`seq`), whichever of the streams arrives first. */
+  /** Decisions are shown where they were made (`seq`), independent of which stream arrives first. */
   private async tell(element: LiveElement): Promise<void> {
     switch (element.callback) {
       case "taskSessionStarted":
@@ -116,7 +116,7 @@ export class WorkView {
     this.sessions.set(sessionId, live);
   }
 
-  /** Tabs are shared between sessions and decisions, so after a broken connection the whole story is told again. */
+  /** Tabs are shared between sessions and decisions, so after a broken connection everything is replayed. */
   private again(): void {
     this.stop();
     this.begin(true);

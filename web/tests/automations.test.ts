@@ -39,7 +39,7 @@ test.each<[number, RegExp]>([
 test("what comes next, and what was last", () => {
   expect(nextWords(automation({ next: [NOW + 60_000] }), NOW)).toBe("Next: in 1 min");
   expect(nextWords(automation(), NOW)).toBe("Not due any more");
-  expect(nextWords(automation({ enabled: false }), NOW)).toBe("Starts nothing by itself");
+  expect(nextWords(automation({ enabled: false }), NOW)).toBe("Starts nothing on its own");
   expect(nextWords(automation({ trigger: "hook" }), NOW)).toBe("");
   expect(lastWords(undefined, NOW)).toBe("Has not run yet");
   expect(lastWords(run({ status: "skipped", due: at(15, 7) }), NOW)).toMatch(/^Skipped yesterday 0?7:00/);

@@ -72,7 +72,7 @@ describe("the conversation", () => {
     const now = state();
     const shown = new Conversation(view, document.querySelector("button")!, acts);
     shown.open(now);
-    expect(view.textContent).toContain("Nothing said yet");
+    expect(view.textContent).toContain("No messages yet");
     now.turns!.push({ id: "t1", message: { text: "<b>hi</b>" }, by: "token:owner", started: 0, parts: [] });
     shown.move(now, [{ type: "turn.started", turn: "t1" }]);
     const part = { part: "text" as const, id: "p1", kind: "text" as const, text: "He", done: false };

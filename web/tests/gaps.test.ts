@@ -85,7 +85,7 @@ describe.each([["unified", false], ["side by side", true]] as const)("a file's c
 
   test("changed lines say what they are", () => {
     const view = draw({ unfold: () => undefined });
-    expect([...view.querySelectorAll(".said")].map((each) => each.textContent)).toEqual(["removed, line 28, ", "added, line 28, "]);
+    expect([...view.querySelectorAll(".spoken")].map((each) => each.textContent)).toEqual(["removed, line 28, ", "added, line 28, "]);
     expect([...view.querySelectorAll(".diff-added > b, .diff-removed > b")].map((each) => each.getAttribute("aria-hidden"))).toEqual(["true", "true"]);
   });
 });

@@ -42,5 +42,5 @@ test.each<[Partial<Row["session"]>, string]>([
   [{ by: "task:task-12" }, "jobs"],
   [{ by: "task:task-12", owner: "ann" }, "ann"],
   [{ owner: "ann" }, "ann"],
-  [{}, "somebody"],
+  [{}, "someone"],
 ])("%j is of %s", (session, name) => expect(whose(session as Row["session"])).toBe(name));

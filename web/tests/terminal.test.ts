@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { answerOf } from "./net";
 import { Link, type Listener } from "../src/terminal/link";
-import { wordsOf } from "../src/terminal/stand";
+import { wordsOf } from "../src/terminal/pane";
 import { keepStrict } from "../src/terminal/strict";
 import type { Terminal } from "../src/v1";
 

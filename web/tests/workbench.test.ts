@@ -42,7 +42,7 @@ describe("the list", () => {
     ["changed files", row({ read: false, changes: { additions: 3, deletions: 1, files: 2 } }), { state: "done", line: "2 files", changes: { additions: 3, deletions: 1 }, unread: true }],
     ["only answered", row(), { state: "done", line: "Answered, no files changed", folder: "api" }],
     ["answered where nobody counts files", row({}, { uncounted: true }), { state: "done", line: "Answered" }],
-    ["is empty", row({ turns: 0 }), { line: "Nothing said yet" }],
+    ["is empty", row({ turns: 0 }), { line: "No messages yet" }],
   ])("a session that %s", (_, given, wanted) => expect(entryOfSession(given)).toMatchObject(wanted));
 
   test.each([

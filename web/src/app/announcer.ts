@@ -1,4 +1,4 @@
-/** What is read aloud to those who do not see the page: cards that open, at once; texts, by the finished paragraph. */
+/** Announcements for screen readers: a card immediately when it opens, texts by the finished paragraph. */
 
 import { plain } from "../conversation/pieces";
 import type { SessionState, TextPart } from "../conversation/state";

@@ -1,4 +1,4 @@
-/** The form of an automation: when, what, and the rules. What the host finds wrong stands at its field. */
+/** The form of an automation: when, what, and the rules. Errors of the host are shown at their field. */
 
 import { explain, Refused } from "../failure";
 import { Scope } from "../scope";

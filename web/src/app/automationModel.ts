@@ -77,7 +77,7 @@ export function stateOf(automation: Automation): { word: string; look: Look; rea
   return { word: reason ? "Paused" : "Off", look: "", reason };
 }
 
-/** The host names people as `token:phone`; a person is told the name, and keys of the plan in words. */
+/** The host names people as `token:phone`. Pages show only the name, and keys of the plan in words. */
 export function named(text: string): string {
   return text.replace(/\b(?:token|person|user):(\S*\w)/g, "$1").replace(/ \((?:stop_after_failures|stop_after_runs|stop_at)\)/g, "");
 }
@@ -123,7 +123,7 @@ export const timeWords = (time: number, now: number): string => `${dayWords(time
 export function nextWords(automation: Automation, now: number): string {
   const [first] = automation.next ?? [];
   if (first !== undefined) return `Next: ${dueWords(first, now)}`;
-  if (!automation.enabled) return "Starts nothing by itself";
+  if (!automation.enabled) return "Starts nothing on its own";
   return automation.trigger === "schedule" ? "Not due any more" : "";
 }
 
@@ -169,7 +169,7 @@ export function tookWords(run: Run): string {
   return run.started && run.ended ? span(run.ended - run.started) : "";
 }
 
-/** What nobody told is unknown; what did not start used nothing. */
+/** Usage that was not reported is unknown. A run that did not start used nothing. */
 export function usedWords(run: Run): string {
   if (!run.started) return "";
   const all = (run.input ?? 0) + (run.output ?? 0);
@@ -255,7 +255,7 @@ export function valuesOf(plan: Plan, name = ""): Values {
   };
 }
 
-/** What is not a number is sent as it is: the host says what is wrong with it. */
+/** What is not a number is sent unchanged: the host reports what is wrong with it. */
 const number = (text = "", first: number): unknown => (text.trim() === "" ? first : Number.isNaN(Number(text)) ? text : Number(text));
 
 const bound = (text = ""): unknown => (text.trim() === "" ? undefined : number(text, 0));

@@ -18,7 +18,7 @@ import { type Automation, causeWords, hasTrigger, inOrder, lastWords, type Misse
 import { pathOf, type Place } from "./router";
 import type { View, ViewContext } from "./view";
 
-/** The list that is always there tells of sessions and jobs, not of runs that were skipped. */
+/** The feed reports sessions and jobs, but not runs that were skipped. */
 const LOOK_MS = 15_000;
 const SETTLE_MS = 300;
 const RUNS = 200;

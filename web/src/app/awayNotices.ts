@@ -1,4 +1,4 @@
-/** What somebody who looked away is told: what waits for them, by folder, and what is done. Once, and nothing of what was there before. */
+/** Browser notifications while the page is hidden: what needs the user, by folder, and what is done. Each is sent once, only for changes. */
 
 import { notify } from "../notifications";
 import { type Entry, moves } from "./entries";

@@ -1,4 +1,4 @@
-/** Where the changes of a session come from: the host's captures of turns, git, or what the agent itself told of. */
+/** Where the changes of a session come from: the host's captures of turns, git, or the agent's own reports. */
 
 import { root } from "../root";
 import { request } from "../scope";
@@ -16,9 +16,9 @@ export interface FileView {
   status: ChangedFile["status"];
   from?: string;
   binary: boolean;
-  /** Somebody has yet to allow it. */
+  /** Not allowed yet: the file is not written. */
   asked?: boolean;
-  /** The host has no copy of it: the agent told of the change, and that is all. */
+  /** Reported by the agent only: the host has no copy. */
   told?: boolean;
   /** It changed while no turn of this session ran: another session did it, or a person. */
   others?: boolean;
@@ -28,7 +28,7 @@ export interface FileView {
 
 export interface Changes {
   files: FileView[];
-  /** What is to be said of them; empty: nothing. */
+  /** A note above the files; empty: none. */
   note: string;
   /** Names the folder as it is now, for a commit. */
   state?: string;
@@ -53,7 +53,7 @@ export class ChangeSource {
     const found = await v1.changes(this.view.id, scope || undefined);
     const files = found.files ?? [];
     if (!found.git) return this.told(scope);
-    if (found.note) return { ...this.told(scope), note: `${found.note} Only what the agent itself told of is known.` };
+    if (found.note) return { ...this.told(scope), note: `${found.note} Only what the agent reported is shown.` };
     if (files.length === 0) return { files: [], note: scope ? "This turn has changed no file." : NOTHING };
     return { files: withDiffs(files, await text(`${path(this.view.id)}/changes/diff${scope ? `?${new URLSearchParams({ turn: scope })}` : ""}`)), note: "" };
   }
@@ -65,7 +65,7 @@ export class ChangeSource {
     return { files: withDiffs(files, await text(`${path(this.view.id)}/uncommitted/diff`)), note: "", state };
   }
 
-  /** A folder that git does not know: what the agent told of. */
+  /** A folder outside of git: the changes that the agent reported. */
   private told(turn: string): Changes {
     const { state } = this.view;
     const found = state ? changedFiles(state, turn) : new Map<string, string[]>();
@@ -74,10 +74,10 @@ export class ChangeSource {
       const lines = linesOf(exact(diff)).filter(({ kind }) => kind !== "file");
       return { path: relative(name, state?.cwd ?? ""), status: "modified", binary: false, told: true, diff, lines, ...countOf(lines) };
     });
-    return { files, note: files.length === 0 ? NOTHING : "This folder is not in git: these are the changes that the agent told of." };
+    return { files, note: files.length === 0 ? NOTHING : "This folder is not in git: these are the changes that the agent reported." };
   }
 
-  /** What an agent wants to change and nobody has allowed yet stands before what is changed. */
+  /** Changes that wait for approval are listed first. */
   asked(scope: string): FileView[] {
     const { state } = this.view;
     const turn = state && active(state);

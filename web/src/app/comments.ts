@@ -10,7 +10,7 @@ export interface Comment {
   line: number;
   /** The first of several lines, of which `line` is the last. */
   from?: number;
-  /** The lines as they were when somebody wrote about them. */
+  /** The lines as they were when the comment was written. */
   quote: string;
   text: string;
 }
@@ -34,7 +34,7 @@ export function saveComments(session: string, comments: Comment[]): void {
   }
 }
 
-/** What stands at these lines now; undefined: nothing does. */
+/** The current text of these lines; undefined: there is none. */
 export function quoteOf(lines: DiffLine[] | undefined, side: "old" | "new", from: number, to: number): string | undefined {
   const found = lines?.filter((line) => Number(line[side]) >= from && Number(line[side]) <= to && (line.kind !== "same" || side === "new"));
   return found?.length ? found.map(({ text }) => text).join("\n") : undefined;

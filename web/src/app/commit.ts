@@ -1,4 +1,4 @@
-/** Commit and discard: says which files, refuses when they have moved on, and a discard can be taken back. */
+/** Commit and discard: lists the files, refuses if they have changed, and a discard can be undone. */
 
 import { explain } from "../api";
 import { counted } from "../conversation/pieces";
@@ -17,7 +17,7 @@ interface Chosen {
   list: HTMLElement;
 }
 
-/** `shown`: what somebody has looked at. The folder may hold other work, and that is not to go along unasked. */
+/** `shown`: the files that the user has seen. Other changes in the folder are not selected. */
 async function choose(view: OpenSession, shown: ReadonlySet<string>): Promise<Chosen> {
   const seen = await v1.uncommitted(view.id);
   const list = make("div", "tick-list");

@@ -25,11 +25,11 @@ export class Composer extends MessageBox {
   private busy = false;
   private saving: ReturnType<typeof setTimeout> | undefined;
   private saved = "";
-  /** What the host put here and nobody has touched since. */
+  /** Text from the host that was not edited here. */
   private taken = "";
   private state: SessionState | undefined;
   private loadedFor = "";
-  /** What stands here came from this browser; the host may not know it. */
+  /** The text was written in this browser; the host may not have it yet. */
   private restored = false;
 
   constructor(
@@ -63,7 +63,7 @@ export class Composer extends MessageBox {
   private addTools(): void {
     this.model.addEventListener("change", () => void this.attempt(() => v1.change(this.id, { model: this.model.value })));
     this.mode.addEventListener("change", () => void this.attempt(() => call("PATCH", `/sessions/${encodeURIComponent(this.id)}`, { config: { approvals: this.mode.value } })));
-    this.denying.id = "deny-and-say";
+    this.denying.id = "deny-with-note";
     this.allowing.id = "allow-and-add";
     this.copy.append(icon("branch"), make("span", "", "Separate copy"));
     this.tools.append(this.copy, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
@@ -78,7 +78,7 @@ export class Composer extends MessageBox {
     return this.asking && waitingApproval(this.asking);
   }
 
-  /** It has the focus, and nobody has written anything. */
+  /** It has the focus and is empty. */
   get untouched(): boolean {
     return document.activeElement === this.area && this.area.value === "";
   }
@@ -94,7 +94,7 @@ export class Composer extends MessageBox {
     this.allowing.hidden = this.denying.hidden || dangers(approval as Approval, this.state?.cwd ?? "", this.asking?.kind).length > 0;
   }
 
-  /** The command line that stands here, where one can be run. */
+  /** The command line in the field, if commands can be run. */
   private get line(): string {
     return this.suggestions?.runs === false ? "" : lineOf(this.area.value);
   }
@@ -107,7 +107,7 @@ export class Composer extends MessageBox {
     if (this.runs.textContent !== text) this.runs.textContent = text;
   }
 
-  /** A no takes the words along as its reason; after a yes they are told to the agent. */
+  /** With a denial the text is the reason; with an approval it is sent to the agent. */
   private async answer(allow: boolean): Promise<void> {
     const [approval, text] = [this.waiting, this.area.value.trim()];
     const option = approval?.options.find((each) => each.allow === allow);
@@ -152,8 +152,8 @@ export class Composer extends MessageBox {
   }
 
   /**
-   * What another device wrote is taken over, unless somebody writes here; what came that way also goes that way. What a
-   * program offers is never lost: it follows the words that stand here.
+   * A draft of another device is shown here unless the user is typing; it also disappears with that device's draft. What a
+   * program offers is never lost: it is appended to the text in the field.
    */
   private takeDraft(text: string, offered: boolean): void {
     if (text === this.saved) return;
@@ -186,7 +186,7 @@ export class Composer extends MessageBox {
     this.area.focus();
   }
 
-  /** Puts words into the field, behind what stands there. */
+  /** Appends text to the field. */
   add(text: string): void {
     this.put([this.area.value, text].filter(Boolean).join("\n\n"));
     this.saveLater();
@@ -197,7 +197,7 @@ export class Composer extends MessageBox {
     if (this.line) return this.run(this.line);
     const [text, attached] = [this.area.value, this.attached];
     if ((!text.trim() && attached.length === 0) || this.button.disabled) return;
-    // Gone from the field at once, so that nothing is sent twice; back again if the host did not take it.
+    // Clears the field immediately, so that nothing is sent twice; restored if the host refuses it.
     this.put("");
     this.attached = [];
     this.showAttached();
@@ -207,7 +207,7 @@ export class Composer extends MessageBox {
     this.showAttached();
   }
 
-  /** A line is no message: the agent never hears of it, and what is attached stays for the next one. */
+  /** A shell line is not a message: the agent does not get it, and attachments stay for the next message. */
   private async run(line: string): Promise<void> {
     const text = this.area.value;
     this.put("");
@@ -229,7 +229,7 @@ export class Composer extends MessageBox {
     try {
       await v1.draft(this.id, text, true);
     } catch (error) {
-      // Out of reach: it is kept here, and tried again with the next word. Who may only read need not hear of it.
+      // Out of reach: the draft stays here and is sent with the next change. Read-only users see no error.
       if (error instanceof TypeError) return void (this.saved = "\0");
     }
     if (this.area.value === text) remember(this.draftKey, undefined);

@@ -90,7 +90,7 @@ function modelCard(changed: () => Promise<unknown>): HTMLElement {
 }
 
 function demoCard(demo: () => void): HTMLElement {
-  const found = card("Try the demo", "Scripted replies, no AI: it shows a plan, a file change with an approval, and a question. Say “help” to see what it can do.");
+  const found = card("Try the demo", "Scripted replies, no AI: it shows a plan, a file change with an approval, and a question. Send “help” to see what it can do.");
   found.append(makeButton("btn", "Try the demo", demo));
   return found;
 }

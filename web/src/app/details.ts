@@ -121,7 +121,7 @@ export function connections(hosts: HostUse[]): HTMLElement[] {
   return [make("h2", "", "Network"), table];
 }
 
-/** The beginning of a message, which tells it from the others. */
+/** The beginning of a message, to identify it. */
 function shortened(text: string): string {
   return text.length > MESSAGE ? `${text.slice(0, MESSAGE).trimEnd()}…` : text;
 }

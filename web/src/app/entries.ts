@@ -1,4 +1,4 @@
-/** What stands in the list: sessions and jobs, each with its state, the line that says what happens, and its group. */
+/** The entries of the list: sessions and jobs, each with its state, status line and group. */
 
 import type { Summary } from "../conversation/state";
 import { plain } from "../conversation/pieces";
@@ -23,7 +23,7 @@ export interface Row {
   queued?: boolean;
   /** The session that it starts after, where that is certain. */
   after?: string;
-  /** Nobody knows which files it has changed: there is no git in its folder. */
+  /** Changed files are unknown: its folder is not in git. */
   uncounted?: boolean;
 }
 
@@ -68,7 +68,7 @@ export interface Entry {
   agent: string;
   owner: string;
   time: number;
-  /** Since when it does what the line says; only while something runs or waits. */
+  /** Start of the current state; only while something runs or waits. */
   since?: number;
   unread: boolean;
   archived: boolean;
@@ -96,7 +96,7 @@ export const GROUPS: readonly [Group, string][] = [
 /** Whose it is: of people by name, else of the token that began it. */
 export function ownerOf({ owner, by = "" }: Row["session"]): string {
   const [kind = "", name = ""] = by.split(/[:#]/);
-  return owner || (kind === "token" ? name : by) || "somebody";
+  return owner || (kind === "token" ? name : by) || "someone";
 }
 
 /** What people call a folder: its last name, and of an own copy (`FOLDER.worktrees/SESSION`) that of the folder it is a copy of. */
@@ -107,7 +107,7 @@ export function lastName(path: string): string {
 }
 export const ofTask = ({ session }: Row) => (session.by ?? "").startsWith("task:");
 
-/** What a turn that waits for a place says. */
+/** The status line of a turn that waits for a free slot. */
 export function queuedLine({ after }: Row, titleOf: TitleOf): string {
   const title = after && titleOf(after);
   return title ? `Starts after ${title}` : "Waits for a place";
@@ -155,7 +155,7 @@ function endLine(state: State, { turns = 0, moved, error, stopped = "" }: Row["s
   if (state === "interrupted") return moved ? `Interrupted at ${clock(moved)}: the host stopped` : "Interrupted: the host stopped";
   if (state === "stopped") return stoppedWords(stopped);
   if (state === "failed") return error ? `Failed: ${plain(error)}` : "Failed";
-  if (turns === 0) return "Nothing said yet";
+  if (turns === 0) return "No messages yet";
   return files ? plural(files, "file") : uncounted ? "Answered" : "Answered, no files changed";
 }
 
@@ -219,7 +219,7 @@ export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> =
   if (entry.state === "work" || entry.state === "queued") return "work";
   if (entry.pinned || pinned.has(entry.key)) return "pinned";
   const day = dayOf(entry.time, now);
-  // What stopped a week ago and was left alone needs nobody any more.
+  // What stopped a week ago and was left alone needs no attention.
   return (entry.state === "interrupted" || entry.state === "stopped" || entry.state === "failed") && day !== "older" ? "stopped" : day;
 }
 

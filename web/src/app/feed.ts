@@ -25,13 +25,13 @@ interface Page {
 const CACHE = "portico.board";
 /** The jobs and the names of agents, for a start without the host. */
 const CACHE_MORE = "portico.board.more";
-/** What a cold start shows at once, until the host has answered. */
+/** Shown on a cold start until the host has answered. */
 const CACHED_ROWS = 60;
 /** Older ones come so many at a time. */
 const PAGE = 100;
 const NONE_LEFT: Readonly<Record<Day, number>> = { today: 0, yesterday: 0, older: 0 };
 
-/** Has a row of its own: helpers and the sessions of a job stand in the row of what sent them. */
+/** Has its own row. Helpers and the sessions of a job are part of the row that started them. */
 const isOwn = (row: Row) => !ofTask(row) && row.session.origin?.kind !== "agent";
 
 /** Where today and yesterday begin, for the host to count by. */
@@ -90,7 +90,7 @@ export class Feed {
 
   private readonly made = new WeakMap<Row, Entry>();
 
-  /** Made once for each row that the host told: there may be thousands, and few of them change. What waits for a place names another one. */
+  /** Cached for each row of the host: there may be thousands, and few of them change. A queued row names another one. */
   private entryOf(row: Row, helper?: Row): Entry {
     if (helper || row.queued) return entryOfSession(row, helper, this.titleOf);
     const entry = this.made.get(row) ?? entryOfSession(row);
@@ -116,7 +116,7 @@ export class Feed {
 
   private loading: Promise<void> | undefined;
 
-  /** The next ones that are not here; whoever asks while they come waits for the same. */
+  /** Loads the next page. Concurrent calls share one request. */
   loadOlder(): Promise<void> {
     this.loading ??= this.loadPage().finally(() => (this.loading = undefined));
     return this.loading;
@@ -130,7 +130,7 @@ export class Feed {
       for (const row of this.rows.values()) if (row.session.modified < this.before) this.known(row);
       this.tell();
     } catch {
-      // Out of reach: said in the list, and scrolling on asks again.
+      // Out of reach: the list shows it, and further scrolling retries.
     }
   }
 
@@ -142,7 +142,7 @@ export class Feed {
       for (const row of rows) this.learn(row);
       this.tell();
     } catch {
-      // Out of reach: said in the list.
+      // Out of reach: the list shows it.
     }
   }
 
@@ -194,14 +194,14 @@ export class Feed {
 
   private again: ReturnType<typeof setTimeout> | undefined;
 
-  /** Somebody else has reached the host. */
+  /** Another connection has reached the host. */
   retryNow(): void {
     if (this.again === undefined) return;
     clearTimeout(this.again);
     this.connect();
   }
 
-  /** A moment without the host is nobody's business. */
+  /** A short interruption is not shown. */
   get lost(): boolean {
     return this.downSince !== undefined && Date.now() - this.downSince > 1500;
   }
@@ -233,12 +233,12 @@ export class Feed {
     };
   }
 
-  /** A socket does not say why it was refused; a plain request does, and leads to the login. */
+  /** A socket does not report why it was refused. A request does, and leads to the login. */
   private async checkLogin(): Promise<void> {
     try {
       await call("GET", "");
     } catch {
-      // Out of reach: said in the list.
+      // Out of reach: the list shows it.
     }
   }
 

@@ -1,6 +1,6 @@
 /** The changed lines of one file: unified or side by side, with colours, comments, and a button on every line number. */
 
-import { lineView, SAID, signed } from "../conversation/diff";
+import { lineView, SPOKEN, signed } from "../conversation/diff";
 import { colourLines } from "../conversation/diffColours";
 import { type DiffLine, pairs } from "../conversation/diffLines";
 import { type Gap, opened, type Opened, openings, type Shown, withGaps } from "../conversation/gaps";
@@ -19,7 +19,7 @@ export interface LineActs {
   /** The file as a whole, before or after the change. */
   side: ReadSide;
   unfolded: Unfolded | undefined;
-  /** Shows these lines, too; without it nobody can. */
+  /** Shows these lines, too; without it they stay hidden. */
   unfold?(range: Opened): void;
 }
 
@@ -29,7 +29,7 @@ export interface Unfolded {
   ranges: Opened[];
 }
 
-/** More lines of one file than this are not drawn at once. */
+/** More lines of one file are drawn on request. */
 const MOST = 3000;
 
 export function fileDiff(content: HTMLElement, file: FileView, beside: boolean, acts: LineActs): void {
@@ -54,7 +54,7 @@ function shownOf(lines: DiffLine[], { unfold, unfolded }: LineActs): Shown[] {
   return unfolded ? opened(withGaps(lines), unfolded.content, unfolded.ranges) : withGaps(lines);
 }
 
-/** Lines that stand together, and the gaps between them. */
+/** Adjacent lines, and the gaps between them. */
 function runs(shown: Shown[]): (DiffLine[] | Gap)[] {
   const found: (DiffLine[] | Gap)[] = [];
   for (const item of shown) {
@@ -109,7 +109,7 @@ function half(line: DiffLine | undefined, side: "old" | "new", acts: LineActs, s
 /** The number where a pointer went down, to comment on the lines from there on. */
 let drag: { row: HTMLElement; side: "old" | "new"; number: number } | undefined;
 
-/** The number becomes a button that opens a comment; for ears it says what the colours say. */
+/** The number becomes a button that opens a comment. Its label names what the color shows. */
 function dress(row: HTMLElement, line: DiffLine, side: "old" | "new", acts: LineActs, spans: [HTMLElement, DiffLine][]): void {
   const number = line[side];
   if (number === undefined) return;
@@ -117,7 +117,7 @@ function dress(row: HTMLElement, line: DiffLine, side: "old" | "new", acts: Line
   const cell = [...row.querySelectorAll("i")].findLast((each) => each.textContent === String(number));
   const button = makeButton("line-number", String(number), () => acts.write(line, side));
   button.tabIndex = line.kind === "same" ? -1 : 0;
-  button.setAttribute("aria-label", `Comment on ${SAID[line.kind] ? `${SAID[line.kind]} ` : ""}line ${number}`);
+  button.setAttribute("aria-label", `Comment on ${SPOKEN[line.kind] ? `${SPOKEN[line.kind]} ` : ""}line ${number}`);
   cell?.replaceChildren(button);
   row.addEventListener("click", ({ target }) => {
     // Who marks text to copy it does not want to comment.

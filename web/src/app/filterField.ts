@@ -72,7 +72,7 @@ export class FilterField {
     const wanted = this.text === "" && this.element.contains(focused);
     if (wanted && !this.offers.hidden) return; // one of them may have the focus
     const found = wanted ? (await import("./filterOffers")).filterOffers(this.feed, (word) => this.choose(word)) : [];
-    const late = wanted && (this.text !== "" || !this.element.contains(document.activeElement)); // somebody was quicker
+    const late = wanted && (this.text !== "" || !this.element.contains(document.activeElement)); // the user was faster
     this.offers.hidden = found.length === 0 || late;
     this.offers.replaceChildren(...(late ? [] : found));
   }

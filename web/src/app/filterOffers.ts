@@ -1,4 +1,4 @@
-/** What the list can be filtered by: states, and the folders and agents that are in it. Loaded when somebody goes to the field. */
+/** What the list can be filtered by: states, and the folders and agents that are in it. Loaded when the field gets the focus. */
 
 import { makeButton } from "../page";
 import { fits } from "./entries";

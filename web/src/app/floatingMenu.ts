@@ -5,7 +5,7 @@ import { settle } from "../settle";
 import { Scope } from "../scope";
 import { type Choice, item, walk } from "./menu";
 
-/** The same list over the page, beside what opened it: a list that scrolls would cut it off. `closed` says where the focus goes. */
+/** The same list over the page, beside what opened it: a list that scrolls would cut it off. `closed` restores the focus. */
 export function openMenu(beside: HTMLElement, name: string, choices: Choice[], closed: () => void): HTMLElement {
   const list = make("div", "menu floating");
   list.setAttribute("role", "menu");

@@ -19,7 +19,7 @@ export interface Grip {
 
 const STEP = 16;
 
-/** `column`: what gets wider and narrower; the grip stands at its edge. */
+/** `column`: the column that is resized; the grip is at its edge. */
 export function grip(column: HTMLElement, { name, property, label, first, least, most, others, towards }: Grip): void {
   const root = document.documentElement;
   const element = make("div", `grip ${towards === 1 ? "right" : "left"}`);

@@ -4,7 +4,7 @@ import { make, makeButton } from "../page";
 import type { Entry, Group } from "./entries";
 import { between, offsetsOf, spaced } from "./rowWindow";
 
-/** How high a row is, by its shape: measured as soon as one stands in the page. */
+/** Row height by shape: measured as soon as one is in the page. */
 const heights = new Map([["session", 50], ["job", 58]]);
 const shapeOf = (entry: Entry | undefined) => (entry?.steps?.length ? "job" : "session");
 const heightOf = (entry: Entry | undefined) => heights.get(shapeOf(entry)) ?? 50;
@@ -35,7 +35,7 @@ export class GroupView {
     return this.entries.length + this.left;
   }
 
-  /** Says how many there are and takes its room; the rows come with `draw`. */
+  /** Shows the count and reserves the height; `draw` renders the rows. */
   arrange(count: number): void {
     this.head.setAttribute("aria-expanded", String(!this.folded));
     if (this.count.textContent !== String(count)) this.count.textContent = String(count);
@@ -48,7 +48,7 @@ export class GroupView {
     this.body.style.height = `${this.offsets.at(-1) ?? 0}px`;
   }
 
-  /** Where a row stands in the list; undefined: not in this group. */
+  /** The position of a row in the list; undefined: not in this group. */
   placeOf(key: string): { top: number; height: number } | undefined {
     const index = this.folded ? -1 : this.entries.findIndex((entry) => entry.key === key);
     return index < 0 ? undefined : { top: this.body.offsetTop + (this.offsets[index] ?? 0), height: heightOf(this.entries[index]) };

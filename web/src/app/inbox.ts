@@ -63,14 +63,14 @@ interface Interrupted {
   since: number;
 }
 
-/** A job in which the host ended: it goes on when a person says so. */
+/** A job that was interrupted by the end of the host: a person decides whether it resumes. */
 interface WaitingJob {
   job: string;
   name: string;
   reason: string;
 }
 
-/** So long a yes can be taken back: it is sent afterwards, or at once when somebody leaves. */
+/** An approval can be undone for this time. It is sent afterwards, or immediately when the user leaves. */
 const HELD_MS = 3_000;
 /** Answers of today that are listed. */
 const HISTORY = 20;
@@ -103,12 +103,12 @@ export class Inbox implements View {
   private opened = "";
   private answered: Answer[] = [];
   private rules = 0;
-  /** What somebody has allowed here and the host has yet to hear, by its id. */
+  /** Approvals that are not sent yet, by id. */
   private readonly held = new Map<string, () => void>();
   private readonly sent = make("div", "held");
   private readonly flush = () => [...this.held.values()].forEach((send) => send());
 
-  /** `wanted`: what a notice is about; it is open, wherever it stands in the list. */
+  /** `wanted`: the item of a notice; it is open, at any position of the list. */
   constructor(
     private readonly context: ViewContext,
     private wanted = "",
@@ -134,7 +134,7 @@ export class Inbox implements View {
     this.scope.end();
   }
 
-  /** The list says what waits. When that has changed, the cards are requested. */
+  /** The feed reports what waits. When that changes, the cards are requested. */
   private look(): void {
     const known = [...this.context.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).concat([...this.context.feed.jobs.values()].filter(({ status }) => status === "waiting").map(({ id }) => id)).sort().join(" ");
     if (known === this.known) return this.loaded ? this.show() : undefined;
@@ -258,7 +258,7 @@ export class Inbox implements View {
     }
   }
 
-  /** A yes opens the next one at once, and can be taken back for a moment, while the agent has not begun. */
+  /** An approval opens the next item immediately and can be undone for a moment, until it is sent. */
   private hold(asked: Asked, work: () => Promise<unknown>, scope = ""): void {
     const strip = make("div", "held-strip");
     const end = () => {
@@ -313,7 +313,7 @@ export class Inbox implements View {
     return html`<section class="interrupted budgets"><header class="section-head"><h2>${INBOX.budgets}</h2></header>${repeat(this.budgets, ({ budget }) => budget, row)}</section>`;
   }
 
-  /** A person decides whether a job goes on in which the host ended. */
+  /** A person decides whether an interrupted job resumes. */
   private waitingJobs(): Content {
     if (this.jobs.length === 0) return nothing;
     const gone = (job: string) => () => {
@@ -350,7 +350,7 @@ export class Inbox implements View {
     this.show();
   }
 
-  /** At once: the host's own word follows. */
+  /** Shown immediately; the host's event follows. */
   private done(asked: Asked): void {
     const at = this.waiting.findIndex(({ id }) => id === asked.id);
     this.trouble.hidden = true;
@@ -405,7 +405,7 @@ export class Inbox implements View {
   }
 }
 
-/** As its card asks it; a command is named, so that it can be told from the others. */
+/** The question of its card; a command is named, so that it can be identified. */
 function titleOf({ approval, call: part, question: asked, cwd }: Asked): (string | HTMLElement)[] {
   if (!approval || !part) return [plain(asked?.text ?? "")];
   const command = approval.command ? [" ", make("code", "", exact(approval.command))] : [];

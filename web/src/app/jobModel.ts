@@ -74,7 +74,7 @@ export class JobHistory {
         say(event.reason);
         break;
       case "job.resumed":
-        say("Taken up again.");
+        say("Resumed.");
         break;
       case "job.ended":
         this.ended = time;
@@ -150,7 +150,7 @@ export function treeOf(work: WorkTree, runs: Run[], path = "r", condition = fals
       return work.works.flatMap((child, index) => treeOf(child, runs, `${path}.${index}`, condition));
     case "Par": {
       const children = work.works.flatMap((child, index) => treeOf(child, runs, `${path}.${index}`));
-      return [{ kind: "group", title: "At the same time", about: work.concurrency ? `at most ${work.concurrency} at once` : "", children }];
+      return [{ kind: "group", title: "At the same time", about: work.concurrency ? `at most ${work.concurrency} at the same time` : "", children }];
     }
     case "Loop":
       return [loopOf(work, runs, path)];
@@ -226,7 +226,7 @@ export interface Lane {
   bars: Bar[];
 }
 
-/** Every run on one axis, in percent; rounds of a step stand in its lane. */
+/** Every run on one axis, in percent; rounds of a step share its lane. */
 export function lanesOf(steps: StepNode[], history: JobHistory, now: number): { lanes: Lane[]; from: number; to: number } {
   const from = history.started;
   const to = Math.max(history.ended ?? now, from + 1000);

@@ -6,7 +6,7 @@ export interface JsonPlace {
   /** `key`: a name of that object is being written; `value`: the value of `key`. */
   at: "key" | "value";
   key?: string;
-  /** What stands there already, without its quotes, and where it begins. */
+  /** The existing text, without its quotes, and its start. */
   word: string;
   from: number;
   /** Keys that the object has already. */

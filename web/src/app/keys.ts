@@ -78,7 +78,7 @@ export const KEYS: Key[] = [
   { keys: "?", text: "This list", run: () => void import("./keyList").then(({ showKeys }) => showKeys(KEYS)) },
 ];
 
-/** Opens the menu of the wider answers, which says what each of them covers. An answer without a menu is only found: a key grants nothing. */
+/** Opens the menu of the wider answers, which lists what each of them covers. An answer without a menu only gets the focus: a key grants nothing. */
 function allowMore(): boolean {
   const found = document.querySelector<HTMLElement>("main .card.approval .answers button:enabled:not(.primary, .danger, .apart)");
   if (found?.matches("[aria-haspopup]")) found.click();

@@ -188,7 +188,7 @@ export class ListView {
       this.rows.set(entry.key, row);
     }
     const current = entry.key === this.current;
-    // What somebody looks at is not new to them.
+    // The open session is not unread.
     row.update(current && entry.unread && !document.hidden ? { ...entry, unread: false } : entry, entry.pinned || this.pinned.has(entry.key));
     row.select(current);
     return row;
@@ -284,7 +284,7 @@ export class ListView {
   }
 }
 
-/** The pointer is over the list: rows say what is new, and none moves. Older ones that were loaded take the place that was kept for them. */
+/** The pointer is over the list: rows are updated, and none moves. Older rows that were loaded fill the space reserved for them. */
 export function held(before: Entry[], loaded: Entry[], fresh: Map<Group, Entry[]>): Entry[] {
   const now = new Map([...fresh.values()].flat().map((entry) => [entry.key, entry]));
   const last = before.at(-1)?.time ?? Infinity;

@@ -12,7 +12,7 @@ import { hitHash, pathOf } from "./router";
 
 export function matchSection(hits: Hit[], text: string, feed: Feed): HTMLElement {
   const section = make("section", "group");
-  section.append(make("h2", "group-head", "Said in a session"));
+  section.append(make("h2", "group-head", "In messages"));
   const once = new Map(hits.map((hit) => [hit.session, hit]).reverse() as [string, Hit][]);
   const words = text.split(" ");
   for (const hit of [...once.values()].reverse()) {

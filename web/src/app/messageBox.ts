@@ -11,7 +11,7 @@ import { prefer } from "./preferences";
 import type { Item, Suggestions } from "./suggestions";
 import { wordAt } from "./word";
 
-/** A file, or another session: what was said there is fetched when the message is sent. */
+/** A file, or another session: its transcript is fetched when the message is sent. */
 export type Attachment = { type: "resource"; label: string; contentType: string; data: string } | { type: "chat"; label: string; resource: string };
 
 /** One message holds 8 MiB; base64 takes a third more. */
@@ -47,11 +47,11 @@ export abstract class MessageBox {
     this.listen();
   }
 
-  /** `steer`: with Ctrl+Enter, to tell an agent that works. */
+  /** `steer`: with Ctrl+Enter, sent to the running agent now. */
   protected abstract submit(busy: "queue" | "steer"): void;
   /** The text or what is attached is not what it was. */
   protected abstract changed(): void;
-  /** Whose files, sessions and commands are offered for this sign; none: nobody's. */
+  /** The session whose files, sessions and commands are offered for this sign; undefined: none. */
   protected abstract suggestedBy(sign: string): string;
 
   private fillTools(): void {
@@ -177,7 +177,7 @@ export abstract class MessageBox {
   }
 }
 
-/** Named sessions go along with what was said in them until now. */
+/** Named sessions are attached with their transcript so far. */
 export async function post(id: string, text: string, busy: "queue" | "steer", attached: Attachment[]): Promise<void> {
   const attachments = await Promise.all(attached.map((each) => (each.type === "chat" ? call("GET", `/sessions/${encodeURIComponent(each.resource)}/reference`) : each)));
   await call("POST", `/sessions/${encodeURIComponent(id)}/messages`, { text, busy, ...(attachments.length ? { attachments } : {}) });

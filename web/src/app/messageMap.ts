@@ -6,7 +6,7 @@ import { make } from "../page";
 
 /** A conversation this short is seen at a glance. */
 const FEWEST = 4;
-/** As many as can be told apart; of more, some are left out evenly. */
+/** As many as can be distinguished; of more, some are left out evenly. */
 const MOST = 120;
 
 export class MessageMap {

@@ -90,12 +90,12 @@ export class Panel {
     this.terminal?.leave();
     this.terminal = undefined;
     this.showCount();
-    // What opened by itself for one session is not wanted for the next; neither is what lies over a conversation.
+    // A panel that opened automatically for one session is closed for the next; so is one that covers the conversation.
     if (window.innerWidth >= 1280 && remembered(this.key("panel")) === "open") this.show(this.tab);
     else if (this.isOpen) this.hide();
   }
 
-  /** Somebody wants it: it is remembered for this kind of screen, and the address says so. */
+  /** Opened by the user: remembered for this kind of screen, and part of the address. */
   open(tab: Tab, aim: Aim = {}, focus = true): void {
     if (!this.view) return;
     remember(this.key("tab"), tab);
@@ -120,7 +120,7 @@ export class Panel {
     return `${name}.${sizeClass()}`;
   }
 
-  /** `away`: the place has none; it is not what somebody wants remembered. */
+  /** `away`: the place has no panel; the user's choice is not changed. */
   close(away = false): void {
     if (!away) remember(this.key("panel"), "closed");
     if (!away) this.shell.noteTab();
@@ -138,7 +138,7 @@ export class Panel {
     this.terminal = undefined;
   }
 
-  /** By a key: whoever opens it so goes on with keys, so the focus goes along, and back. */
+  /** By a key: the focus moves into the panel, and back when it closes. */
   toggle(tab?: Tab): boolean {
     if (!this.view) return false;
     if (this.isOpen && (tab === undefined || tab === this.tab)) {
@@ -161,7 +161,7 @@ export class Panel {
     if (this.isOpen && window.innerWidth < 1280) this.close();
   }
 
-  /** The code of a tab is loaded when somebody opens it. */
+  /** The code of a tab is loaded when it is opened. */
   private async fill(focus: boolean): Promise<void> {
     const { view, tab } = this;
     if (!view) return;
@@ -179,7 +179,7 @@ export class Panel {
     }
     const modules = { changes: () => import("./review"), details: () => import("./details"), terminal: () => import("./terminalTab") };
     const module = await modules[tab]();
-    // Somebody may have gone on meanwhile.
+    // The user may have left in between.
     if (this.view !== view || this.tab !== tab || !this.isOpen) return;
     if ("Review" in module) {
       this.review ??= new module.Review(view, (file, line) => this.shell.noteTab("changes", file, line));
@@ -216,7 +216,7 @@ export class Panel {
     if (this.tab === "details") this.details?.show();
   }
 
-  /** By itself only once, at the first change of a session, where there is room for it and nobody has closed it. */
+  /** Opens automatically once, at the first change of a session, if there is room and the user has not closed it. */
   private openOnce(view: OpenSession): void {
     const key = `opened.${view.id}`;
     if (this.count.hidden || window.innerWidth < 1280 || remembered(this.key("panel")) === "closed" || remembered(key)) return;

@@ -47,7 +47,7 @@ export function rowOf(place: Place): PlaceRow | undefined {
   return row as PlaceRow | undefined;
 }
 
-/** The same place, whatever is selected in it: a link to it is current. */
+/** The same place, with any selection in it: a link to it is current. */
 export const isAt = (place: Place, { name }: Listed): boolean => (place.at === "page" ? place.name : place.at) === name;
 
 export const addressOf = ({ place }: Listed): string => pathOf(place);

@@ -1,4 +1,4 @@
-/** What somebody likes on this device: kept in the browser, applied at once. */
+/** Preferences of this device: stored in the browser, applied immediately. */
 
 export interface Preferences {
   theme: "system" | "light" | "dark";

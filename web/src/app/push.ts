@@ -1,4 +1,4 @@
-/** Web push for this browser: it is told that something waits or has ended, also when no page is open. */
+/** Web push for this browser: a notice when something waits or has ended, also when no page is open. */
 
 import { explain } from "../api";
 import { make, makeButton } from "../page";
@@ -57,11 +57,11 @@ export async function endPush(): Promise<void> {
   if (push && possible()) await unsubscribe(push).catch(() => undefined);
 }
 
-/** A row of the settings: whether this browser is told, and of what. */
+/** A row of the settings: whether this browser gets push notices, and for what. */
 export async function pushRow(): Promise<HTMLElement> {
   const box = make("div", "stack");
   if (!possible()) {
-    box.append(make("p", "soft", "This browser cannot be told while no page is open: that needs https (or localhost) and a browser with web push. On an iPhone, put this page on the home screen first."));
+    box.append(make("p", "soft", "This browser gets no notices while no page is open: push needs https (or localhost) and a browser with web push. On an iPhone, put this page on the home screen first."));
     return box;
   }
   const known = await call<Known>("GET", "/push");

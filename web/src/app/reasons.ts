@@ -1,6 +1,6 @@
 /** Why a job or a step ended as it did, in everyday words. */
 
-/** What the portal's protocol says in its own fixed words, in everyday ones. */
+/** Fixed texts of the portal's protocol, in plain words. */
 const EVERYDAY: [pattern: RegExp, words: string][] = [
   [/^Criteria condition passed$/, "The check passed"],
   [/^Criteria condition failed\. Condition: (.*)$/s, "The check failed: $1"],

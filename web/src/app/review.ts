@@ -45,12 +45,12 @@ export class Review {
   private wanted = "";
   private wantedLine: number | undefined;
   private seen: string | undefined;
-  /** The changes as they stood when somebody last looked here; undefined: nobody has. */
+  /** The changes at the last visit; undefined: there was none. */
   private readonly looked: Record<string, string> | undefined;
   private loading = 0;
   private readonly source: ChangeSource;
 
-  /** `noteAt`: what somebody looks at, for the address. */
+  /** `noteAt`: stores the current file and line in the address. */
   constructor(
     private readonly view: OpenSession,
     private readonly noteAt: (file: string, line?: number) => void,
@@ -74,7 +74,7 @@ export class Review {
 
   // -- loading ------------------------------------------------------------------------------------------------------
 
-  /** A turn, or a file of it, somebody wants to see. */
+  /** Shows a turn, or a file of it. */
   aim(turn: string | undefined, file: string | undefined, line?: number): void {
     if (turn !== undefined) {
       this.fillScope();
@@ -117,7 +117,7 @@ export class Review {
     }
   }
 
-  /** Whoever sees the whole session has looked at all of it. */
+  /** A user who sees the whole session has seen all of it. */
   private async changes(scope: string, ahead = false): Promise<Changes> {
     const found = await this.source.load(scope === "looked" ? "" : scope);
     if (!ahead && (scope === "" || scope === "looked")) this.noteLooked(found.files);
@@ -130,14 +130,14 @@ export class Review {
     remember(`looked.${this.view.id}`, JSON.stringify(Object.fromEntries(files.map((file) => [file.path, fingerprint(file.diff ?? "")]))));
   }
 
-  /** It has changed since somebody last looked. */
+  /** It has changed since the last visit. */
   private isNew(file: FileView): boolean {
     return this.looked !== undefined && this.looked[file.path] !== fingerprint(file.diff ?? "");
   }
 
   private ahead: ReturnType<typeof setTimeout> | undefined;
 
-  /** Something happened in the session: the list of files grows, what is open does not jump, and it says how much is newer. */
+  /** Something happened in the session: the list of files grows, what is open does not jump, and a button counts what is newer. */
   stale(): void {
     const state = this.view.state;
     if (this.files.length === 0 || !(state && active(state))) return void this.load();
@@ -188,7 +188,7 @@ export class Review {
     const [top, beside] = [this.body.scrollTop, this.sideBySide];
     const focused = this.element.contains(document.activeElement);
     this.body.replaceChildren(...this.files.map((file) => this.file(file, beside)));
-    // Whoever goes by keys goes on: the line with the focus is another one now.
+    // Keys keep working: the line with the focus was replaced.
     if (focused && !this.element.contains(document.activeElement)) this.body.focus({ preventScroll: true });
     this.body.scrollTop = top;
     this.showFoot();
@@ -211,7 +211,7 @@ export class Review {
     const row = makeButton("file", "", () => {
       this.noteAt(file.path);
       if (this.files.some(({ path }) => path === file.path)) return this.goTo(file.path);
-      this.wanted = file.path; // it came meanwhile
+      this.wanted = file.path; // it was changed after the last load
       void this.load(true);
     });
     row.dataset["name"] = file.path;
@@ -268,12 +268,12 @@ export class Review {
       remove: (comment) => this.remove(comment),
       side: (side) => this.source.side(file, side, scope),
       unfolded: this.unfolded.get(file),
-      // What nobody has written yet, or only the agent told of, the host cannot show.
+      // The host cannot show a file that is not written yet, or only reported by the agent.
       ...(file.asked || file.told ? {} : { unfold: (range: Opened) => void this.unfold(content, file, beside, range, scope) }),
     });
   }
 
-  /** What somebody opened of the unchanged parts. Files that changed since are others, and closed. */
+  /** The unchanged parts that the user opened. A file that changed starts closed. */
   private readonly unfolded = new WeakMap<FileView, Unfolded>();
 
   private async unfold(content: HTMLElement, file: FileView, beside: boolean, range: Opened, scope: string): Promise<void> {
@@ -422,7 +422,7 @@ export class Review {
     saveComments(this.view.id, this.comments);
   }
 
-  /** The lines are looked at once more first: an agent that has gone on would read about what is no longer there. */
+  /** Checks the lines again first: the agent may have changed them since. */
   private send(): void {
     void this.view.attempt(async () => {
       const scope = this.scope.value === "looked" ? "" : this.scope.value;

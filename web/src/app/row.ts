@@ -37,7 +37,7 @@ export class RowView {
   constructor(
     open: (entry: Entry) => void,
     private readonly pin: (entry: Entry) => void,
-    /** Somebody wants this row to move. */
+    /** The user acts on the row, so it may move. */
     private readonly release: () => void,
     private readonly nameOf: (agent: string) => string,
   ) {

@@ -14,7 +14,7 @@ export function openRowMenu(entry: Entry, beside: HTMLElement, closed: () => voi
   openMenu(beside, `More of ${entry.title}`, entry.kind === "job" ? ofJob(entry) : ofSession(entry), closed);
 }
 
-/** The router hears of it, as of the buttons of the browser. */
+/** The router is notified, as by the buttons of the browser. */
 function goTo(place: Place): void {
   window.history.pushState(null, "", pathOf(place));
   window.dispatchEvent(new PopStateEvent("popstate"));
@@ -60,7 +60,7 @@ export function askStop(id: string, attempt: (work: () => Promise<unknown>) => P
   ask("Stop this job?", "What runs in it is stopped. What has succeeded stays, and the job can be resumed later.", "Stop the job", () => attempt(() => call("POST", `/jobs/${encodeURIComponent(id)}/stop`)));
 }
 
-/** There is no place beside a row for what went wrong, so it is said over the list. */
+/** A row has no room for an error, so it is shown above the list. */
 async function attempt(work: () => Promise<unknown>): Promise<void> {
   try {
     await work();

@@ -1,4 +1,4 @@
-/** Rows of which only those near the view stand in the page: where each of them would stand, and what fills the place of the others. */
+/** A window over rows: only those near the view are in the page. Computes the position of each row and the space for the others. */
 
 /** Where each row begins; the last number is where the last one ends. */
 export function offsetsOf(count: number, heightOf: (index: number) => number): Float64Array {
@@ -27,7 +27,7 @@ function firstAbove(offsets: Float64Array, height: number): number {
 
 export type Piece = { row: number } | { space: number };
 
-/** These rows in their order, with space where others would stand. */
+/** These rows in their order, with space for the others. */
 export function spaced(rows: Iterable<number>, offsets: Float64Array): Piece[] {
   const pieces: Piece[] = [];
   let at = 0;

@@ -28,7 +28,7 @@ const SILENT_MS = 5_000;
 /** So long a text about a request that failed stays at least. */
 const SAID_MS = 2_000;
 const UNREACHABLE = explain(new TypeError());
-/** The height of the line with somebody's own last words, and a little more. */
+/** The height of the line with the user's last message, and a little more. */
 const STICKY_PX = 36;
 
 /** Its code is loaded with the first helper that an agent sends out. */
@@ -53,7 +53,7 @@ export class SessionView implements OpenSession {
   private readonly announcer = new Announcer();
   private map: MessageMap | undefined;
   private readonly helpers = new Map<string, Helper>();
-  /** Calls whose helper the list has yet to tell of. */
+  /** Calls whose helper is not in the feed yet. */
   private readonly expected = new Set<string>();
   private heard = Date.now();
   private shownNow = "";
@@ -158,7 +158,7 @@ export class SessionView implements OpenSession {
 
   // -- the state ----------------------------------------------------------------------------------------------------
 
-  /** The turn that somebody has searched for. */
+  /** The turn to show as soon as the session is loaded. */
   private wanted: { turn: string; text: string } | undefined;
 
   /** Shows a turn; with `text`, the row that contains it, and marks it there. */
@@ -206,10 +206,10 @@ export class SessionView implements OpenSession {
     this.frame.titled("Not found", this);
   }
 
-  /** Whoever looks at the page has read it, once nothing moves any more. */
+  /** A session that is visible and idle is read. */
   markRead(): void {
     const now = this.state;
-    // Who may only read cannot leave a mark, and need not hear of it.
+    // Read-only users cannot mark it, and see no error.
     if (now?.read === false && !document.hidden && this.element.isConnected && !active(now)) v1.change(this.id, { read: true }).catch(() => undefined);
   }
 
@@ -235,7 +235,7 @@ export class SessionView implements OpenSession {
     const facts = [lastName(now.cwd), branch ?? "", this.agentName, used ? tokens(used) : "", used ? cost(now.usage?.cost) : ""];
     this.facts.textContent = facts.filter(Boolean).join(" · ");
     this.facts.title = now.cwd;
-    // A card may be there before the host has told what its agents are called.
+    // A card may be shown before the names of the agents are loaded.
     for (const asking of this.element.querySelectorAll(".asking")) if (asking.textContent !== this.agentName) asking.textContent = this.agentName;
     this.showToggle();
     if (this.queue) this.queue.show(now);
@@ -365,7 +365,7 @@ export class SessionView implements OpenSession {
     return this.conversation.choose(number) || (this.helperAsking()?.conversation?.choose(number) ?? false);
   }
 
-  /** The helper that a call started has a session of its own; the host's list knows it. */
+  /** The helper that a call started has its own session, which is in the feed. */
   private helperOf(callId: string): HTMLElement | undefined {
     const known = this.helpers.get(callId);
     if (known) return known.element;

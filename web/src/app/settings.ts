@@ -1,4 +1,4 @@
-/** Settings of this device, and for whoever looks after the host: tokens, the audit record, its settings, its end. */
+/** Settings of this device, and for the owner of the host: tokens, the audit record, its settings, its end. */
 
 import { root } from "../root";
 import { html, render } from "../render";
@@ -334,13 +334,13 @@ export class SettingsView implements View {
     return [make("h2", "", `${window.location.host} · version ${about.version}`), new HostSettings(found).element, this.stopServer()];
   }
 
-  /** Alone, at the end, and it asks for a name: nobody stops a host by a slip. */
+  /** Separate, at the end, and confirmed by typing a name, so that no one stops a host by accident. */
   private stopServer(): HTMLElement {
     const zone = make("section", "danger-zone");
     const name = window.location.hostname;
     zone.append(
       make("h2", "", "Stop the host"),
-      make("p", "", "Running turns are interrupted and can be resumed after the next start. Nobody can reach the host until somebody starts it on its machine."),
+      make("p", "", "Running turns are interrupted and can be resumed after the next start. The host is unavailable until it is started again on its machine."),
       makeButton("danger", "Stop the host…", () => {
         const box = dialog("Stop the host?");
         box.addEventListener("close", () => box.remove());
@@ -371,7 +371,7 @@ export class SettingsView implements View {
   }
 }
 
-/** Doors can be switched off: the host's own document says what it has. */
+/** Doors can be switched off: the host's own document lists them. */
 async function has(path: string, signal: AbortSignal | undefined): Promise<boolean> {
   const response = await request(`${root}/openapi.json`, signal ? { signal } : {});
   return response.ok && path in ((await response.json()) as { paths: object }).paths;

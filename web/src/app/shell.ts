@@ -25,7 +25,7 @@ const CONVERSATION = 480;
 /** So many sessions stay as they were left. */
 const KEPT = 3;
 
-/** The list itself, which is a place of its own on a phone. */
+/** The list itself, which is a separate place on a phone. */
 const SESSIONS: Listed = { name: "home", place: { at: "home" }, row: { title: "Sessions", icon: "chats", view: () => Promise.reject(new Error("The list is not a view.")) } };
 
 export class Shell {
@@ -178,7 +178,7 @@ export class Shell {
     const again = left > 0 ? `Trying again in ${left} s.` : "Trying again.";
     if (!this.offline.firstChild) {
       const count = make("span");
-      count.setAttribute("aria-hidden", "true"); // said once, and not every second
+      count.setAttribute("aria-hidden", "true"); // announced once, and not every second
       this.offline.append(make("span"), " ", count, " You can read what is here and write drafts.");
     }
     const [since, count] = [...this.offline.children];
@@ -206,7 +206,7 @@ export class Shell {
     this.router.go(place, replace, hash);
   }
 
-  /** `byKey`: letters go on to be keys, so the focus stays out of the field. */
+  /** `byKey`: letters stay shortcuts, so the focus stays out of the field. */
   open(entry: Entry, byKey = false): void {
     const inList = byKey && this.list.element.contains(document.activeElement);
     this.byKey = byKey;
@@ -287,7 +287,7 @@ export class Shell {
     if (turn) this.session?.goTo(turn, wanted.get("find") ?? "");
   }
 
-  /** In the field, to write at once; where a card waits, or somebody goes from session to session by keys, beside it: letters are keys there. */
+  /** Focuses the field. If a card waits, or the user moves from session to session by keys, the conversation: letters are shortcuts there. */
   private focusIn(view: SessionView): void {
     if (this.byKey || this.feed.rows.get(view.id)?.waiting?.length) view.conversation.focus();
     else view.composer.focus();
@@ -353,7 +353,7 @@ export class Shell {
     this.panel.open(tab, aim);
   }
 
-  /** The address says what is open beside the session, so that it can be sent and reloaded. On a phone that is a page to go back from. */
+  /** Stores the open tab in the address, so that it can be sent and reloaded. On a phone it is a separate page in the history. */
   noteTab(tab?: Tab, file?: string, line?: number): void {
     const at = this.router.place;
     if (at.at !== "session" || at.id !== this.session?.id) return;

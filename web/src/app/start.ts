@@ -15,7 +15,7 @@ import { offerWhere, type Where } from "./where";
 
 /** Folders that were worked in lately. */
 const FOLDERS = 8;
-/** Of those, so many stand below the field. */
+/** Of those, so many are shown below the field. */
 const RECENT = 6;
 const DRAFT = "draft.new";
 /** The scripted agent that every host has. */
@@ -169,7 +169,7 @@ class StartBox extends MessageBox {
     this.showRecent(all.slice(0, RECENT));
   }
 
-  /** A field that is filled in suggests nothing, so the folders used last stand below it. */
+  /** A field that is filled in suggests nothing, so the folders used last are below it. */
   private showRecent(paths: string[]): void {
     this.recent.hidden = paths.length < 2;
     this.recent.replaceChildren(
@@ -217,7 +217,7 @@ class StartBox extends MessageBox {
     this.button.disabled = Boolean(hint) || !agent;
   }
 
-  /** The host starts it and speaks its first words with it: that says more than a look at the disk. */
+  /** The host starts the agent and exchanges the first messages: that proves more than a look at the disk. */
   private checkAgain(id: string): HTMLElement {
     const button = makeButton("", "Check again", async () => {
       button.disabled = true;
@@ -267,7 +267,7 @@ class StartBox extends MessageBox {
   }
 }
 
-/** The one used last, else the agent's own first; nobody pays the highest price because it stood on top. */
+/** The model used last, else the agent's default, so that the first entry is not chosen by accident. */
 export function firstModel(models: AgentModel[], last: string | undefined): string {
   if (last !== undefined && models.some(({ id }) => id === last)) return last;
   const dearest = Math.max(...models.map(({ multiplier = 1 }) => multiplier));

@@ -1,4 +1,4 @@
-/** One step of a job: the conversation of its task's sessions, and its checks with what they said. */
+/** One step of a job: the conversation of its task's sessions, and its checks with their output. */
 
 import { keyed } from "../key";
 import { root } from "../root";

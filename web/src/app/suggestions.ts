@@ -1,4 +1,4 @@
-/** `@` names files and sessions, `/` commands, `!` a line to run: what fits stands above the field, to be taken with the keys or a click. */
+/** `@` names files and sessions, `/` commands, `!` a line to run: matches are listed above the field, chosen with the keys or a click. */
 
 import { Refused } from "../api";
 import { icon, type Icon } from "../icons";
@@ -23,7 +23,7 @@ export class Suggestions {
   private chosen = 0;
   private from = 0;
   private asked = 0;
-  /** Lines can be run here; unknown until somebody begins one. */
+  /** Lines can be run here; unknown until the user begins one. */
   runs: boolean | undefined;
 
   constructor(
@@ -59,7 +59,7 @@ export class Suggestions {
         this.show(items.filter(({ text }) => text !== found.sign + found.word), found.sign);
       } catch (error) {
         if (found.sign === "!" && error instanceof Refused && error.status === 403) this.learn(false);
-        this.hide(); // no scope for it, or out of reach: writing goes on
+        this.hide(); // no scope for it, or out of reach: typing continues
       }
     }, WAIT_MS);
   }

@@ -2,14 +2,14 @@
 
 import { explain } from "../api";
 import { make, makeButton } from "../page";
-import { Stand } from "../terminal/stand";
+import { TerminalPane } from "../terminal/pane";
 import { type Terminal, terminalAddress, v1 } from "../v1";
 import type { OpenSession } from "./view";
 
 export class TerminalTab {
   readonly element = make("div", "terminal-tab");
   private readonly bar = make("div", "ph");
-  private readonly stand = new Stand({ changed: () => undefined, gone: () => void this.list() });
+  private readonly stand = new TerminalPane({ changed: () => undefined, gone: () => void this.list() });
   private readonly empty = make("div", "empty");
   private current = "";
   private terminals: Terminal[] = [];

@@ -164,7 +164,7 @@ export class UsageView implements View {
   }
 }
 
-/** Which list, of which day, and what stands for what in it. */
+/** Which list, of which day, and its labels. */
 export function sourceWords({ prices, prices_date: date, priced_as: as }: PriceList): string {
   if (!prices || !date) return "";
   const other = Object.entries(as ?? {}).map(([model, entry]) => `${model} as ${entry}`);
@@ -216,7 +216,7 @@ function plot(days: Sum[], period: number, room: number): HTMLElement {
   return box;
 }
 
-/** "2026-11-03" as people say it: 3 Nov, with the year where it is another one. */
+/** Formats "2026-11-03" as 3 Nov, with the year if it is another one. */
 export function dayWords(day: string): string {
   const date = new Date(`${day}T12:00:00`);
   if (Number.isNaN(date.getTime())) return day;

@@ -35,7 +35,7 @@ export async function whereChoices(signal?: AbortSignal): Promise<{ places: stri
   return { places: places.length > 1 ? places : [], labels: sorted(hosts.flatMap(({ labels = [] }) => labels)) };
 }
 
-/** The fields before `next`, and what they say; nothing where there is no choice. */
+/** The fields before `next`, and their values; nothing where there is no choice. */
 export async function offerWhere(next: Element, look = "", signal?: AbortSignal): Promise<() => Where> {
   const { places, labels } = await whereChoices(signal).catch(() => ({ places: [], labels: [] }));
   const fields = [select(next, look, "place", "Place", "Where its folder is", places), select(next, look, "label", "Only at a host with the label", "Any host", labels)];

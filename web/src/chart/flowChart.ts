@@ -1,4 +1,4 @@
-/** Draws a chart as SVG, keeps its status marks and says which node was chosen. */
+/** Draws a chart as SVG, keeps its status marks and reports which node was chosen. */
 
 import type { ChartGraph, Shape } from "./graph";
 import { layOut, LINE, MARK_ROOM, type PlacedArrow, type PlacedNode, type Point } from "./layout";

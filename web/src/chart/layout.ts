@@ -237,7 +237,7 @@ function bend(from: number, to: number, y: number): Point[] {
   return from === to ? [] : [{ x: from, y }, { x: to, y }];
 }
 
-/** Points on a straight line in between say nothing. */
+/** Points on a straight line are redundant. */
 function tidy(points: Point[]): Point[] {
   return points.filter((point, at) => {
     const before = points[at - 1];

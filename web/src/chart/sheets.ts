@@ -1,4 +1,4 @@
-/** A chart on paper: on one page as long as its letters stay readable, else on several, cut where no work stands. */
+/** A chart on paper: on one page as long as its letters stay readable, else on several, cut between works. */
 
 import { make } from "../page";
 import { page } from "../scope";
@@ -58,7 +58,7 @@ function meet(one: Box, other: Box): boolean {
   return one.x < other.x + other.width && other.x < one.x + one.width && one.y < other.y + other.height && other.y < one.y + one.height;
 }
 
-/** While the page is printed, sheets stand in the place of the chart. */
+/** While the page is printed, sheets replace the chart. */
 export function printable(container: HTMLElement, chart: FlowChart): void {
   const sheets = make("div", "print-sheets");
   page.on(window, "beforeprint", () => {

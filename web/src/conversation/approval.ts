@@ -18,11 +18,11 @@ import { plural } from "../texts/plural";
 
 /** The reason of most questions is none that anybody needs to read. */
 const EVERYDAY = "No rule lets it pass.";
-/** Further away than this nobody means a limit. */
+/** Longer than this means no limit. */
 const FOR_EVER_MS = 300 * 86_400_000;
 /** Lines of a change on the card; the panel has all of them. */
 const LINES = 400;
-/** About so many are in sight at once. */
+/** About so many are visible without scrolling. */
 const LINES_SEEN = 16;
 
 export function approvalCard(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
@@ -87,7 +87,7 @@ export function question(approval: Approval, call: CallPart, cwd: string): (stri
   return ["Use ", make("code", "", exact(named || call.tool)), "?"];
 }
 
-/** The host says this of no call of the agent itself. */
+/** The host uses this reason only for its own network check. */
 const leavesSandbox = ({ why }: Approval) => why === "It always asks: it leaves the sandbox.";
 
 /** The host and port of a connection that waits. */
@@ -154,7 +154,7 @@ function limit(expires: number): HTMLElement {
   return item;
 }
 
-/** Also while the card is out of the page: it may come back. A card that is gone for good is not held by its countdown. */
+/** Continues while the card is out of the page: it may be shown again. The countdown does not keep a removed card alive. */
 function countDown(held: WeakRef<HTMLElement>, expires: number): void {
   const scope = new Scope();
   scope.every(1000, () => {
@@ -178,7 +178,7 @@ async function lossOf({ command }: Approval, uncommitted: () => Promise<Uncommit
   try {
     return lostBy(command ?? "", (await uncommitted()).files ?? []);
   } catch {
-    return ""; // not known here: the reasons stand
+    return ""; // not known here: the reasons are shown
   }
 }
 
@@ -188,7 +188,7 @@ function fact(name: Icon, text: string, look = ""): HTMLElement {
   return item;
 }
 
-/** What git holds can be had back; what it does not hold yet cannot. Nothing is said where that is not known. */
+/** What git stores can be restored; uncommitted changes cannot. Empty if that is not known. */
 async function canBeUndone(approval: Approval, cwd: string, uncommitted: () => Promise<Uncommitted>): Promise<string> {
   if (approval.diff?.startsWith("--- /dev/null")) return "A new file";
   try {
@@ -261,7 +261,7 @@ function sentence(reasons: string[]): string {
   return reasons.map((reason) => `This ${reason.startsWith("Outside") ? "is " : ""}${reason.charAt(0).toLowerCase()}${reason.slice(1)}.`).join(" ");
 }
 
-/** A change or a command line is what the agent says about the call; this is the call itself. */
+/** A change or a command line is the agent's description of the call; this is the call itself. */
 function whole(input: string): HTMLElement {
   const view = make("details");
   view.append(make("summary", "soft", "The exact input"), box(pretty(input)));

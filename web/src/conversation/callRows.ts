@@ -15,7 +15,7 @@ import { duration } from "./words";
 
 /** Enough for three lines of a log. */
 const TAIL_CHARS = 2_000;
-/** Of a running command's output, while somebody watches it: all of it would be laid out again with every piece. */
+/** Lines of a running command's output that are shown: all of it would be laid out again with every piece. */
 const LIVE_CHARS = 20_000;
 
 const ICONS: Record<CallKind, Icon> = { command: "terminal", change: "edit", look: "search", plan: "done", tool: "done" };
@@ -80,7 +80,7 @@ export class CallRow implements Row {
     const took = tookOf([this.call]);
     const allowed = this.call.approvals?.findLast(({ answered }) => answered);
     const yes = allowed?.allowed && !allowed.reason && !allowed.grant ? [make("span", "call-word verdict", verdictOf(allowed))] : [];
-    // "Done" is what the sign says already; the time, and who allowed it, are worth more.
+    // The sign already shows "done"; the time, and who allowed it, are more useful.
     summary.replaceChildren(signOf(kind, seen), ...this.title(kind), ...yes, ...((took || yes.length > 0) && exit === undefined && state === "ok" ? [] : [word]), ...(took ? [make("span", "call-word", took)] : []));
   }
 
@@ -115,7 +115,7 @@ export class CallRow implements Row {
     return name;
   }
 
-  /** A command shows how it ends without a click, and whatever failed says why. */
+  /** A command shows its last lines without a click, and a failed call shows the reason. */
   private showTail(): void {
     const { call } = this;
     const said = kindOf(call) === "command" ? tailOf(plain((call.output ?? "").slice(-TAIL_CHARS))) : "";
@@ -156,7 +156,7 @@ export class CallRow implements Row {
     this.helper ??= this.acts.helper?.(this.call.id);
     if (!this.helper || this.helper.isConnected) return;
     this.row?.append(this.helper);
-    this.row?.classList.add("has-helper"); // its line says what the call's would
+    this.row?.classList.add("has-helper"); // its line replaces the call's
   }
 
   private showCard(): void {
@@ -177,7 +177,7 @@ export class CallRow implements Row {
     this.asked = waiting?.id;
     this.card?.remove();
     this.card = waiting && approvalCard(waiting, this.call, this.acts);
-    // The card says all that the line says, and a result that waits for a yes stands in the line's body.
+    // The card contains the text of the line. A result that waits for approval is in the body of the line.
     if (this.details) this.details.hidden = this.card !== undefined && waiting?.result !== true;
     if (this.card) this.details?.after(this.card);
   }
@@ -233,7 +233,7 @@ function signOf(kind: CallKind, state: CallState): HTMLElement {
   return sign;
 }
 
-/** What nobody answered was not done, and nobody has denied it. */
+/** An unanswered call was not run, but not denied either. */
 function wordOf(call: CallPart, state: CallState): string {
   return state === "refused" && call.approvals?.at(-1)?.by === "timeout" ? "not done" : WORDS[state];
 }
@@ -283,7 +283,7 @@ export class LookRow implements Row {
     this.showCard();
   }
 
-  /** What only looks may have to ask as well: a file outside the folder, say. */
+  /** A call that only reads may need approval, too: for example a file outside the folder. */
   private showCard(): void {
     const call = this.calls.find((each) => waitingApproval(each));
     const waiting = call && waitingApproval(call);

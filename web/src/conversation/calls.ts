@@ -29,7 +29,7 @@ function inputOf(call: CallPart): Record<string, unknown> {
   }
 }
 
-/** Where the input says nothing, the tool's name has to do. */
+/** Falls back to the name of the tool. */
 function argument(call: CallPart): string {
   const input = inputOf(call);
   return NAMES.map((name) => input[name]).find((value) => typeof value === "string" && value !== "") as string | undefined ?? "";
@@ -58,7 +58,7 @@ export function linesRead(call: CallPart): string {
   return !to ? `, from line ${from}` : (from ?? 1) === to ? `, line ${to}` : `, lines ${from ?? 1} to ${to}`;
 }
 
-/** The last lines of what a command said. */
+/** The last lines of a command's output. */
 export function tailOf(output: string, lines = 3): string {
   return output.trimEnd().split("\n").slice(-lines).join("\n");
 }
@@ -101,7 +101,7 @@ export function stateOf(call: CallPart): CallState {
 
 const ENDS = new Set(["cancelled", "interrupted", "failed", "completed"]);
 
-/** By a rule or a person; the end of a turn answers with a no as well, but says so. */
+/** Denied by a rule or a person. The end of a turn also denies, with its own reason. */
 function refused(call: CallPart): boolean {
   const last = call.approvals?.at(-1);
   return call.denied === true || (last?.answered === true && !last.allowed && !ENDS.has(last.reason ?? ""));

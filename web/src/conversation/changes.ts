@@ -1,4 +1,4 @@
-/** The files a session has changed, as its calls tell it: for folders that git does not know. */
+/** The files a session has changed, from its calls: for folders outside of git. */
 
 import { make } from "../page";
 import { diffView, unified } from "./diff";

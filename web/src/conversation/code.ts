@@ -1,4 +1,4 @@
-/** Blocks of code in an answer: a button that copies, and colours once nobody waits for anything else. */
+/** Blocks of code in an answer: a button that copies, and colors when the page is idle. */
 
 import { coloured, languageOf } from "../highlight";
 import { make, makeButton } from "../page";
@@ -17,7 +17,7 @@ export function dressCode(body: HTMLElement, finished: boolean): void {
   }
 }
 
-/** Copies the code, and lets long lines go on below where they are cut off. */
+/** Buttons that copy the code and wrap long lines. */
 function codeTools(pre: HTMLElement, code: HTMLElement): HTMLElement {
   const tools = make("span", "code-tools");
   const wrap = makeButton("quiet copy", "Wrap", () => wrap.setAttribute("aria-pressed", String(pre.classList.toggle("wrapped"))));

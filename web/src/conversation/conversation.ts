@@ -18,7 +18,7 @@ export class Conversation {
   private readonly transcript: Transcript;
   private state: SessionState | undefined;
   private readonly empty = make("div", "empty");
-  /** Calls that stand in the row of another one. */
+  /** Calls that are shown in the row of another one. */
   private readonly looks = new Map<string, LookRow>();
   /** The last row, if it takes more looks around. */
   private look: LookRow | undefined;
@@ -34,8 +34,8 @@ export class Conversation {
     view.addEventListener("scroll", () => this.showEnd(), { passive: true });
     end.addEventListener("click", () => this.toEnd());
     this.empty.append(
-      make("h2", "", "Nothing said yet"),
-      make("p", "", "Write below what you want done. The agent works in the folder above and asks here before it changes anything; you may close this page, and it goes on."),
+      make("h2", "", "No messages yet"),
+      make("p", "", "Write below what you want done. The agent works in the folder above and asks here before it changes anything; it keeps running when you close this page."),
     );
   }
 
@@ -71,7 +71,7 @@ export class Conversation {
     return call ? [call.id] : [];
   }
 
-  /** A turn grows at its end: new parts, then the line that says how it ended. */
+  /** A turn grows at its end: new parts, then the line with its outcome. */
   private grow(turn: Turn, events: LogRecord["event"][]): void {
     const reports = events.some(({ type }) => type === "turn.resumed" || type === "usage");
     if (this.transcript.has(endOf(turn)) && reports && turn === this.state?.turns?.at(-1)) this.transcript.pop();
@@ -125,7 +125,7 @@ export class Conversation {
   }
 
   /**
-   * Answers the first approval that waits; false when none does. Nobody answers what they cannot have seen: a card out of
+   * Answers the first approval that waits; false when none does. A key does not answer a card that was not visible: a card out of
    * sight is shown first, and one that has only just come does not take the key that was meant for the one before.
    */
   press(key: "y" | "n"): boolean {

@@ -34,7 +34,7 @@ const DELETES = /(?:^|[\s;&|(`])(?:rm|rmdir|unlink|shred|truncate)\s+([^;&|`]*)/
 const THROWS_AWAY = /\bgit\s+(?:reset\s+--hard|clean\b|checkout\s+--)/;
 
 /**
- * What a command would take that git could not give back, in words: files it names or whose folder it names, as far as its words say.
+ * What a command would delete that git cannot restore, in words: files that it names or whose folder it names.
  * Empty where nothing is known to be lost.
  */
 export function lostBy(command: string, files: readonly ChangedFile[]): string {

@@ -45,7 +45,7 @@ export function diffView(text: string, most = LINES, path = ""): HTMLElement {
   return view;
 }
 
-/** One line: numbers, sign, text. The signs and the words for those who do not see colours say the same as the colour. */
+/** One line: numbers, sign, text. Signs and hidden words express the color for users who do not see it. */
 export function lineView(line: DiffLine): HTMLElement {
   const view = make("div", `dl diff-${line.kind}`);
   if (line.kind === "hunk" || line.kind === "file") {
@@ -56,14 +56,14 @@ export function lineView(line: DiffLine): HTMLElement {
   return view;
 }
 
-export const SAID: Partial<Record<LineKind, string>> = { added: "added", removed: "removed" };
+export const SPOKEN: Partial<Record<LineKind, string>> = { added: "added", removed: "removed" };
 
-/** The sign, what is heard in its place ("added, line 22, …"), and the text. */
+/** The sign, its text for screen readers ("added, line 22, …"), and the text. */
 export function signed(line: DiffLine): HTMLElement[] {
-  const [sign, text, said] = [make("b", "", SIGNS[line.kind] ?? ""), make("span"), SAID[line.kind]];
+  const [sign, text, said] = [make("b", "", SIGNS[line.kind] ?? ""), make("span"), SPOKEN[line.kind]];
   sign.setAttribute("aria-hidden", "true");
   text.append(...marked(line));
-  return said ? [sign, make("em", "vh said", `${said}, line ${line.new ?? line.old}, `), text] : [sign, text];
+  return said ? [sign, make("em", "vh spoken", `${said}, line ${line.new ?? line.old}, `), text] : [sign, text];
 }
 
 function hunkTitle(text: string): string {

@@ -37,7 +37,7 @@ export function splitHtml(html: string): string[] {
   });
 }
 
-/** Puts the characters from `from` to `to` into marks, whatever colours they have. */
+/** Puts the characters from `from` to `to` into marks, with any colors. */
 export function markRange(span: HTMLElement, from: number, to: number): void {
   const walker = document.createTreeWalker(span, NodeFilter.SHOW_TEXT);
   const pieces: [Text, number, number][] = [];

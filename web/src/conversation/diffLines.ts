@@ -110,7 +110,7 @@ function common(one: string[], other: string[]): [number, number][] {
   return found;
 }
 
-/** Where the other words stand; what is between two of them and only space is marked along. */
+/** Positions of the words that differ; space between two of them is marked, too. */
 function marksOf(words: string[], same: ReadonlySet<number>): Marks {
   const marks: Marks = [];
   let at = 0;

@@ -14,7 +14,7 @@ export interface Evidence {
 
 /** Lines of each file; the session's page has all of them. */
 const LINES = 400;
-/** Files that are open at once. */
+/** Files that are open at the same time. */
 const OPEN = 3;
 
 export function evidenceView(evidence: Evidence[]): HTMLElement {

@@ -1,4 +1,4 @@
-/** The unchanged lines that a diff leaves out: how many there are, and what is shown of them once somebody opened them. */
+/** The unchanged lines that a diff leaves out: how many there are, and what is shown of them when they are opened. */
 
 import type { DiffLine } from "./diffLines";
 import { plural } from "../texts/plural";
@@ -8,9 +8,9 @@ export interface Gap {
   /** The numbers of its first line. */
   old: number;
   new: number;
-  /** Undefined: to the end of the file, which a diff does not tell. */
+  /** Undefined: to the end of the file, which a diff does not contain. */
   count: number | undefined;
-  /** The function or heading that the next lines stand in. */
+  /** The function or heading that contains the next lines. */
   title: string;
 }
 
@@ -42,7 +42,7 @@ export function withGaps(lines: DiffLine[]): Shown[] {
   return found;
 }
 
-/** What was opened stands there as lines, what was not is a gap as before. */
+/** Opened ranges are lines; the rest stays a gap. */
 export function opened(shown: Shown[], content: readonly string[], ranges: readonly Opened[]): Shown[] {
   return shown.flatMap((item) => (item.kind === "gap" ? openGap(item, content, ranges) : [item]));
 }
@@ -62,12 +62,12 @@ function openGap(gap: Gap, content: readonly string[], ranges: readonly Opened[]
 
 /** A click opens so many lines at each end of a long gap; a short one is opened as a whole. */
 export const STEP = 20;
-/** More are not opened at once: a file of a million lines must not stop the page. */
+/** Most lines that one click opens: a file of a million lines must not stop the page. */
 export const MOST_OPENED = 1_000;
 
 export interface Opening {
   text: string;
-  /** For those who do not see where it stands. */
+  /** A label for screen readers. */
   said: string;
   range: Opened;
 }

@@ -41,7 +41,7 @@ export const plain = (text: string) => new EscapeFilter().push(text);
 const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 /**
- * What somebody is about to allow, with nothing taken out.
+ * What the user is about to allow, complete.
  *
  * The attack: a command carries an escape or a direction mark, so that it reads harmless and runs otherwise.
  */

@@ -50,7 +50,7 @@ function chosen(field: Field | undefined, answer: unknown): string {
   return typeof answer === "string" ? answer : typeof answer === "boolean" ? (answer ? "Yes" : "No") : JSON.stringify(answer);
 }
 
-/** One field at a time; a choice of one goes on at once, everything else with the button. */
+/** One field at a time; a single choice continues immediately, everything else with the button. */
 class Steps {
   private readonly fields: Field[];
   private readonly answers = new Map<string, unknown>();

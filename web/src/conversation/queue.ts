@@ -20,12 +20,12 @@ export class QueueView {
     const now = JSON.stringify([queue, state.held, active(state)?.id, this.editing]);
     if (now === this.shown) return;
     this.shown = now;
-    // A message that somebody is editing here stays open while the others move.
+    // A message that is being edited here stays open while the others move.
     const draft = this.view.querySelector<HTMLTextAreaElement>("textarea")?.value;
     this.view.hidden = queue.length === 0;
     const head = make("header");
     head.append(make("h2", "", state.held ? "Held after an interruption" : "Goes next"));
-    if (state.held) head.append(makeButton("primary", "Let it go on", () => void this.acts.attempt(() => v1.releaseQueue(state.id))));
+    if (state.held) head.append(makeButton("primary", "Continue", () => void this.acts.attempt(() => v1.releaseQueue(state.id))));
     const list = make("ol");
     list.append(...queue.map((pending, index) => this.item(state, pending, index, draft)));
     this.view.replaceChildren(head, list);

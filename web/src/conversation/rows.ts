@@ -95,7 +95,7 @@ export class TextRow implements Row {
   private details: HTMLDetailsElement | undefined;
   /** It was seen growing, so it was opened here. */
   private grew = false;
-  /** So much of the text stands there for good. */
+  /** So much of the text is final. */
   private settled = 0;
   private tail: HTMLElement | undefined;
   private fence = "";
@@ -155,7 +155,7 @@ export class TextRow implements Row {
 
   private end(): void {
     if (this.finished) return;
-    // It opened by itself, so it closes by itself; whoever wants to read it opens it again.
+    // It opened automatically, so it closes automatically; the user can open it again.
     if (this.details && this.grew) this.details.open = false;
   }
 
@@ -184,7 +184,7 @@ export class TextRow implements Row {
     }
   }
 
-  /** A long text is rendered piece by piece, each once: what every frame costs does not grow with what was said before. */
+  /** A long text is rendered piece by piece, each once: the cost of a frame does not grow with the text before it. */
   private renderMarkdown(body: HTMLElement, text: string, html: (text: string) => string): void {
     if (!this.tail || this.settled === 0) {
       this.tail = make("div", "markdown-piece");
@@ -254,7 +254,7 @@ function openFence(text: string): string {
 
 /**
  * Where the piece that begins at `from` ends: after an empty line that ends a block in any case, since no list, quote, table or code
- * goes on behind it. 0: not yet.
+ * continues after it. 0: not yet.
  */
 export function pieceEnd(text: string, from: number, fence = false): number {
   if (text.length - from <= PIECE) return 0;
@@ -294,7 +294,7 @@ export class QuestionRow implements Row {
 
   update(): void {
     const now = this.question.response ?? "open";
-    // Drafts of others must not take the words out of somebody's mouth, so an open card stays as it is.
+    // Drafts of others must not replace what the user types, so an open card stays as it is.
     if (now === this.shown) return;
     this.shown = now;
     this.row?.replaceChildren(questionCard(this.question, this.acts));
@@ -340,7 +340,7 @@ export class EndRow implements Row {
     if (turn.outcome !== "completed") {
       const note = make("div", `outcome ${turn.outcome}`);
       note.append(make("strong", "", this.sentence()));
-      // That the host ended is what the sentence says already.
+      // The sentence already reports that the host ended.
       if (turn.error && turn.outcome !== "interrupted") note.append(...problem(turn.error));
       if (this.last() && turn.outcome === "failed") note.append(make("span", "soft", "Try again, or tell the agent what to do differently."));
       if (this.last() && (turn.outcome === "failed" || turn.outcome === "interrupted"))

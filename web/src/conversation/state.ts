@@ -86,7 +86,7 @@ export interface CallPart {
   past?: string;
   detail?: string;
   outcome?: Outcome | null;
-  /** Of the command that it ran, where the agent tells. */
+  /** Of the command that it ran, if the agent reports it. */
   exit_code?: number | null;
   /** Since when it runs, or how long it took, in milliseconds. */
   started?: number;
@@ -167,7 +167,7 @@ export interface SessionState {
   pos: number;
 }
 
-/** The draft that a program offers; what somebody types in an editor is none. */
+/** The draft that a program offers; text that a user types in an editor is not one. */
 export function offeredDraft(state: SessionState): string {
   const draft = state.kept?.["draft"] as { text?: string; _meta?: Record<string, unknown> } | undefined;
   return draft?._meta?.["portico.offered"] === true ? (draft.text ?? "") : "";

@@ -1,9 +1,9 @@
 /**
- * A long column of rows of which only those near the view stand in the page.
+ * A long column of rows of which only those near the view are in the page.
  *
- * A conversation grows at its end and is cut at its end, so rows stand in chunks of a fixed number, and chunks in
+ * A conversation grows at its end and is cut at its end, so rows are in chunks of a fixed number, and chunks in
  * sections; what is away from the view is one empty box: of a guessed height until its rows were built, of their measured
- * height afterwards. What every frame costs the browser grows with what stands in the page, so 100,000 rows are 98 boxes
+ * height afterwards. The cost of a frame grows with the number of elements in the page, so 100,000 rows are 98 boxes
  * and some chunks. Rows that left keep their elements for a while: what was opened stays open.
  */
 
@@ -26,7 +26,7 @@ const NEAR = "4000px 0px";
 /** So many pixels above the end still count as being at the end. */
 const AT_END = 48;
 
-/** So many chunks at the end are built at once: more than a screen. */
+/** So many chunks at the end are built immediately: more than a screen. */
 const SETTLED = 3;
 /** Chunks of a section: as many boxes as a browser lays out without being noticed. */
 const SECTION = 64;
@@ -43,7 +43,7 @@ interface Chunk {
   box: HTMLElement;
   section: Section;
   rows: Row[];
-  /** The rows' elements, once somebody came near. */
+  /** The rows' elements, as soon as the view is near. */
   elements: HTMLElement[] | undefined;
   shown: boolean;
 }
@@ -126,7 +126,7 @@ export class Transcript {
     if (found?.chunk.elements) found.row.update?.();
   }
 
-  /** Builds the end, where readers begin, at once. */
+  /** Builds the end immediately, where readers begin. */
   settle(): void {
     for (const chunk of this.sections.slice(-2).flatMap(({ chunks }) => chunks).slice(-SETTLED)) this.show(chunk);
     this.follow();
@@ -149,7 +149,7 @@ export class Transcript {
     return found.chunk.elements?.[found.chunk.rows.indexOf(found.row)];
   }
 
-  /** A row's element, if it stands in the page. */
+  /** A row's element, if it is in the page. */
   built(key: string): HTMLElement | undefined {
     const found = this.rows.get(key);
     return found?.chunk.shown ? found.chunk.elements?.[found.chunk.rows.indexOf(found.row)] : undefined;
@@ -243,7 +243,7 @@ export class Transcript {
 
   private cameSection(section: Section, near: boolean, height: number): void {
     if (near) return this.showSection(section);
-    // The last one takes what is said next; where something stands, the section stays with it.
+    // New rows are appended to the last one; a section with content keeps it.
     if (!section.shown || section === this.sections.at(-1) || section.chunks.some(({ box }) => busy(box))) return;
     for (const chunk of section.chunks) {
       if (chunk.shown) this.hide(chunk, chunk.box.getBoundingClientRect().height);
@@ -278,7 +278,7 @@ export class Transcript {
     chunk.box.append(...chunk.elements);
   }
 
-  /** Where somebody selects or writes, everything stays. */
+  /** Keeps everything while the user selects or types. */
   private hide(chunk: Chunk, height: number): void {
     if (!chunk.shown || busy(chunk.box)) return;
     chunk.shown = false;
@@ -289,7 +289,7 @@ export class Transcript {
     if (this.kept.size > KEPT) this.forget();
   }
 
-  /** The one that is away the longest is built again when somebody comes back, unless something was opened or written in it. */
+  /** The chunk that was out of view the longest is dropped and built again later, unless something was opened or typed in it. */
   private forget(): void {
     const [oldest] = this.kept;
     if (!oldest) return;

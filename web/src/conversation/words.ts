@@ -36,7 +36,7 @@ export function words(usage: Usage | null | undefined): string {
   return usage.cost ? `${tokens}, ${dollars(usage.cost)}` : tokens;
 }
 
-/** The end of a long path: what tells folders apart. */
+/** The end of a long path, which distinguishes folders. */
 export function folder(path: string): string {
   const names = path.split(/[\\/]/).filter(Boolean);
   return names.length <= 2 ? path : `…/${names.slice(-2).join("/")}`;

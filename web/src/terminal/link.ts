@@ -1,4 +1,4 @@
-/** The way to one terminal: a socket that comes back by itself, from where it was. */
+/** The connection to one terminal: a socket that reconnects and continues from its last position. */
 
 import { reportConnection } from "../connection";
 import { pause } from "../page";
@@ -15,7 +15,7 @@ export interface Listener {
   screen(screen: Screen): void;
   /** What came since. */
   events(events: TerminalEvent[]): void;
-  /** There is nothing to come back to: somebody closed it, or the host was started anew. */
+  /** The terminal does not exist any more: it was closed, or the host was restarted. */
   gone(how: "closed" | "lost"): void;
   /** The host did not do what was asked. */
   refused(reason: string): void;
@@ -88,7 +88,7 @@ export class Link {
     if (error !== undefined) this.listener.refused(error);
   }
 
-  /** A browser does not tell why a socket was refused, so the list of terminals has to. */
+  /** A browser does not report why a socket was refused, so the list of terminals is checked. */
   private async comeBack(): Promise<void> {
     for (let wait = FIRST_RETRY_MS; !this.ended; wait = Math.min(2 * wait, LAST_RETRY_MS)) {
       try {
@@ -96,7 +96,7 @@ export class Link {
         if (this.ended) return;
         return terminals.some(({ id }) => id === this.id) ? this.open() : this.end("lost");
       } catch {
-        // Not there, or not yet: whatever it is, it is tried again until it is.
+        // Not there, or not yet: retried until it is.
         if (this.ended) return;
         reportConnection(this, false);
         await pause(wait);

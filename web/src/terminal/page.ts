@@ -5,7 +5,7 @@ import { byId, make, makeButton } from "../page";
 import { ask, shortcuts } from "../shortcuts";
 import { type Terminal, terminalAddress, v1 } from "../v1";
 import { watch } from "../watch";
-import { Stand } from "./stand";
+import { TerminalPane } from "./pane";
 
 const query = new URLSearchParams(window.location.search);
 const trouble = byId("trouble");
@@ -14,10 +14,10 @@ const close = byId("close", HTMLButtonElement);
 const empty = byId("empty");
 let terminals: Terminal[] = [];
 let selected = query.get("id") ?? "";
-/** Something stands there, and stays when it has ended: its last screen can be read. */
+/** A terminal is shown. It stays after its end: its last screen can be read. */
 let showing = false;
 
-const stand = new Stand({
+const stand = new TerminalPane({
   changed(terminal) {
     const known = terminals.find(({ id }) => id === terminal.id);
     if (known) Object.assign(known, terminal);
@@ -69,7 +69,7 @@ function tab(terminal: Terminal): HTMLElement {
   return button;
 }
 
-/** Shells are all called the same; the folder tells them apart. */
+/** Shells have the same name; the folder distinguishes them. */
 function nameOf({ title, cwd }: Terminal): string {
   return `${title} · ${cwd.split("/").at(-1) || "/"}`;
 }
@@ -104,7 +104,7 @@ async function load(): Promise<void> {
   if (first && !showing) return select(first.id);
   if (selected && !showing) {
     byId("empty-title").textContent = "This shell is no more";
-    byId("empty-text").textContent = "Somebody closed it, or the host was started anew: shells end with the host. What it did to your files stays.";
+    byId("empty-text").textContent = "It was closed, or the host was restarted: shells end with the host. Changes to your files stay.";
   }
   show();
 }

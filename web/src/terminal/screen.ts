@@ -1,4 +1,4 @@
-/** One terminal on the page: xterm.js over a `Link`. Large, so pages load it only when somebody wants a terminal. */
+/** One terminal on the page: xterm.js over a `Link`. Large, so pages load it only when a terminal is opened. */
 
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
@@ -13,7 +13,7 @@ const FONT = 'ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, "DejaVu
 /** Characters that wait to be drawn before the host is asked to wait: more than a screenful, less than a stall. */
 const BEHIND = 2_000_000;
 const SETTLE_MS = 100;
-/** What a terminal says by itself when a program asks what it is, where its cursor stands or which colours it has. */
+/** Automatic answers of a terminal when a program asks for its type, cursor position or colors. */
 const REPLY = /^\x1b(?:\[[?>=\d;]*[cRnIO]|\[\?[\d;]*\$y|[\]P])/;
 
 export interface Viewer {
@@ -170,7 +170,7 @@ export class TerminalView implements Listener {
     this.terminal.focus();
   }
 
-  /** The terminal takes the size of this page, on whichever page somebody is at. */
+  /** The terminal takes the size of this page. */
   private fit(): void {
     const wanted = this.fitting.proposeDimensions();
     const { state } = this;

@@ -26,7 +26,7 @@ function setAttribute(this: HTMLElement, name: string, value: string): void {
   else Element.prototype.setAttribute.call(this, name, value);
 }
 
-/** Stands where the `<style>` would stand, and gives its text to a sheet of the document. */
+/** Replaces the `<style>` element and passes its text to a sheet of the document. */
 function sheetElement(document: Document, create: Create): HTMLElement {
   const element = create("template");
   const sheet = new CSSStyleSheet();

@@ -1,4 +1,4 @@
-/** Where a terminal stands on a page: its screen, a line that says what it is, and keys for those who have none. */
+/** A terminal on a page: its screen, a status line, and keys for devices without a keyboard. */
 
 import { explain } from "../api";
 import { folder } from "../conversation/words";
@@ -22,7 +22,7 @@ const KEYS: [name: string, data: string][] = [
   ["↓", "\x1b[B"],
 ];
 
-export class Stand {
+export class TerminalPane {
   readonly element = make("section", "shell");
   private readonly holder = make("div", "shell-screen");
   private readonly status = make("p", "shell-status soft");
