@@ -14,7 +14,6 @@ from portico.agents.acp.action import permission_action
 from portico.agents.acp.autonomy import asking, kind_of
 from portico.agents.acp.call_processes import CallProcesses
 from portico.agents.acp.choice import OptionChoice, choices
-from portico.agents.acp.error_text import failure
 from portico.agents.acp.link import AgentLink
 from portico.agents.acp.own_tools import OwnTools
 from portico.agents.acp.prompt import Texts, blocks
@@ -206,7 +205,8 @@ class AcpConversation:
     def _start(self, turn: Turn, link: AgentLink) -> None:
         self._processes, self._done = CallProcesses(link.process.child.pid), []
         self._own_tools = OwnTools((spec.name for spec in self._opening.tools), self._servers.own_name)
-        self._turn, self._updates = turn, Updates(turn, self._own_tools, self._service.commands)
+        kind = kind_of(self._agent.program)
+        self._turn, self._updates = turn, Updates(turn, self._own_tools, self._service.commands, kind)
         self._ended = asyncio.get_running_loop().create_future()
         self._stopping = False
         self._service.begin()
@@ -237,16 +237,16 @@ class AcpConversation:
         return "embedded" if self._agent.program.embeds else "words"
 
     async def _finish(self, reply: Json, turn: Turn) -> None:
-        reason, words = reply.get("stopReason"), self._updates.last_words if self._updates is not None else ""
+        assert self._updates is not None  # there is a turn
+        reason, name = reply.get("stopReason"), self._agent.program.name or self._agent.name
         uninvited = reason == "cancelled" and turn.cancelled_by is None and not self._stopping
-        given_up = uninvited and bool(words or not self._service.refused)
+        given_up = uninvited and (self._updates.spoke or not self._service.refused)
         if given_up:
             await self._service.commands.stop()  # the agent will not ask for them again
-        if self._updates is not None:
-            self._updates.report_usage(reply)
-            await self._updates.finish(reason)
+        self._updates.report_usage(reply)
+        failed = self._updates.failure(name, reply)
+        await self._updates.finish(reason)
         await self._service.finish()
-        name = self._agent.program.name or self._agent.name
         if given_up:
             self._abandon()
             raise AgentError(
@@ -255,7 +255,7 @@ class AcpConversation:
             )
         if uninvited:
             turn.notice("The agent stopped because a call was refused.")
-        if reason == "end_turn" and (failed := failure(kind_of(self._agent.program), name, words)) is not None:
+        if failed is not None:
             raise failed
         if reason == "refusal":
             raise AgentError("The model refused to answer.")

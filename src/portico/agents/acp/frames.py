@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from portico import surrogates
+from portico.agents.acp.error_text import OPENINGS
 from portico.agents.supervisor import LINE_BYTES, Process
 from portico.events import Json
 
@@ -174,7 +175,8 @@ class Frames:
 
     def _grow(self, piece: TextUpdate, text: str) -> None:
         last = self._messages[-1] if self._messages else None
-        if isinstance(last, TextUpdate) and last.place == piece.place:
+        apart = text.startswith(OPENINGS) or (isinstance(last, TextUpdate) and last.texts[0].startswith(OPENINGS))
+        if isinstance(last, TextUpdate) and last.place == piece.place and not apart:
             last.texts.append(text)
         else:
             self._messages.append(piece.like(text))

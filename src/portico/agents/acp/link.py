@@ -6,7 +6,6 @@ no schema knows yet, and none of that may break a turn.
 
 import asyncio
 import logging
-import re
 from typing import Any, Protocol
 
 from acp import PROTOCOL_VERSION
@@ -14,6 +13,7 @@ from acp.connection import Connection
 from acp.exceptions import RequestError
 
 from portico import __version__
+from portico.agents.acp.error_text import wants_sign_in
 from portico.agents.acp.frames import Frames
 from portico.agents.supervisor import Connected, Process
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError, SignInRequired
@@ -22,13 +22,6 @@ from portico.events import Json
 logger = logging.getLogger("portico.agents.acp")
 
 AUTH_REQUIRED, NOT_FOUND, INTERNAL = -32000, -32002, -32603
-_SIGN_IN = re.compile(
-    r"\b401\b|unauthori[sz]ed|not (?:logged|signed) in|(?:log|sign) in (?:first|to)|authentication (?:required|failed)|"
-    r"(?:invalid|incorrect|missing) (?:api )?key|api key (?:is )?(?:missing|not valid|invalid)|re-?authenticate|"
-    r"failed to resolve provider|configuration value not found",  # goose, before anybody has configured it
-    re.IGNORECASE,
-)
-"""Error texts of agents that have no error code for a missing sign-in."""
 _AUTH_STATUS = "_auth/status_update"
 """Claude's notification of the sign-in status, before the first session."""
 _DEATH_SECONDS = 0.3
@@ -159,10 +152,6 @@ class AgentLink(Connected):
             if isinstance(error, NotFound):
                 raise RequestError(NOT_FOUND, f"Resource not found: {error.name}", {"code": error.code}) from error
             raise RequestError(INTERNAL, error.message, {"code": error.code}) from error
-
-
-def wants_sign_in(text: str) -> bool:
-    return _SIGN_IN.search(text) is not None
 
 
 def _refused(method: str, error: RequestError, name: str) -> AgentError:

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from portico.agents.acp.error_text import CHARS
+from portico.agents.acp.error_text import ErrorText
 from portico.agents.acp.own_tools import OwnTools, tool_names
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.attachment import text_of
 from portico.agents.terminal_commands import TerminalCommands
+from portico.errors import AgentError
 from portico.markdown import PLAN, checklist
 from portico.terminals.command_turn import CommandOutput
 from portico.workspace import patch
@@ -134,8 +135,14 @@ class Track:
 class Updates:
     """The updates of one turn, in order."""
 
-    def __init__(self, turn: Turn, own: OwnTools, commands: TerminalCommands) -> None:
+    def __init__(self, turn: Turn, own: OwnTools, commands: TerminalCommands, kind: str | None = None) -> None:
+        """`kind`: which of the known agents answers."""
         self._turn = turn
+        self._errors = ErrorText(kind)
+        self._attempt = 0
+        """Requests to the model that were retried or followed by a call: their texts are separate parts."""
+        self._attempt_keys: set[str] = set()
+        """The messages of the current request: it is repeated from the start when it fails."""
         self._own = own
         self._commands = commands
         self._tracks: dict[str, Track] = {}
@@ -144,8 +151,8 @@ class Updates:
         self._plan: Call | None = None
         self._counted = False
         """Its tokens were already reported during the turn."""
-        self.last_words = ""
-        """The agent's text after its last call, if it is short."""
+        self.spoke = False
+        """The agent has sent text after its last call."""
 
     async def apply(self, update: Json) -> None:
         turn = self._turn
@@ -153,26 +160,69 @@ class Updates:
             case "agent_message_chunk":
                 self._chunk_usage(update.get("_meta"))
                 if text := text_of(update.get("content")):
-                    turn.text(text, _key(update))
-                    if len(self.last_words) < CHARS:
-                        self.last_words += text
+                    self.spoke = True
+                    self._text(text, _key(update))
             case "agent_thought_chunk":
                 if text := text_of(update.get("content")):
-                    turn.reasoning(text, _key(update))
+                    self._show_held()
+                    turn.reasoning(text, self._own_key(_key(update)))
             case "tool_call" | "tool_call_update":
-                self.last_words = ""
+                self._show_held()
+                self._next_attempt()
                 await self._tool(update)
             case "plan":
                 self._show_plan(update.get("entries"))
             case "usage_update":
+                self._next_attempt()
                 self._usage(update)
             case "session_info_update":
+                if reason := self._errors.status(update.get("_meta")):
+                    self._retry(reason)
                 if isinstance(title := update.get("title"), str):
                     turn.title(title)
 
+    def _text(self, text: str, key: str | None) -> None:
+        if self._errors.is_retry(text):
+            self._retry("The request to the model failed and is retried.")
+            return
+        if not self._errors.take(text, key):
+            self._show_held()
+            self._turn.text(text, self._own_key(key))
+
+    def _show_held(self) -> None:
+        if held := self._errors.release():
+            self._turn.text(held, self._own_key(None))
+
+    def _own_key(self, key: str | None) -> str | None:
+        """Copilot does not name its messages; without a name, the text of a failed attempt could not be removed."""
+        if self._errors.kind == "copilot" and key is None:
+            key = f"attempt {self._attempt}"
+        if key is not None and self._errors.kind in ("copilot", "codex"):
+            self._attempt_keys.add(key)
+        return key
+
+    def _next_attempt(self) -> None:
+        if self._attempt_keys:
+            self._attempt += 1
+            self._attempt_keys.clear()
+
+    def _retry(self, reason: str) -> None:
+        """The agent repeats its request to the model: remove what the failed one has answered."""
+        for key in self._attempt_keys:
+            self._turn.retract(key)
+        self._next_attempt()
+        self._turn.waits(reason)
+
+    def failure(self, name: str, reply: Json) -> AgentError | None:
+        """Return the failure that the agent has sent as its answer. Otherwise, show what was held back."""
+        found = self._errors.failure(name, reply) if reply.get("stopReason") == "end_turn" else None
+        if found is None:
+            self._show_held()
+        return found
+
     def track(self, update: Json) -> Track:
         """The call an update or a permission request is about."""
-        self.last_words = ""
+        self.spoke = False
         ident = str(update.get("toolCallId") or self._turn.session.new_id("c"))
         track = self._tracks.get(ident)
         if track is not None and track.call.done and _begins(update):  # the model has used this id before
