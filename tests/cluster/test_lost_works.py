@@ -12,7 +12,7 @@ from portico import commands as c
 from portico import events as e
 from portico.jobs import Jobs, load_entry
 from portico.jobs import temporal as module
-from portico.jobs.task import OPEN
+from portico.jobs.engine import OPEN
 from portico.jobs.task_record import close_task
 from portico.jobs.temporal import TemporalJobs
 from portico.log.log import NotOwner

@@ -52,6 +52,44 @@ asyncio.run(main())
 """
 
 
+CONCURRENT = """
+import asyncio, sys
+from pathlib import Path
+from portico.workspace import adoption
+from portico.sandbox.policy import Unconfined
+from portico.workspace.process import environment, run
+
+LINE = sys.argv[1]
+
+async def command(line):
+    return await run(line, policy=Unconfined("a test"), cwd=Path.cwd(), env=environment(), reaper=False)
+
+async def main():
+    assert adoption.adopt()
+    waits = "while [ ! -s pids ]; do sleep 0.01; done; "
+    first = asyncio.create_task(command(f"{LINE}; {waits} while [ ! -e end ]; do sleep 0.01; done"))
+    await command(waits)  # begins before the orphan of the first one and ends after it
+    pid = int(Path("pids").read_text().split()[0])
+    print("lives" if adoption.status(pid) else "ended with another command", flush=True)
+    Path("end").touch()
+    assert (await first).code == 0
+
+asyncio.run(main())
+"""
+MARKED = DAEMON.replace("/usr/bin/env -i ", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="subreapers are Linux's")
+async def test_an_orphan_of_a_command_that_is_no_subreaper_ends_with_that_command_only(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CONCURRENT, MARKED]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "lives\n"), done.stderr
+    for pid in await pids_in(tmp_path / "pids", 1):
+        await gone(pid)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="subreapers are Linux's")
 @pytest.mark.parametrize("way", ["ends", "times out", "is cancelled"])
 async def test_what_forks_twice_and_clears_its_environment_ends_with_its_command(tmp_path: Path, way: str) -> None:

@@ -18,6 +18,8 @@ from portico.jobs.state import JobState, JobSummary, begin, fold, replay
 from portico.log.log import Log
 
 SUMMARY = "job"
+OPEN = "open"
+"""The key stored with a task's channel while the task has no end. A restart reads it to find open tasks."""
 
 
 class Engine(Protocol):
@@ -32,6 +34,9 @@ class Engine(Protocol):
     async def load(self, job: str) -> JobState: ...
 
     async def put(self, job: str, *events: e.Event) -> None: ...
+
+    async def begin(self, job: str, task: e.TaskStarted, work: e.WorkStarted) -> None:
+        """Record the start of a work and of its task in one commit."""
 
     async def finish(self, ended: e.JobEnded) -> None: ...
 
@@ -105,6 +110,11 @@ class LocalEngine:
 
     async def put(self, job: str, *events: e.Event) -> None:
         await self._log.append(f"job/{job}", *events)
+
+    async def begin(self, job: str, task: e.TaskStarted, work: e.WorkStarted) -> None:
+        # The task is first, so that a task id is never reused.
+        self._log.put_kv(f"task/{task.task}", OPEN, b"1")
+        await self._log.append_all((f"task/{task.task}", task), (f"job/{job}", work))
 
     async def finish(self, ended: e.JobEnded) -> None:
         await self._log.append(f"job/{ended.job}", ended)

@@ -27,7 +27,7 @@ from portico.host.ownership import Access
 from portico.jobs.call import call_job
 from portico.jobs.choice import check_offered
 from portico.jobs.commands import install
-from portico.jobs.engine import Engine, LocalEngine
+from portico.jobs.engine import OPEN, Engine, LocalEngine
 from portico.jobs.entry import Entry, labels_of, name_of
 from portico.jobs.interruption import hooks_of, may_crash, on_interrupt
 from portico.jobs.models import model_id, models_of_job, models_used
@@ -38,7 +38,7 @@ from portico.jobs.run import JobRun
 from portico.jobs.services import Services
 from portico.jobs.source import EntrySource
 from portico.jobs.state import HOOKS, JobState, JobSummary, WorkAttempt, plan_of
-from portico.jobs.task import OPEN, TaskPlan, TaskRun
+from portico.jobs.task import TaskPlan, TaskRun
 from portico.jobs.task_record import TaskInfo, close_task, end_of_work, info_of
 from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition

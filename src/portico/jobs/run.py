@@ -204,7 +204,7 @@ class JobRun:
         model = task.model.id or "" if task.model is not None else self.state.entry.models["driving"]
         fallback = [each.id or "" for each in task.fallback]
         plan = self._planned(path, self._flow.name(path, step), task, model, fallback, known)
-        plan.values, plan.sandbox = {}, step.sandbox
+        plan.sandbox = step.sandbox
         if (retry := step.retry) is not None:
             plan.waits = [retry.seconds(failures + 1) for failures in range(retry.times)]
             plan.attempts = retry.times + 1 if "agent" in retry.on else 1
@@ -227,9 +227,6 @@ class JobRun:
         await self._engine.heartbeat(self._job)
         if self.suspended:
             raise asyncio.CancelledError  # suspended, but not cancelled yet
-        # The task is logged before the work that names it, so a task id is never reused.
-        if run.resumed is None:
-            run.announce()
         run.consequences = partial(self._consequences, path, leaf, run)
         self.tasks[task] = run
         try:
@@ -253,7 +250,7 @@ class JobRun:
         """Record the start. A cancellation waits for it, so that task and work get their end in one commit."""
         plan = run.plan
         started = e.WorkStarted(path=path, work=work, task=plan.id, attempt=plan.attempt)
-        beginning = self._host.own(self._engine.put(self._job, started), f"begin {plan.id}")
+        beginning = self._host.own(self._engine.begin(self._job, run.beginning(), started), f"begin {plan.id}")
         try:
             await asyncio.shield(beginning)
         except asyncio.CancelledError:
@@ -307,7 +304,7 @@ class JobRun:
             job=self._job,
             path=path,
             attempt=known.attempt + (not goes_on) if known is not None else 1,
-            values=self.state.seen_from(path),
+            values=self.state.seen_from(path) if self.state.job.flow is None else {},
             waits=RETRY_SECONDS if (waits := self.state.job.retry_seconds) is None else waits,
         )
 

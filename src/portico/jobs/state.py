@@ -108,6 +108,8 @@ class JobState(Struct):
     """Values that works provide for later works, by path and name."""
     latest: dict[str, dict[str, str]] = {}
     """The latest value of each name at or below a path: a job of 10,000 works would search all of them for each."""
+    works: dict[int, WorkSummary] = {}
+    """The works of the summary by number."""
     leaves: dict[int, Leaf] = {}
     """The works of the tree by number; filled on first use."""
     stopping: str | None = None
@@ -196,13 +198,15 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
                 return  # two hosts began the same attempt: the first has it, and the other one sees this and leaves
             crashes = before.crashes if before is not None else 0
             state.runs[event.path] = WorkAttempt(event.work, event.task, event.attempt, crashes=crashes, started=time)
-            _started(summary, event, name_of(state.leaf(event.work)), time)
+            _started(state, event, time)
         case e.WorkEnded():
             run = state.runs.get(event.path)
             if run is not None and run.task == event.task and run.outcome is None:
                 run.outcome, run.error, run.ended = event.outcome, event.error, time
                 run.crashes += event.outcome == "interrupted" and not state.suspended
-            _ended(summary, event, time)
+            work = state.works.get(event.work)
+            if work is not None and work.task == event.task:
+                work.status, work.ended = STATUSES[event.outcome], time
         case e.JobValue():
             state.keep(event.path, event.name, event.value)
             if event.name == BRANCH:
@@ -228,19 +232,16 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             pass  # an event of a newer Portico
 
 
-def _started(summary: JobSummary, event: e.WorkStarted, name: str, time: int) -> None:
-    known = next((work for work in summary.works if work.work == event.work), None)
+def _started(state: JobState, event: e.WorkStarted, time: int) -> None:
+    known = state.works.get(event.work)
     if known is None:
-        summary.works.append(WorkSummary(event.work, name, event.task, "running", time))
+        known = state.works[event.work] = WorkSummary(
+            event.work, name_of(state.leaf(event.work)), event.task, "running", time
+        )
+        state.summary.works.append(known)
         return
     known.task, known.status, known.started, known.ended = event.task, "running", time, None
     known.runs += 1
-
-
-def _ended(summary: JobSummary, event: e.WorkEnded, time: int) -> None:
-    for work in summary.works:
-        if work.work == event.work and work.task == event.task:
-            work.status, work.ended = STATUSES[event.outcome], time
 
 
 class _Detail(Struct):

@@ -93,9 +93,8 @@ class StepRun(TaskRun):
         if not isinstance(self._step.do, PromptDo) or outcome.reason:
             tag = "[TASK SUCCEEDED]" if outcome.passed else "[TASK FAILED]"
             reason = f"{tag} {outcome.reason}".rstrip()
-            self._sessions_of_task.record(
-                e.TaskDecided(reason=reason, passed=outcome.passed, exit_code=outcome.exit_code, check="end")
-            )
+            decided = e.TaskDecided(reason=reason, passed=outcome.passed, exit_code=outcome.exit_code, check="end")
+            self._last.append(decided)
         return outcome.passed
 
     async def _tries(self, values: StepValues) -> StepOutcome:

@@ -13,6 +13,7 @@ from portico.events import TaskOutcome
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.jobs.check import Checked, check_command, check_files, check_schema, json_of
+from portico.jobs.engine import OPEN
 from portico.jobs.entry import (
     DEFAULT_CRITERIA_RETRIES,
     Check,
@@ -33,8 +34,6 @@ from portico.jobs.resume import Resumed
 from portico.jobs.task_sessions import CRASH_PREFIX, TASK_ATTEMPTS, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.jobs.tools import Report
 
-OPEN = "open"
-"""The key stored with a task's channel while the task has no end. A restart reads it to find open tasks."""
 REPORTED = ("reported-document", "reported-true-reason", "reported-false-reason")
 _BORROWING_CRASH = "Task crashed in borrowing session mode"
 
@@ -105,6 +104,8 @@ class TaskRun:
         """The progress of an earlier process."""
         self._known = dict(resumed.checks) if resumed is not None else {}
         """Check results of this round from the journal."""
+        self._last: list[e.Event] = []
+        """Events to commit together with the end."""
         self._retrying = 0
         self._scope: asyncio.Timeout | None = None
         self._stopped = False
@@ -133,17 +134,12 @@ class TaskRun:
             for each in waits:
                 each.cancel()
 
-    def announce(self) -> None:
-        """Write the start without waiting. The next append of the caller is durable only after it."""
-        self._host.log.put_kv(self._channel, OPEN, b"1")
-        self._host.log.post(self._channel, self._beginning())
-
     async def begin(self) -> None:
         """Write the start and return when it is durable."""
         self._host.log.put_kv(self._channel, OPEN, b"1")
-        await self._host.log.append(self._channel, self._beginning())
+        await self._host.log.append(self._channel, self.beginning())
 
-    def _beginning(self) -> e.TaskStarted:
+    def beginning(self) -> e.TaskStarted:
         plan = self.plan
         session = self._borrowed.id if self._borrowed is not None else None
         said = plan.input if plan.job is None else ""  # a job's input is stored once, in the job
@@ -208,7 +204,8 @@ class TaskRun:
         faults.reach("task-before-end")
         self._host.log.put_kv(self._channel, OPEN, None, bound=True)
         end = e.TaskEnded(task=self.plan.id, outcome=result.outcome, error=result.error)
-        await self._host.log.append_all((self._channel, end), *self.consequences(result))
+        own = [(self._channel, event) for event in (*self._last, end)]
+        await self._host.log.append_all(*own, *self.consequences(result))
         self.ended.set()
         faults.reach("task-after-end")
 

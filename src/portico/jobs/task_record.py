@@ -9,8 +9,8 @@ from portico import events as e
 from portico.errors import Conflict, NotFound, PlaceAway, Unreachable
 from portico.events import Event
 from portico.host.host import Host
+from portico.jobs.engine import OPEN
 from portico.jobs.state import WorkAttempt
-from portico.jobs.task import OPEN
 from portico.jobs.task_sessions import withdraw
 
 _ELSEWHERE = (Conflict, PlaceAway, Unreachable)

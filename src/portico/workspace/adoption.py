@@ -19,13 +19,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from portico.sandbox.launch import MARK
 from portico.sandbox.policy import Confinement, Policy
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
 
+_PAGE = 4096
+"""Bytes per read of a file in /proc: the kernel fills one page."""
+_HAS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+"""Whether the kernel lists the children of a thread (CONFIG_PROC_CHILDREN)."""
+
 _lock = threading.Lock()
 """Held while a child is started, so that a concurrent search for orphans does not find it before it is registered."""
 _own: set[int] = set()
+running: set[str] = set()
+"""The marks of commands that run: what carries one is no orphan of another command."""
 _become: Callable[[], object] | None = None
 
 
@@ -70,8 +78,9 @@ def spawn(
     reaper: bool = True,
     **options: Any,
 ) -> "subprocess.Popen[bytes]":
-    """Start a `subprocess.Popen` that is registered as ours and is the subreaper of its descendants. That costs a
-    millisecond: pass `reaper=False` for programs that start no others.
+    """Start a `subprocess.Popen` that is registered as ours and is the subreaper of its descendants. That costs two
+    milliseconds (it needs a real fork): pass `reaper=False` for programs that start no others, and for commands that a
+    user wrote. While one of those runs, its orphans are children of the host, which knows them by their mark.
 
     `outside`: a program of ours that prepares the process before it is confined and then runs the rest of its
     arguments. `tty`: it has a terminal of its own."""
@@ -96,6 +105,11 @@ def _spawn(
     return process
 
 
+def adopts() -> bool:
+    """Whether orphans are reparented to us: then every process that a command left is a child of ours, or below one."""
+    return _become is not None
+
+
 def forget(pid: int) -> None:
     """Unregister a reaped process: its pid may be reused."""
     _own.discard(pid)
@@ -112,10 +126,35 @@ def status(pid: int) -> ProcessStatus | None:
     try:
         # After the name in brackets, which may contain anything: state, parent, group, session; the start is the 20th,
         # the pages are the 22nd.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return ProcessStatus(fields[0], *(int(fields[at]) for at in (1, 2, 3, 19, 21)))
+        fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        return ProcessStatus(fields[0].decode(), *(int(fields[at]) for at in (1, 2, 3, 19, 21)))
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _read(path: str) -> bytes:
+    """Read a small file of /proc. Each command reads several, so without the layers of `open`."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = part = os.read(file, _PAGE)
+        while len(part) == _PAGE:
+            part = os.read(file, _PAGE)
+            data += part
+        return data
+    finally:
+        os.close(file)
+
+
+def _children() -> set[int]:
+    """Our direct children. The kernel lists them by thread; where it does not, all processes are searched."""
+    if not _HAS_CHILDREN:
+        return {pid for pid, each in processes().items() if each.parent == os.getpid()}
+    found = set[int]()
+    for _ in range(2):  # a list may omit a process if another one exits during the read
+        for thread in os.listdir("/proc/self/task"):
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended; another thread has its children
+                found.update(map(int, _read(f"/proc/self/task/{thread}/children").split()))
+    return found
 
 
 def carries(pid: int, variable: str) -> str | None:
@@ -132,13 +171,14 @@ def adopted(since: int) -> set[int]:
     """Return the orphans reparented to us that started at or after this time (in kernel ticks). Zombies are reaped."""
     if _become is None:
         return set()
-    me, session = os.getpid(), os.getsid(0)
+    session = os.getsid(0)
     with _lock:
-        strangers = {
-            pid: each
-            for pid, each in processes().items()
-            if each.parent == me and pid not in _own and each.session != session and each.start >= since
-        }
+        found = {pid: each for pid in _children() - _own if (each := status(pid)) is not None}
+    strangers = {
+        pid: each
+        for pid, each in found.items()
+        if each.session != session and each.start >= since and carries(pid, MARK) not in running
+    }
     for pid, each in strangers.items():
         if each.dead:
             with suppress(ChildProcessError):

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -71,6 +72,7 @@ class Child:
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
         self.process = process
         self.mark = mark
+        adoption.running.add(mark)
         found = adoption.status(process.pid)
         self._began = found.start if found is not None else sys.maxsize
 
@@ -87,10 +89,11 @@ class Child:
         errors: int | IO[bytes] | None = None,
         outside: Sequence[str] = (),
         tty: bool = False,
+        reaper: bool = True,
     ) -> "Child":
-        """`outside` and `tty`: see `adoption.spawn`."""
+        """`outside`, `tty` and `reaper`: see `adoption.spawn`."""
         # Started here and not in a thread: a cancel in between would leave an untracked process.
-        mark = f"{os.getpid()}.{started(os.getpid())}.{secrets.token_hex(16)}.{pid_namespace()}"
+        mark = f"{_host_mark(os.getpid())}.{secrets.token_hex(16)}.{pid_namespace()}"
         try:
             with _hearing():
                 process = adoption.spawn(
@@ -100,6 +103,7 @@ class Child:
                     env={**env, MARK: mark},
                     outside=outside,
                     tty=tty,
+                    reaper=reaper,
                     stdin=stdin,
                     stdout=output,
                     stderr=output if errors is None else errors,
@@ -147,7 +151,16 @@ class Child:
 
     async def end(self, polite: signal.Signals = signal.SIGTERM) -> None:
         """Terminate the child and its descendants, in a thread that continues even if the caller is cancelled again."""
-        await asyncio.to_thread(self._end, polite)
+        adoption.running.discard(self.mark)
+        if self._left_nothing():
+            adoption.forget(self.pid)
+        else:
+            await asyncio.to_thread(self._end, polite)
+
+    def _left_nothing(self) -> bool:
+        """Whether the child has exited and no orphan was reparented to us since its start. Most commands leave nothing,
+        and a search of all processes takes longer than many commands."""
+        return self.process.poll() is not None and adoption.adopts() and not adoption.adopted(self._began)
 
     def _end(self, polite: signal.Signals) -> None:
         end_all(self._living, polite)
@@ -198,6 +211,11 @@ def pid_namespace(pid: int | str = "self") -> str:
         return os.readlink(f"/proc/{pid}/ns/pid").strip("pid:[]")
     except OSError:
         return ""
+
+
+@cache
+def _host_mark(pid: int) -> str:
+    return f"{pid}.{started(pid)}"
 
 
 def started(pid: int) -> str | None:

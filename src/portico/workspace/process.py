@@ -7,9 +7,12 @@ import asyncio
 import codecs
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -104,7 +107,12 @@ class _Live:
 
 def shell(line: str) -> list[str]:
     """Return a shell line as an argument list. Prefers bash, because models and people write bash."""
-    return [shutil.which("bash") or "/bin/sh", "-c", line]
+    return [_shell_program(os.environ.get("PATH")), "-c", line]
+
+
+@cache
+def _shell_program(path: str | None) -> str:
+    return shutil.which("bash", path=path) or "/bin/sh"
 
 
 async def run(
@@ -120,12 +128,13 @@ async def run(
     tail: int = TAIL,
     raw: bool = False,
     filters: Callable[[], OutputFilter] | None = None,
+    reaper: bool = True,
 ) -> Finished:
     """Run a command (a list, or a shell line) in a separate process session and wait at most `timeout` seconds.
 
     When it exits, times out or the caller is cancelled, all processes that it started are terminated as well.
     `cwd` must be a path that the jail returned. `raw` is for output that is data: bytes, without standard error.
-    `filters` makes a filter for each of the two streams.
+    `filters` makes a filter for each of the two streams. `reaper`: see `adoption.spawn`.
     """
     arguments = shell(command) if isinstance(command, str) else list(command)
     if not arguments or not arguments[0]:
@@ -143,16 +152,19 @@ async def run(
         if live:
             live.add(data)
 
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as apart:
+    with ExitStack() as files:
         # Files and not pipes: they need no concurrent writer and reader.
-        source.write(stdin)
-        source.seek(0)
-        child, outlet = _start(arguments, policy, cwd, env, source, apart if raw else None, sink)
+        source: int | IO[bytes] = subprocess.DEVNULL
+        if stdin:
+            source = files.enter_context(tempfile.TemporaryFile())
+            source.write(stdin)
+            source.seek(0)
+        apart = files.enter_context(tempfile.TemporaryFile()) if raw else None
+        child, outlet = _start(arguments, policy, cwd, env, source, apart, sink, reaper)
         code = await _ended(child, outlet, timeout)
         if filtering:
             add(filtering.close())
-        apart.seek(0)
-        said = plain(_beginning(apart, filters).decode("utf-8", "replace"))
+        said = "" if apart is None else _beginning(apart, filters)
     return Finished(
         code=await child.wait() if code is None else code,
         output=said if raw else plain(clip.text()),
@@ -163,15 +175,16 @@ async def run(
     )
 
 
-def _beginning(file: IO[bytes], filters: Callable[[], OutputFilter] | None) -> bytes:
-    data = file.read(SAID_MAX)
-    if filters is None:
-        return data
-    filtering = filters()
-    found = filtering.feed(data)
-    return (
-        found if file.read(1) else found + filtering.close()
-    )  # what is held back of a cut stream may be half a secret
+def _beginning(file: IO[bytes], filters: Callable[[], OutputFilter] | None) -> str:
+    """The first bytes of a file as text."""
+    file.seek(0)
+    found = file.read(SAID_MAX)
+    if filters is not None:
+        filtering = filters()
+        found = filtering.feed(found)
+        if not file.read(1):  # what is held back of a cut stream may be half a secret
+            found += filtering.close()
+    return plain(found.decode("utf-8", "replace"))
 
 
 def _start(
@@ -179,13 +192,16 @@ def _start(
     policy: Confinement,
     cwd: Path,
     env: Mapping[str, str],
-    stdin: IO[bytes],
+    stdin: int | IO[bytes],
     errors: IO[bytes] | None,
     sink: Callable[[bytes], None],
+    reaper: bool,
 ) -> tuple[Child, Outlet]:
     ours, theirs = os.pipe()
     try:
-        child = Child.start(arguments, policy=policy, cwd=cwd, env=env, stdin=stdin, output=theirs, errors=errors)
+        child = Child.start(
+            arguments, policy=policy, cwd=cwd, env=env, stdin=stdin, output=theirs, errors=errors, reaper=reaper
+        )
     except BaseException:  # on any error: no one else closes this end
         os.close(ours)
         raise

@@ -36,6 +36,7 @@ async def run(step: FlowStep, values: StepValues) -> StepOutcome:
             head=OUTPUT_CHARS // 2,
             tail=OUTPUT_CHARS // 2,
             raw=True,
+            reaper=False,
         )
     except PorticoError as error:
         return StepOutcome(False, f"The command could not be started: {error.message}")
