@@ -21,6 +21,7 @@ from portico.budgets.question import AskedBudget, BudgetQuestion
 from portico.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
 from portico.configuration.commands import ConnectModel, SetSetting
 from portico.configuration.feature import Configuration
+from portico.drafts.commands import DraftWorkflow, PlanWorkflow, SaveWorkflow
 from portico.errors import LogUnavailable, PorticoError
 from portico.events import ToolSpec
 from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
@@ -180,6 +181,21 @@ def case(kind: type[c.Command]) -> Callable[[Setup], Setup]:
 
 def twice(command: c.Command) -> Pair:
     return command, command
+
+
+@case(PlanWorkflow)
+async def _(world: World) -> Pair:
+    return twice(PlanWorkflow(name="x", text="steps: [{id: a, run: echo a}]"))
+
+
+@case(SaveWorkflow)
+async def _(world: World) -> Pair:
+    return twice(SaveWorkflow(cwd=str(world.folder), name="x", text="steps: [{id: a, run: echo a}]"))
+
+
+@case(DraftWorkflow)
+async def _(world: World) -> Pair:
+    return twice(DraftWorkflow(description="x", cwd=str(world.folder)))
 
 
 @case(PairDevice)

@@ -12,6 +12,7 @@ from portico.approvals.policy import ApprovalRules
 from portico.budgets.budgets import Budgets
 from portico.changes.component import FolderChanges
 from portico.chats.component import Chats
+from portico.drafts.feature import WorkflowDrafts
 from portico.feature_registry import installed_features as installed_features
 from portico.files.component import WorkspaceFiles
 from portico.host.agent import Agent
@@ -53,6 +54,7 @@ ROOMS: tuple[type[Feature], ...] = (
     PeopleFeature,
     Projects,
     HostSecrets,
+    WorkflowDrafts,
 )
 """In the order of their start. Without a home folder, as in some tests, those that need one are left out."""
 

@@ -8,6 +8,7 @@ from portico.budgets import commands as budgets
 from portico.changes import commands as changes
 from portico.chats import commands as chats
 from portico.configuration import commands as configuration
+from portico.drafts import commands as drafts
 from portico.files import commands as files
 from portico.native import commands as native
 from portico.notices import commands as notices
@@ -21,6 +22,7 @@ __all__ = [
     "changes",
     "chats",
     "configuration",
+    "drafts",
     "files",
     "native",
     "notices",

@@ -36,6 +36,7 @@ export interface Routes {
   "POST /sessions/{id}/reopen": { body: EmptyBody; answer: Summary };
   "POST /sessions/{id}/truncate": { body: TruncateSessionBody; answer: Summary };
   "PUT /sessions/{id}/draft": { body: SetDraftBody; answer: DraftText };
+  "GET /sessions/{id}/draft": { body: undefined; answer: WorkflowDraft };
   "POST /sessions/{id}/share": { body: ShareSessionBody; answer: Summary };
   "POST /sessions/{id}/unshare": { body: UnshareSessionBody; answer: Summary };
   "POST /sessions/{id}/messages": { body: SendMessageBody; answer: TurnBegun | Queued | Steered };
@@ -72,6 +73,12 @@ export interface Routes {
   "PATCH /settings": { body: SetSettingBody; answer: SettingSaved };
   "GET /settings": { body: undefined; answer: SettingList };
   "POST /agents/loop/model": { body: ConnectModelBody; answer: PorticoHostAgentCheck };
+  "PUT /secrets/{name}": { body: SetSecretBody; answer: SecretNamed };
+  "DELETE /secrets/{name}": { body: undefined; answer: undefined };
+  "POST /workflows/plan": { body: PlanWorkflowBody; answer: PlannedWorkflow };
+  "POST /workflows": { body: SaveWorkflowBody; answer: SavedWorkflow };
+  "GET /workflows": { body: undefined; answer: Workflows };
+  "POST /workflows/draft": { body: DraftWorkflowBody; answer: DraftStarted };
   "POST /sessions/adopt": { body: AdoptSessionBody; answer: Summary };
   "POST /sessions/{id}/native": { body: EmptyBody; answer: TerminalLine };
   "POST /notices/{notice}/redeliver": { body: EmptyBody; answer: NoticeNamed };
@@ -80,8 +87,6 @@ export interface Routes {
   "GET /push": { body: undefined; answer: PushList };
   "DELETE /push/{push}": { body: undefined; answer: undefined };
   "POST /devices/pair": { body: PairDeviceBody; answer: PairingCode };
-  "PUT /secrets/{name}": { body: SetSecretBody; answer: SecretNamed };
-  "DELETE /secrets/{name}": { body: undefined; answer: undefined };
   "POST /terminals": { body: OpenTerminalBody; answer: TerminalInfo };
   "GET /terminals": { body: undefined; answer: TerminalList };
   "POST /terminals/{id}/input": { body: TypeInputBody; answer: undefined };
@@ -123,6 +128,7 @@ export interface Routes {
   "GET /agents/{id}/native-sessions": { body: undefined; answer: FoundPage };
   "GET /native-sessions": { body: undefined; answer: FoundSessions };
   "GET /sessions/{id}/network": { body: undefined; answer: NetworkUse };
+  "GET /recipes": { body: undefined; answer: Recipes };
 }
 
 export type Event = ApprovalAnswered | ApprovalAsked | Audited | AutomationCreated | AutomationDeleted | AutomationEdited | AutomationPaused | AutomationResumed | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HookRotated | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | RunClaimed | RunEnded | RunReserved | RunSettled | RunSkipped | RunStarted | RunsMissed | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | TerminalClaimed | TerminalCleared | TerminalCommand | TerminalCommandEnded | TerminalData | TerminalDetects | TerminalExited | TerminalMoved | TerminalRemoved | TerminalResized | TerminalShown | TerminalStarted | TerminalTitled | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;
@@ -763,8 +769,19 @@ export interface DraftAnswerBody {
   answer?: Record<string, unknown>;
 }
 
+export interface DraftStarted {
+  session: string;
+}
+
 export interface DraftText {
   text: string;
+}
+
+export interface DraftWorkflowBody {
+  description: string;
+  cwd: string;
+  agent?: string;
+  model?: string;
 }
 
 export interface Drafted {
@@ -860,6 +877,13 @@ export interface FileChange {
   removed: number;
   binary: boolean;
   from?: string;
+}
+
+export interface FileProblem {
+  line: number;
+  column: number;
+  place: string;
+  message: string;
 }
 
 /** Globs below the working directory. What the task changed is known in a git work tree. */
@@ -1611,6 +1635,13 @@ export interface PinSessionBody {
   pinned?: boolean;
 }
 
+export interface PlanWorkflowBody {
+  name: string;
+  cwd?: string;
+  text?: string;
+  inputs?: Record<string, unknown>;
+}
+
 export interface Planned {
   session: string;
   action: "archive" | "delete";
@@ -1618,6 +1649,45 @@ export interface Planned {
   title: string;
   cwd: string;
   idle_days: number;
+}
+
+export interface PlannedJob {
+  job: string;
+  about: string;
+  inputs: Record<string, unknown>;
+  folder: string;
+  branch: string;
+  budget: Record<string, unknown>;
+  agents: Record<string, number>;
+  asks: string[];
+  secrets: string[];
+  timeout: number | null;
+  steps: PlannedStep[];
+}
+
+export interface PlannedStep {
+  id: string;
+  name: string;
+  kind: string;
+  inside?: string[];
+  text?: string;
+  agent?: string;
+  asks?: boolean;
+  checks?: number;
+  secrets?: string[];
+  sandbox?: unknown;
+  timeout?: number;
+}
+
+/** The plan of a workflow, or its mistakes. */
+export interface PlannedWorkflow {
+  name: string;
+  text: string;
+  inputs?: Record<string, JobInput>;
+  chart?: ChartGraph;
+  plan?: PlannedJob;
+  missing?: string;
+  mistakes?: FileProblem[];
 }
 
 /** The result of starting an agent to check it. */
@@ -1793,6 +1863,19 @@ export interface Quota {
   bound: number;
 }
 
+export interface Recipe {
+  name: string;
+  about?: string;
+  steps?: number;
+  inputs?: Record<string, JobInput>;
+  mistake?: string;
+  text: string;
+}
+
+export interface Recipes {
+  recipes: Recipe[];
+}
+
 /** Runs one task. The id is given by validation: -1 means not numbered yet. */
 export interface Ref {
   kind: "Ref";
@@ -1960,6 +2043,18 @@ export interface RunsMissed {
   last: number;
   reason: string;
   more?: boolean;
+}
+
+export interface SaveWorkflowBody {
+  cwd: string;
+  name: string;
+  text: string;
+  replace?: boolean;
+}
+
+export interface SavedWorkflow {
+  name: string;
+  file: string;
 }
 
 /** When: exactly one of `cron`, `every` and `at`. */
@@ -2870,5 +2965,27 @@ export interface WorkSummary {
   started: number;
   ended?: number;
   runs?: number;
+}
+
+/** What the agent has written so far. */
+export interface WorkflowDraft {
+  running: boolean;
+  answers?: number;
+  found?: PlannedWorkflow;
+  next?: string;
+  error?: string;
+}
+
+/** A workflow of a folder, or a recipe. */
+export interface WorkflowInfo {
+  name: string;
+  about?: string;
+  steps?: number;
+  inputs?: Record<string, JobInput>;
+  mistake?: string;
+}
+
+export interface Workflows {
+  workflows: WorkflowInfo[];
 }
 

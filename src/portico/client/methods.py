@@ -8,6 +8,7 @@
 from typing import Any
 
 import portico.configuration.commands as configuration
+import portico.drafts.commands as drafts
 import portico.files.commands as files
 import portico.native.commands as native
 import portico.notices.commands as notices
@@ -423,6 +424,27 @@ class Methods:
     async def connect_model(self, base_url: str, *, api_key: str = "", request: str = "") -> configuration.Check:
         """Connect the built-in agent to a model: write address and key to the settings file, and check the agent."""
 
+    async def set_secret(self, name: str, value: str, *, request: str = "") -> secrets.SecretNamed:
+        """Set a secret, or replace its value. Jobs pass it to the steps that name it; no one can read it."""
+
+    async def remove_secret(self, name: str, *, request: str = "") -> c.Done:
+        """Remove a secret. Steps that name it fail until it is set again."""
+
+    async def plan_workflow(
+        self, name: str, *, cwd: str = "", text: str = "", inputs: dict[str, Any] = {}, request: str = ""
+    ) -> drafts.PlannedWorkflow:
+        """Check a workflow and return its chart and its plan. Nothing starts."""
+
+    async def save_workflow(
+        self, cwd: str, name: str, text: str, *, replace: bool = False, request: str = ""
+    ) -> drafts.SavedWorkflow:
+        """Write a valid workflow into `.portico/jobs` of a folder. Nothing starts."""
+
+    async def draft_workflow(
+        self, description: str, cwd: str, *, agent: str | None = None, model: str | None = None, request: str = ""
+    ) -> drafts.DraftStarted:
+        """Let an agent write a workflow from a description, in a session that changes no files."""
+
     async def write_file(
         self,
         path: str,
@@ -512,12 +534,6 @@ class Methods:
 
     async def clear_project(self, project: str, *, request: str = "") -> c.Done:
         """Let fresh conversations take the place of a project's; the old ones stay stored."""
-
-    async def set_secret(self, name: str, value: str, *, request: str = "") -> secrets.SecretNamed:
-        """Set a secret, or replace its value. Jobs pass it to the steps that name it; no one can read it."""
-
-    async def remove_secret(self, name: str, *, request: str = "") -> c.Done:
-        """Remove a secret. Steps that name it fail until it is set again."""
 
     async def open_terminal(
         self,

@@ -59,6 +59,11 @@ def draft_prompt(description: str) -> str:
     )
 
 
+def is_draft_prompt(text: str) -> bool:
+    """Whether a message asks for a draft."""
+    return text.startswith(_PROMPT.partition(",")[0])
+
+
 def repair_prompt(mistakes: list[str]) -> str:
     return _REPAIR.format(mistakes="\n".join(mistakes))
 

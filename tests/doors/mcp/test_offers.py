@@ -26,7 +26,7 @@ GUIDE = Path(__file__).parents[3] / "docs/guide/agents.md"
 NAMED = {
     method_name(kind)
     for name, kind in COMMANDS.items()
-    if name not in WITHOUT and kind.scope in ("approve", "files", "terminal", "admin")
+    if name not in WITHOUT and kind.as_tool is True and kind.scope in ("approve", "files", "terminal", "admin")
 }
 SCRIPT = """
 providers:

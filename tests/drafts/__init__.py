@@ -1,0 +1,1 @@
+"""Workflows before they run."""
