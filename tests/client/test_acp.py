@@ -201,7 +201,14 @@ async def test_what_it_can_do_is_said_at_the_beginning(desk: Desk) -> None:
     assert (told["protocol_version"], told["agent_info"]["name"]) == (1, "portico")
     can = told["agent_capabilities"]
     assert can["load_session"] is True
-    assert sorted(can["session_capabilities"]) == ["close", "fork", "list", "resume"]
+    assert sorted(can["session_capabilities"]) == [
+        "additional_directories",
+        "close",
+        "delete",
+        "fork",
+        "list",
+        "resume",
+    ]
 
 
 async def test_a_prompt_streams_and_stands_beside_the_other_doors(desk: Desk) -> None:

@@ -9,7 +9,7 @@ from portico import commands as c
 from portico.host.state import Summary
 from portico.people.identity import new_token, remove_person
 from portico.people.people import add_person
-from portico.people.retention import DAY_MS, RetentionBounds, plan
+from portico.people.retention import DAY_MS, Retention, RetentionBounds, plan
 from tests.doors.standing import standing
 
 NOW = 1_000 * DAY_MS
@@ -108,3 +108,21 @@ async def test_the_data_of_a_person_who_leaves_can_be_erased(tmp_path: Path, rem
         again = await here.http.post("/v1/people/ann/erase", json={})
         assert again.status_code == (404 if removed else 200)
         assert "nothing to erase" in again.text or not removed
+
+
+async def test_a_draft_without_a_message_is_deleted_after_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any rule of retention."""
+    async with standing(tmp_path) as here:
+        host = here.server.host
+        draft = (await here.http.post("/v1/sessions", json={"draft": True})).json()["id"]
+        used = (await here.http.post("/v1/sessions", json={"draft": True})).json()["id"]
+        await here.http.post(f"/v1/sessions/{used}/messages", json={"text": "[[say:hi]]"})
+        retention, now = here.server.app.features[Retention], host.now()
+        monkeypatch.setattr(host, "now", lambda: now + DAY_MS - 60_000)
+        await retention.sweep()
+        assert {each.id for each in host.list(drafts=True)} == {draft, used}
+        monkeypatch.setattr(host, "now", lambda: now + 2 * DAY_MS)
+        await retention.sweep()
+        assert [each.id for each in host.list(drafts=True)] == [used]

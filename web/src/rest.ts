@@ -2348,6 +2348,8 @@ export interface StartSessionBody {
   title?: string;
   config?: Record<string, unknown>;
   worktree?: boolean | Isolation;
+  folders?: string[];
+  draft?: boolean;
   place?: string;
   label?: string;
 }

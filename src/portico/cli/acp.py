@@ -23,19 +23,13 @@ def acp(
 
     Example: portico acp --agent loop
     """
-    from acp import run_agent  # late: no other verb speaks it
-
-    from portico.client.acp.agent import HostAgent
+    from portico.client.acp.stdio import serve_stdio  # late: no other verb needs the protocol
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
 
     async def serve() -> None:
         async with Client.local(home) as client:
             await client.about()  # fail early, so that the editor can report that no host is running
-            served = HostAgent(client, agent, model)
-            try:
-                await run_agent(served, use_unstable_protocol=True)
-            finally:
-                await served.close()
+            await serve_stdio(client, agent, model)
 
     run(serve())

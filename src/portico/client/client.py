@@ -204,11 +204,21 @@ class Client(Methods):
         title: str = "",
         config: Json | None = None,
         worktree: bool | Json = False,
+        folders: Sequence[str] = (),
+        draft: bool = False,
     ) -> "RemoteSession":
-        """Start a session. `worktree`: in a new git worktree; `{"name": ..., "base": ...}` sets its name or base."""
+        """Start a session. `worktree`: in a new git worktree; `{"name": ..., "base": ...}` sets its name or base.
+        `folders`: where it works besides `cwd`. `draft`: lists omit it until its first message."""
         isolation = worktree if isinstance(worktree, bool) else msgspec.convert(worktree, c.Isolation)
         summary = await self.start_session(
-            agent=agent, model=model, cwd=cwd, title=title, config=config or {}, worktree=isolation
+            agent=agent,
+            model=model,
+            cwd=cwd,
+            title=title,
+            config=config or {},
+            worktree=isolation,
+            folders=list(folders),
+            draft=draft,
         )
         return RemoteSession(self, summary.id)
 

@@ -35,6 +35,8 @@ class Methods:
         title: str = "",
         config: e.Json = {},
         worktree: bool | c.Isolation = False,
+        folders: list[str] = [],
+        draft: bool = False,
         place: str = "",
         label: str = "",
         request: str = "",

@@ -26,7 +26,7 @@ class StartSession(Command, frozen=True, tag="session.start"):
     lock = NoLock("It reads nothing that another start changes; ids and names are reserved without an await.")
     http = Http("POST", "/v1/sessions", 201)
     errors = ("not_found", *_AGENT, "quota_exceeded")
-    private = frozenset({"folders", "uri", "parent", "origin", "model_config", "draft", "data"})
+    private = frozenset({"uri", "parent", "origin", "model_config", "data"})
 
     agent: str | None = None
     """The first one that is ready, when none is named."""
@@ -45,7 +45,7 @@ class StartSession(Command, frozen=True, tag="session.start"):
     """Where a child comes from. A `fork` begins with the turns of that session, through that turn."""
     model_config: Json = {}
     draft: bool = False
-    """It is not listed before its first message, and goes when its client leaves without one."""
+    """It is not listed before its first message. Without one, it is deleted when its client leaves, or after a day."""
     data: dict[str, Json] = {}
     """What clients share through it from the beginning, by its key; see `client.share`."""
     place: str = ""

@@ -20,6 +20,8 @@ from portico.settings import RetentionSettings
 
 DAY_MS = 86_400_000
 _EVERY_MS = 3_600_000
+DRAFT_DAYS = 1
+"""An editor may stay open overnight with a new session in which nothing was written yet."""
 Action = Literal["archive", "delete"]
 
 
@@ -94,7 +96,12 @@ class Retention(Feature):
         """Apply the rules every hour, but not right after the start: an admin may want to check the rules first."""
         if self._host.now() - self._looked >= _EVERY_MS:
             self._looked = self._host.now()
-            await self.carry_out(self.planned(), Caller.inside("retention"))
+            await self.carry_out([*self.planned(), *self.unused()], Caller.inside("retention"))
+
+    def unused(self) -> list[Planned]:
+        """Plan to delete drafts that got no message for a day: their clients have left without deleting them."""
+        drafts = [each for each in self._host.list(drafts=True) if each.draft]
+        return plan(drafts, [RetentionBounds(delete_days=DRAFT_DAYS)], self._host.now())
 
     def planned(self) -> list[Planned]:
         return plan(self._host.list(drafts=True), self.rules, self._host.now())

@@ -186,3 +186,12 @@ async def test_a_workflow_is_run_with_inputs_and_its_result_is_read(tmp_path: Pa
         assert (found["status"], found["result"]) == ("succeeded", "42")
         wrong = await use(client, "run_job", job="count", cwd=str(folder))
         assert "The input 'n' is missing." in wrong
+
+
+async def test_a_session_is_listed_with_its_first_message(tmp_path: Path) -> None:
+    """A model that started a session and sent nothing left an empty one in all lists."""
+    async with driving(tmp_path) as (here, client):
+        session = (await use(client, "start_session", agent="scripted"))["session"]
+        assert here.server.host.list() == []
+        await use(client, "send_message", session=session, text="hello")
+        assert [each.id for each in here.server.host.list()] == [session]

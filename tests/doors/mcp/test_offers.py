@@ -131,7 +131,7 @@ async def test_a_misled_model_with_the_hosts_token(tmp_path: Path) -> None:
         ]
 
         async def effects() -> list[bool]:
-            sessions = [await here.server.host.get(each.id) for each in here.server.host.list()]
+            sessions = [await here.server.host.get(each.id) for each in here.server.host.list(drafts=True)]
             return [
                 (tmp_path / "ran.txt").exists(),
                 (tmp_path / "a.txt").exists(),

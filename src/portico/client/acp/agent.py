@@ -5,13 +5,12 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-import acp
 from acp import RequestError
-from acp.interfaces import Client as Editor
 from acp.schema import (
     AcpMcpServer,
-    AgentCapabilities,
     ClientCapabilities,
+    CloseSessionResponse,
+    DeleteSessionResponse,
     ForkSessionResponse,
     HttpMcpServer,
     Implementation,
@@ -20,25 +19,22 @@ from acp.schema import (
     LoadSessionResponse,
     McpServerStdio,
     NewSessionResponse,
-    PromptCapabilities,
     PromptResponse,
     ResumeSessionResponse,
-    SessionCapabilities,
-    SessionCloseCapabilities,
-    SessionForkCapabilities,
     SessionInfo,
-    SessionListCapabilities,
-    SessionResumeCapabilities,
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
     SseMcpServer,
 )
+from pydantic import BaseModel, ValidationError
 
 from portico import __version__
 from portico.client import Client
+from portico.client.acp.editor import Editor, EditorChannel
 from portico.client.acp.open_session import OpenSession
 from portico.client.acp.options import MODEL, SessionOptions
 from portico.client.acp.prompt import message_of
+from portico.client.acp.versions import VersionMethod, negotiated
 from portico.errors import PorticoError
 from portico.host.agent import AgentInfo
 from portico.host.state import SessionState, Summary
@@ -70,21 +66,30 @@ def refusing(method: Asked) -> Asked:
 
 
 class HostAgent:
-    """`await acp.run_agent(HostAgent(client))` serves an editor on standard input and output."""
-
     def __init__(self, client: Client, agent: str | None = None, model: str | None = None) -> None:
+        self.version = negotiated(1)
         self._client = client
         self._agent = agent
         self._model = model
         self._attached: dict[str, OpenSession] = {}
         self._editor: Editor | None = None
 
-    def on_connect(self, conn: Editor) -> None:
-        self._editor = conn
+    def connect(self, channel: EditorChannel) -> None:
+        self._editor = Editor(channel)
 
     async def close(self) -> None:
-        for each in self._attached.values():
-            await each.leave()
+        """Detach from all sessions. Those without a message are deleted."""
+        for each in list(self._attached):
+            await self._detach(each)
+
+    async def handle(self, method: str, params: Any, notification: bool) -> Any:
+        """Run a request or a notification of the editor, by the table of the version that it speaks."""
+        known = (self.version.notifications if notification else self.version.requests).get(method)
+        if known is None:
+            raise RequestError.method_not_found(method)
+        model = _validated(known, params)
+        given = {name: getattr(model, name) for name in type(model).model_fields if name != "field_meta"}
+        return await getattr(self, known.attr)(**given)
 
     # -- the connection ----------------------------------------------------------------------------------------
 
@@ -95,19 +100,12 @@ class HostAgent:
         client_info: Implementation | None = None,
         **_: Any,
     ) -> InitializeResponse:
-        sessions = SessionCapabilities(
-            list=SessionListCapabilities(),
-            fork=SessionForkCapabilities(),
-            resume=SessionResumeCapabilities(),
-            close=SessionCloseCapabilities(),
-        )
+        assert self._editor is not None
+        self.version = negotiated(protocol_version)
+        self._editor.capabilities = client_capabilities or ClientCapabilities()
         return InitializeResponse(
-            protocol_version=max(1, min(protocol_version, acp.PROTOCOL_VERSION)),
-            agent_capabilities=AgentCapabilities(
-                load_session=True,
-                prompt_capabilities=PromptCapabilities(image=True, audio=True, embedded_context=True),
-                session_capabilities=sessions,
-            ),
+            protocol_version=self.version.number,
+            agent_capabilities=self.version.capabilities,
             agent_info=Implementation(name="portico", title="Portico", version=__version__),
             auth_methods=[],
         )
@@ -121,7 +119,8 @@ class HostAgent:
     async def new_session(
         self, cwd: str, additional_directories: list[str] | None = None, mcp_servers: Servers = None, **_: Any
     ) -> NewSessionResponse:
-        started = await self._client.start(agent=self._agent, model=self._model, cwd=cwd)
+        folders = additional_directories or []
+        started = await self._client.start(agent=self._agent, model=self._model, cwd=cwd, folders=folders, draft=True)
         return NewSessionResponse(session_id=started.id, **_shown(await self._attach(await started.state())))
 
     @refusing
@@ -133,7 +132,7 @@ class HostAgent:
         additional_directories: list[str] | None = None,
         **_: Any,
     ) -> LoadSessionResponse:
-        return LoadSessionResponse(**_shown(await self._open(session_id, replay=True)))
+        return LoadSessionResponse(**_shown(await self._open(session_id, additional_directories, replay=True)))
 
     @refusing
     async def resume_session(
@@ -144,7 +143,7 @@ class HostAgent:
         mcp_servers: Servers = None,
         **_: Any,
     ) -> ResumeSessionResponse:
-        return ResumeSessionResponse(**_shown(await self._open(session_id, replay=False)))
+        return ResumeSessionResponse(**_shown(await self._open(session_id, additional_directories, replay=False)))
 
     @refusing
     async def fork_session(
@@ -156,13 +155,31 @@ class HostAgent:
         **_: Any,
     ) -> ForkSessionResponse:
         fork = await self._client.fork_session(session_id)
-        return ForkSessionResponse(session_id=fork.id, **_shown(await self._open(fork.id, replay=False)))
+        return ForkSessionResponse(
+            session_id=fork.id, **_shown(await self._open(fork.id, additional_directories, replay=False))
+        )
 
-    async def close_session(self, session_id: str, **_: Any) -> None:
+    async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
         """Detach the editor from a session. In the host the session and its running turns stay."""
-        known = self._attached.pop(session_id, None)
+        await self._detach(session_id)
+        return CloseSessionResponse()
+
+    async def _detach(self, session: str) -> None:
+        known = self._attached.pop(session, None)
         if known is not None:
             await known.leave()
+            await known.discard_draft()
+
+    @refusing
+    async def delete_session(self, session_id: str, **_: Any) -> DeleteSessionResponse:
+        """Delete a session from the host. One that does not exist is no error, as ACP requires."""
+        await self._detach(session_id)
+        try:
+            await self._client.delete_session(session_id)
+        except PorticoError as error:
+            if error.code != "not_found":
+                raise
+        return DeleteSessionResponse()
 
     @refusing
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
@@ -173,16 +190,21 @@ class HostAgent:
         more = str(begin + LISTED) if len(found) > begin + LISTED else None
         return ListSessionsResponse(sessions=[_listed(each) for each in page], next_cursor=more)
 
-    async def _open(self, session: str, *, replay: bool) -> OpenSession:
+    async def _open(self, session: str, folders: list[str] | None, *, replay: bool) -> OpenSession:
         state = await self._client.session(session).state()
+        new = [each for each in folders or [] if each not in (state.cwd, *state.folders)]
+        for folder in new:
+            await self._client.add_folder(session, folder)
         if state.closed:
             await self._client.reopen_session(session)
+        if state.closed or new:
             state = await self._client.session(session).state()
         return await self._attach(state, replay=replay)
 
     async def _attach(self, state: SessionState, *, replay: bool = False) -> OpenSession:
         assert self._editor is not None
-        await self.close_session(state.id)
+        if (known := self._attached.pop(state.id, None)) is not None:
+            await known.leave()
         info = await self._info(state.agent)
         made = OpenSession(self._editor, self._client, state.id, SessionOptions(info, state.model, state.config))
         if replay:
@@ -198,7 +220,7 @@ class HostAgent:
     async def _get(self, session: str) -> OpenSession:
         """Return an open session. One that was lost because its host stopped is opened again."""
         known = self._attached.get(session)
-        return known if known is not None and known.alive else await self._open(session, replay=False)
+        return known if known is not None and known.alive else await self._open(session, None, replay=False)
 
     # -- prompts and options -----------------------------------------------------------------------------------
 
@@ -236,16 +258,27 @@ class HostAgent:
             await self._client.configure_session(session, {key: value})
             options.config[key] = value
 
-    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        raise RequestError.method_not_found(method)
 
-    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
-        """Ignore extension notifications."""
+def _validated(method: VersionMethod, params: Any) -> BaseModel:
+    """The params as the first of the method's models that they fit."""
+    *others, last = method.models
+    for model in others:
+        try:
+            return model.model_validate(params)
+        except ValidationError:
+            continue
+    return last.model_validate(params)
 
 
 def _listed(summary: Summary) -> SessionInfo:
     updated = datetime.fromtimestamp(summary.modified / 1000, UTC).isoformat()
-    return SessionInfo(session_id=summary.id, cwd=summary.cwd, title=summary.title or None, updated_at=updated)
+    return SessionInfo(
+        session_id=summary.id,
+        cwd=summary.cwd,
+        title=summary.title or None,
+        updated_at=updated,
+        additional_directories=summary.folders or None,
+    )
 
 
 def _shown(session: OpenSession) -> dict[str, Any]:

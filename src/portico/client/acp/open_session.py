@@ -8,21 +8,23 @@ from contextlib import aclosing
 from typing import Any
 
 import acp
+import msgspec
 from acp import RequestError
-from acp.interfaces import Client as Editor
 from acp.schema import (
-    AllowedOutcome,
     ConfigOptionUpdate,
     CurrentModeUpdate,
     PermissionOption,
     PromptResponse,
     ToolCallUpdate,
 )
+from pydantic import ValidationError
 
 from portico import commands as c
 from portico import events as e
 from portico.client import Client, RemoteSession
+from portico.client.acp.editor import Editor, FormAnswer
 from portico.client.acp.options import SessionOptions
+from portico.client.acp.question import answers_of, choices, chosen, form_of, link_of
 from portico.client.acp.update import KnownParts, asked_call, commands_of, permission_options, replayed, updates
 from portico.client.client import RemoteError
 from portico.errors import PorticoError
@@ -48,6 +50,7 @@ class OpenSession:
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._posting = asyncio.Lock()
         self._follower: asyncio.Task[None] | None = None
+        self._left = False
 
     # -- life --------------------------------------------------------------------------------------------------
 
@@ -64,7 +67,7 @@ class OpenSession:
             if isinstance(part, CallPart) and (waiting := part.approval) is not None:
                 self._ask(waiting.id, self._permission(_asked_again(state, part)))
             elif isinstance(part, QuestionPart) and not part.done:
-                self._ask(part.id, self._question(part.id, part.text, part.fields))
+                self._ask(part.id, self._question(part.id, part.text, part.fields, part.url))
 
     @property
     def alive(self) -> bool:
@@ -72,8 +75,15 @@ class OpenSession:
 
     async def leave(self) -> None:
         """Detach the editor. The session and its running turns stay."""
+        self._left = True
         tasks = [*self._asking.values(), *([self._follower] if self._follower else [])]
         await end_tasks(*tasks)
+
+    async def discard_draft(self) -> None:
+        """Delete a session in which nothing was written."""
+        with contextlib.suppress(PorticoError):  # the host has stopped; it deletes drafts by their age
+            if (await self._session.state()).draft:
+                await self._client.delete_session(self._session.id)
 
     async def _follow(self, after: int) -> None:
         try:
@@ -104,7 +114,7 @@ class OpenSession:
             case e.ApprovalAsked():
                 self._ask(event.approval, self._permission(event))
             case e.QuestionAsked():
-                self._ask(event.question, self._question(event.question, event.text, event.fields))
+                self._ask(event.question, self._question(event.question, event.text, event.fields, event.url))
             case e.ApprovalAnswered():
                 self._answered(event.approval)
             case e.QuestionAnswered():
@@ -164,28 +174,42 @@ class OpenSession:
             await self._tell(commands_of(offered))
 
     async def _tell(self, update: Any) -> None:
-        await self._editor.session_update(self._session.id, update)
+        await self._editor.update(self._session.id, update)
 
     # -- what the editor does ----------------------------------------------------------------------------------
 
     async def prompt(self, text: str, attachments: list[Json]) -> PromptResponse:
-        waiting: asyncio.Future[PromptResponse] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[PromptResponse] = loop.create_future()
+        posting = loop.create_task(self._post(text, attachments, waiting), name=f"post {self._session.id}")
+        try:
+            await asyncio.shield(posting)
+            return await waiting
+        except asyncio.CancelledError:
+            if not self._left:  # the editor withdraws this prompt; a turn survives an editor that leaves
+                await posting
+                await self._cancel([each for each, other in self._waiting.items() if other is waiting])
+            raise
+
+    async def _post(self, text: str, attachments: list[Json], waiting: "asyncio.Future[PromptResponse]") -> None:
         async with self._posting:
             sent = await self._session.post(text, attachments=attachments)
             ident = str(sent.get("turn") or sent["pending"])
             self._own.add(ident)
             self._waiting[ident] = waiting
-        return await waiting
 
     async def cancel(self) -> None:
         """Cancel what this editor started: a running turn, or a message that is still queued."""
         async with self._posting:  # a message that is being sent is canceled as well
             began = list(self._waiting)
+        await self._cancel(began)
+
+    async def _cancel(self, began: list[str]) -> None:
         queued = [each.id for each in (await self._session.state()).queue if each.id in began]
         for pending in queued:  # first: one of them would start when the running turn ends
             with contextlib.suppress(RemoteError):  # it has just started
                 await self._client.remove_queued(self._session.id, pending)
-        for turn in [each for each in self._waiting if each not in queued]:
+        for turn in [each for each in began if each not in queued]:
             with contextlib.suppress(RemoteError):  # it has just ended
                 await self._client.cancel_turn(self._session.id, turn=turn)
 
@@ -205,30 +229,45 @@ class OpenSession:
         if chosen is not None:
             await self._answer(c.AnswerApproval(approval=event.approval, option=chosen))
 
-    async def _question(self, ident: str, text: str, fields: list[Json]) -> None:
-        """Ask the editor a question. ACP supports only a single choice; others are answered at another door."""
+    async def _question(self, ident: str, text: str, fields: list[Json], url: str | None) -> None:
+        """Ask the editor: in a form, else by choices, else with a link to the page where it can be answered."""
+        session = self._session.id
+        if url and self._editor.has_links:
+            await self._elicit(ident, fields, link_of(session, ident, text, url))
+            return
+        if not url and self._editor.has_forms:
+            await self._elicit(ident, fields, form_of(session, text, fields))
+            return
         await self._tell(acp.update_agent_message_text(f"\n{text}\n"))
-        options = fields[0].get("options") if len(fields) == 1 and fields[0].get("kind") == "single-select" else None
-        if not options:
-            page = f"{self._client.url}/session.html?id={self._session.id}"
+        offered = choices(fields) if not url else None
+        if offered is None:
+            page = url or f"{self._client.url}/session.html?id={session}"
             await self._tell(acp.update_agent_message_text(f"\nThe agent waits for an answer: {page}\n"))
             return
-        offered = [
-            PermissionOption(option_id=str(each["id"]), name=str(each.get("label") or each["id"]), kind="allow_once")
-            for each in options
-        ]
-        chosen = await self._choice(ToolCallUpdate(tool_call_id=ident, title=text, kind="other"), offered)
-        if chosen is not None:
-            value = {"state": "submitted", "value": {"kind": "selected", "value": chosen}}
-            await self._answer(c.AnswerQuestion(question=ident, answers={str(fields[0]["id"]): value}))
+        answers: Json = {}
+        for field, options in offered:
+            title = str(field.get("message") or text) if len(offered) > 1 else text
+            option = await self._choice(ToolCallUpdate(tool_call_id=ident, title=title, kind="other"), options)
+            if option is None:
+                return
+            answers[str(field["id"])] = chosen(field, option)
+        await self._answer(c.AnswerQuestion(question=ident, answers=answers))
+
+    async def _elicit(self, ident: str, fields: list[Json], params: Json) -> None:
+        try:
+            answer = msgspec.convert(await self._editor.elicit(params), FormAnswer)
+        except (RequestError, msgspec.ValidationError) as error:
+            logger.warning("the editor does not answer a form: %s; another client can", error)
+            return
+        answers = answers_of(fields, answer.content or {}) if answer.action == "accept" else {}
+        await self._answer(c.AnswerQuestion(question=ident, response=answer.action, answers=answers))
 
     async def _choice(self, call: Any, options: list[PermissionOption]) -> str | None:
         try:
-            answer = await self._editor.request_permission(self._session.id, call, options)
-        except RequestError as error:
-            logger.warning("the editor does not answer: %s; somebody can at another door", error)
+            return await self._editor.permission(self._session.id, call, options)
+        except (RequestError, ValidationError) as error:
+            logger.warning("the editor does not answer: %s; another client can", error)
             return None
-        return answer.outcome.option_id if isinstance(answer.outcome, AllowedOutcome) else None
 
     async def _answer(self, command: c.Command) -> None:
         try:

@@ -90,6 +90,8 @@ _MORE: dict[type[c.Command], tuple[tuple[Any, ...], ...]] = {
     c.StartJob: (("cwd", str | None, None),),
 }
 """Arguments of tools that add to those of their command or replace them."""
+_FIXED: dict[type[c.Command], Json] = {c.StartSession: {"draft": True}, c.SendMessage: {"origin": "agent"}}
+"""Arguments that a tool sets itself. A session in which a model writes nothing is not listed."""
 _WORDS: dict[type[c.Command], str] = {
     c.StartSession: "Returns its id. Those of fallback (agent or agent/model) take over if it cannot answer.",
     c.SendMessage: "Waits (seconds) until the agent is done or needs somebody. If it still runs, call wait_session.",
@@ -102,7 +104,8 @@ _WORDS: dict[type[c.Command], str] = {
 @cache
 def _body(kind: type[c.Command]) -> type[Struct]:
     more = _MORE.get(kind, ())
-    return command_shapes.arguments(kind, *more, without=[name for name, *_ in more], module=__name__) or Nothing
+    without = [*(name for name, *_ in more), *_FIXED.get(kind, {})]
+    return command_shapes.arguments(kind, *more, without=without, module=__name__) or Nothing
 
 
 class HostTools:
@@ -215,8 +218,7 @@ class HostTools:
         wait = said.pop("wait", WAIT_SECONDS)
         if fallback := said.pop("fallback", None):
             said["config"] = {**said["config"], "fallback": fallback}
-        if kind is c.SendMessage:
-            said["origin"] = "agent"
+        said |= _FIXED.get(kind, {})
         if kind is c.StartJob:
             said |= {"cwd": said["cwd"] or str(self._host.default_folder()), "strict": False}
         command = kind(**said)

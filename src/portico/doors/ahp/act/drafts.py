@@ -43,7 +43,7 @@ class Drafts:
     def check(self) -> None:
         """Check all drafts, also those from before a restart, whose clients may reconnect."""
         for session in self._broker.host.catalogue:
-            if session.summary.draft:
+            if session.summary.draft and session.summary.by.startswith("client:"):  # others expire by their age
                 self.left(session.id)
 
     def left(self, ident: str) -> None:
