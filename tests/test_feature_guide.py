@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,7 @@ from portico import events as e
 from portico.automation.automations import Automations
 from portico.commands import table
 from portico.compose import ROOMS
+from portico.doors.feature_pages import RESERVED
 from portico.events import record
 from portico.feature_registry import GROUP, installed_features
 from portico.home import Home
@@ -62,6 +64,8 @@ def install(
     package.mkdir()
     (package / "__init__.py").write_text(code)
     (package / "verbs.py").write_text(block("python", 2))
+    (package / "pages").mkdir()
+    (package / "pages" / "bookmarks.js").write_text(block("js"))
     monkeypatch.syspath_prepend(str(folder))
     for name in ("portico_bookmarks", "portico_bookmarks.verbs"):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -108,6 +112,16 @@ async def test_the_feature_of_the_guide_works(tmp_path: Path, monkeypatch: pytes
         assert (await asyncio.to_thread(portico, here, "bookmarks")).split() == [first, "look", "here"]
         removed = await asyncio.to_thread(portico, here, "do", "bookmark.remove", f"session={first}")
         assert (removed, await kept(here)) == ("{}\n", {})
+        (page,) = (await here.http.get("/v1/pages")).json()["pages"]
+        assert page == {
+            "name": "bookmarks",
+            "title": "Bookmarks",
+            "icon": "pin",
+            "module": "pages/bookmarks/bookmarks.js",
+        }
+        module = await here.stranger.get(f"/{page['module']}")
+        assert (module.text, module.headers["content-type"]) == (block("js"), "text/javascript; charset=utf-8")
+        assert "script-src 'self'" in module.headers["content-security-policy"]
         await here.http.post(f"/v1/sessions/{first}/bookmark", json={"note": "look here"})
     async with standing(tmp_path) as here:  # after a restart
         assert await kept(here) == {first: "look here"}
@@ -171,6 +185,76 @@ async def test_a_feature_that_cannot_be_built_does_not_stop_the_host(
     install(tmp_path / "site", monkeypatch, code + "    def __init__(self, host): raise RuntimeError('no')\n")
     async with standing(tmp_path) as here:
         assert (await here.http.get("/healthz")).json() == {"ok": True}
+
+
+PAGE = """
+from portico.host.feature import Feature, WorkbenchPage
+
+class Bookmarks(Feature):
+    name = "bookmarks"
+    pages = {"good": WorkbenchPage("Good", "pages/bookmarks.js"), %s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        ('"inbox": WorkbenchPage("Mine", "pages/bookmarks.js")', "The workbench has a page of this name"),
+        ('"s": WorkbenchPage("Mine", "pages/bookmarks.js")', "The workbench has a page of this name"),
+        ('"../up": WorkbenchPage("Mine", "pages/bookmarks.js")', "lower-case letters"),
+        ('"Upper": WorkbenchPage("Mine", "pages/bookmarks.js")', "lower-case letters"),
+        ('"": WorkbenchPage("Mine", "pages/bookmarks.js")', "lower-case letters"),
+        ('"mine": WorkbenchPage(" ", "pages/bookmarks.js")', "title is empty"),
+        ('"mine": WorkbenchPage("Mine", "pages/missing.js")', "There is no JavaScript module"),
+        ('"mine": WorkbenchPage("Mine", "verbs.py")', "There is no JavaScript module"),
+        ('"mine": WorkbenchPage("Mine", "root.js")', "in a folder inside the package"),
+        ('"mine": WorkbenchPage("Mine", "../outside/page.js")', "in a folder inside the package"),
+    ],
+)
+async def test_a_page_that_cannot_be_served_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, declared: str, words: str
+) -> None:
+    install(tmp_path / "site", monkeypatch, PAGE % declared)
+    (tmp_path / "site" / "outside").mkdir()
+    for file in ("outside/page.js", "portico_bookmarks/root.js"):
+        (tmp_path / "site" / file).write_text("")
+    async with standing(tmp_path) as here:
+        assert [each["name"] for each in (await here.http.get("/v1/pages")).json()["pages"]] == ["good"]
+    assert words in caplog.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "good/missing.js",
+        "good/",
+        "good/..%2f__init__.py",
+        "good/%2e%2e/verbs.py",
+        "good//etc/passwd",
+        "good/a%00b",
+        "good/link.js",
+        "missing/bookmarks.js",
+        "bookmarks.js",
+    ],
+)
+async def test_only_files_of_the_page_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    install(tmp_path / "site", monkeypatch, PAGE % "")
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "site/portico_bookmarks/pages/link.js").symlink_to(tmp_path / "secret")
+    async with standing(tmp_path) as here:
+        assert (await here.stranger.get("/pages/good/bookmarks.js")).status_code == 200
+        answer = await here.stranger.get(f"/pages/{path}")
+        assert (answer.status_code, answer.text) == (404, "Not Found")
+        assert (await here.stranger.get("/v1/pages")).status_code == 401
+
+
+def test_names_of_the_workbench_are_reserved() -> None:
+    """Otherwise a feature could replace a built-in page."""
+    places = (ROOT / "web" / "src" / "app" / "places.ts").read_text()
+    router = (ROOT / "web" / "src" / "app" / "router.ts").read_text()
+    table = places.partition("const BUILT_IN")[2].partition("};")[0]
+    names = re.findall(r"^  (\w+): \{", table, re.MULTILINE) + re.findall(r'case "(\w+)":', router)
+    assert set(names) - {"home", "page", "unknown"} == RESERVED
 
 
 def test_our_features_are_in_the_group() -> None:

@@ -128,6 +128,7 @@ export interface Routes {
   "GET /agents/{id}/native-sessions": { body: undefined; answer: FoundPage };
   "GET /native-sessions": { body: undefined; answer: FoundSessions };
   "GET /sessions/{id}/network": { body: undefined; answer: NetworkUse };
+  "GET /pages": { body: undefined; answer: FeaturePages };
   "GET /recipes": { body: undefined; answer: Recipes };
 }
 
@@ -867,6 +868,17 @@ export interface EventRecord {
 export interface FailureAction {
   retryTimes: number;
   additionalPrompt?: string[];
+}
+
+export interface FeaturePage {
+  name: string;
+  title: string;
+  icon: string;
+  module: string;
+}
+
+export interface FeaturePages {
+  pages: FeaturePage[];
 }
 
 /** A file that a turn changed, as git sees it. */

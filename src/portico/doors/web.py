@@ -22,6 +22,7 @@ from starlette.responses import RedirectResponse, Response
 from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.door import Door
+from portico.doors.feature_pages import FeaturePages, served_pages
 from portico.doors.gate import VISITOR
 from portico.doors.lan import LAN_AUTHORITY
 from portico.doors.login import login_routes, record_logout
@@ -184,9 +185,9 @@ class WebDoor(Door):
 def _routes(app: App, pages: Pages) -> Table:
     gate, route = app.gate, Routes(app)
 
-    def send(request: Request, name: str, base: str | None = None) -> Response:
+    def send(request: Request, name: str, base: str | None = None, of: Pages = pages) -> Response:
         head: RequestHead = request.scope[HEAD]
-        answer = pages.answer(name, head.get(b"accept-encoding") or "", head.get(b"if-none-match"), base)
+        answer = of.answer(name, head.get(b"accept-encoding") or "", head.get(b"if-none-match"), base)
         # On other origins, browsers ignore it and log a console warning.
         if request.scope["scheme"] == "https" or _is_local(head.host or ""):
             answer.raw_headers.append((b"cross-origin-opener-policy", b"same-origin"))
@@ -294,7 +295,25 @@ def _routes(app: App, pages: Pages) -> Table:
         )
         return answer
 
+    served = served_pages(app.host)
+    folders = {name: Pages(each.folder) for name, each in served.items()}
+
+    @route("/v1/pages", "read", "Pages of the workbench that features add.")
+    async def feature_pages(request: Request) -> FeaturePages:
+        return FeaturePages([each.page for each in served.values()])
+
     media = tuple(sorted({media.partition(";")[0] for media in _TYPES.values()}))
+
+    @route("/pages/{page}/{file:path}", "open", "The files of a feature's page.", media=media, others=_NO_PAGE)
+    async def feature_file(request: Request) -> Response:
+        name, file = request.path_params["page"], request.path_params["file"]
+        try:
+            if name not in folders:
+                raise NotFound("page", name)
+            return send(request, file, of=folders[name])
+        except NotFound:
+            return _not_found(request, f"pages/{name}/{file}")
+
     route("/{name:path}", "open", "The pages' files.", media=media, others=_NO_PAGE)(page)
     return route.table
 

@@ -63,6 +63,15 @@ class ToolOffer(Struct, frozen=True):
     """The argument for which `id` is an alias."""
 
 
+class WorkbenchPage(Struct, frozen=True):
+    """A page of the workbench. The host serves the folder of its module."""
+
+    title: str
+    module: str
+    """A JavaScript module, relative to the file of the feature's class: `pages/bookmarks.js`."""
+    icon: str = "note"
+
+
 class Feature(Component):
     name: ClassVar[str]
     needs: ClassVar[tuple[type[Any], ...]] = ()
@@ -77,6 +86,8 @@ class Feature(Component):
     """The shape of its table in the settings file; `configure` receives it."""
     verbs: ClassVar[Mapping[str, str]] = {}
     """Verbs of the command line: a function or a `typer.Typer` for each name, as `package.module:name`."""
+    pages: ClassVar[Mapping[str, WorkbenchPage]] = {}
+    """Pages of the workbench, by their path below `/app`."""
 
     def __init__(self, host: "Host", handlers: Sequence[object] = ()) -> None:
         """`handlers`: further objects with methods that are marked with `handle`."""

@@ -6,6 +6,7 @@ import { call, v1 } from "../v1";
 import type { Entry } from "./entries";
 import { icon, type Icon } from "../icons";
 import { markWords } from "./marks";
+import { added } from "./places";
 import { MARKS } from "./row";
 import { hitHash } from "./router";
 import type { OpenSession } from "./view";
@@ -120,7 +121,8 @@ const has = (text: string, words: string[]) => words.every((word) => text.toLowe
 function local(shell: Workbench, keys: Key[], query: string): Item[] {
   const sign = /^[>@#]/.exec(query)?.[0] ?? "";
   const words = query.replace(/^[>@#]/, "").toLowerCase().split(/\s+/).filter(Boolean);
-  const commands = keys.filter(({ run, text }) => run && has(text, words)).map((key): Item => ({ group: "Do", icon: "next", text: key.text, key: key.keys.toUpperCase(), run: () => void key.run?.(shell) }));
+  const pages = added().map(({ row, place }): Key => ({ keys: "", text: row.title, run: () => shell.go(place) }));
+  const commands = [...keys, ...pages].filter(({ run, text }) => run && has(text, words)).map((key): Item => ({ group: "Do", icon: "next", text: key.text, key: key.keys.toUpperCase(), run: () => void key.run?.(shell) }));
   if (sign === ">") return commands;
   if (sign) return [];
   const open = (entry: Entry, group: string): Item => ({ group, icon: MARKS[entry.state][0], text: entry.title, about: `${entry.line} · ${entry.folder}`, run: () => shell.open(entry) });

@@ -38,8 +38,11 @@ export function linked(link: Link): Listed[] {
 
 export function listed(): Listed[] {
   const own = Object.entries(BUILT_IN).filter(([name]) => name !== "job").map(([name, row]) => ({ name, row: row as PlaceRow, place: FIRST[name] ?? ({ at: name } as Place) }));
-  return [...own, ...Object.entries(PAGES).map(([name, row]) => ({ name, row: row as PlaceRow, place: { at: "page", name, rest: [] } as Place }))];
+  return [...own, ...added()];
 }
+
+/** Pages beyond the built-in ones. */
+export const added = (): Listed[] => Object.entries(PAGES).map(([name, row]) => ({ name, row: row as PlaceRow, place: { at: "page", name, rest: [] } }));
 
 /** The row of a place; undefined: there is no such page. */
 export function rowOf(place: Place): PlaceRow | undefined {

@@ -25,6 +25,8 @@ const CONVERSATION = 480;
 /** So many sessions stay as they were left. */
 const KEPT = 3;
 
+const NOT_FOUND = "Not found";
+
 /** The list itself, which is a separate place on a phone. */
 const SESSIONS: Listed = { name: "home", place: { at: "home" }, row: { title: "Sessions", icon: "chats", view: () => Promise.reject(new Error("The list is not a view.")) } };
 
@@ -40,10 +42,13 @@ export class Shell {
   view: View | undefined;
   /** Loaded beside the list and not before it; a place that is shown can be used by keys. */
   private readonly keys: Promise<void>;
+  /** Resolves when the pages of features are known. */
+  private pages: Promise<void> = Promise.resolve();
   private title = "Portico";
   private readonly counts: HTMLElement[] = [];
   private readonly links: [Listed, HTMLElement][] = [];
   private readonly plus = make("a", "icon");
+  private readonly navs = make("div", "navs");
   private readonly offline = make("p", "offline");
   private readonly connection = make("span");
 
@@ -69,6 +74,7 @@ export class Shell {
   start(): void {
     if (remembered("side") === "closed") document.body.dataset["side"] = "closed";
     this.feed.start();
+    this.pages = import("./featurePages").then(({ loadFeaturePages }) => loadFeaturePages(() => this.addLinks()));
     void this.show(this.router.place);
     if ("serviceWorker" in navigator) navigator.serviceWorker.register(`${root}/sw.js`).catch(() => undefined);
   }
@@ -93,13 +99,28 @@ export class Shell {
     letter.setAttribute("aria-hidden", "true");
     find.append(icon("search"), make("span", "", "Search or run a command…"), letter);
     find.setAttribute("aria-keyshortcuts", "Control+K");
-    const navs = make("div", "navs");
-    navs.append(...linked("side").map((listed) => this.link(listed, "navitem")));
+    this.addLinks();
     this.offline.setAttribute("role", "status");
     this.offline.hidden = true;
-    side.append(heading, brandrow, find, navs, this.offline, this.list.filter.element, this.list.element, this.foot());
+    side.append(heading, brandrow, find, this.navs, this.offline, this.list.filter.element, this.list.element, this.foot());
     const [first, ...rest] = linked("bar").map((listed) => this.link(listed, ""));
     byId("tabbar").append(...(first ? [first] : []), this.link(SESSIONS, ""), ...rest);
+  }
+
+  /** Links in the column. Those of features follow when they are known. */
+  private addLinks(): void {
+    const known = new Set(this.links.map(([{ name }]) => name));
+    for (const listed of linked("side")) if (!known.has(listed.name)) this.navs.append(this.link(listed, "navitem"));
+    this.markLinks(this.router.place);
+    // The address of a page that was unknown until now.
+    if (this.view?.title === NOT_FOUND && this.router.place.at === "page") void this.show(this.router.place);
+  }
+
+  private markLinks(place: Place): void {
+    for (const [listed, anchor] of this.links) {
+      if (isAt(place, listed)) anchor.setAttribute("aria-current", "page");
+      else anchor.removeAttribute("aria-current");
+    }
   }
 
   /** What the plus above the list starts: on the list of jobs, a job. */
@@ -225,10 +246,7 @@ export class Shell {
     if (place.at === "jobs") this.list.kind = "job";
     this.startsAt(place.at === "jobs" ? "job" : "session");
     this.list.select(place.at === "session" ? `s/${place.id}` : place.at === "job" ? `j/${place.id}` : "");
-    for (const [listed, anchor] of this.links) {
-      if (isAt(place, listed)) anchor.setAttribute("aria-current", "page");
-      else anchor.removeAttribute("aria-current");
-    }
+    this.markLinks(place);
     const listed = place.at === "home" || place.at === "jobs";
     document.body.dataset["at"] = listed ? "list" : "main";
     document.body.dataset["deep"] = place.at === "session" || place.at === "job" || place.at === "new" || (place.at === "automations" && (place.id || place.form)) ? "yes" : "no";
@@ -318,6 +336,10 @@ export class Shell {
 
   private async showOther(place: Place): Promise<void> {
     if (this.view?.element.isConnected && this.view.accept?.(place)) return;
+    if (place.at === "unknown") {
+      await this.pages;
+      place = this.router.place; // it may be the page of a feature
+    }
     const [view] = await Promise.all([this.viewOf(place), this.keys]);
     // The user may have left while its code was loaded.
     if (pathOf(this.router.place) !== pathOf(place)) return view.leave?.();
@@ -395,5 +417,5 @@ function notFound(place: Place): View {
   const path = place.at === "unknown" ? place.path : pathOf(place);
   text.append(make("h1", "", "There is no such page"), make("p", "", `The workbench has nothing at ${path}. The address may be cut off, or from another version.`), link);
   element.append(text);
-  return { element, title: "Not found" };
+  return { element, title: NOT_FOUND };
 }
