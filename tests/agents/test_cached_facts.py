@@ -19,7 +19,7 @@ from portico.agents.script import Provider
 from portico.agents.scripted import ScriptedAgent
 from portico.errors import AgentUnavailable, Conflict
 from portico.host.agent import Check
-from portico.host.folders import check_folders
+from portico.host.folder_access import check_folders
 from portico.jobs.choice import choose
 from portico.testing.fixtures import HostOpener
 from portico.testing.model import Error, Step

@@ -15,7 +15,7 @@ from portico.host.action import Action
 from portico.host.session import Session
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import calls, fake_agent, steps, waiting_approval
-from tests.features import feature
+from tests.features import feature, host_of
 
 Json = dict[str, Any]
 ENVIRONMENTS: list[Json] = [
@@ -186,7 +186,7 @@ async def test_a_remembered_approval_covers_no_unknown_field(
         return waited
 
     if pattern:
-        await session.host.grants.add(
+        await host_of(session).grants.add(
             agent=session.state.agent, tool="*", allow=True, by="test", session=session.id, pattern="*"
         )
     else:

@@ -18,6 +18,7 @@ from portico.host.session import Session
 from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
 from portico.host.tool import Tool, ToolResult
 from portico.testing.fixtures import HostOpener
+from tests.features import host_of
 
 
 async def play(session: Session, prompt: str) -> TurnState:
@@ -261,7 +262,7 @@ async def test_the_first_matching_rule_plays(one: Session, tmp_path: Path) -> No
 
 async def test_rules_may_belong_to_one_provider(one: Session) -> None:
     assert shown(await play(one, "only two")) == [THINKS, ("text", "Hello!.")]
-    two = await one.host.start(by="test", cwd="/", agent="two")
+    two = await host_of(one).start(by="test", cwd="/", agent="two")
     assert shown(await play(two, "only two")) == [("text", "two: only two")]
 
 

@@ -22,7 +22,7 @@ from portico.host.state import CallPart
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from tests.features import feature
+from tests.features import feature, host_of
 
 # -- what always asks, wrapped up ----------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ Grantor = Callable[[Session], Any]
 
 
 async def _grant(session: Session, tool: str = "shell", pattern: str = "*") -> None:
-    await session.host.grants.add(
+    await host_of(session).grants.add(
         agent=session.state.agent, tool=tool, allow=True, by="ada", session=session.id, pattern=pattern
     )
 

@@ -19,7 +19,7 @@ from portico.log.sqlite import SqliteLog
 from portico.terminals.terminals import Terminals
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from tests.features import feature
+from tests.features import feature, host_of
 from tests.free import FREE
 from tests.host.plays import idle
 
@@ -138,7 +138,7 @@ async def test_a_session_over_its_bound_takes_no_messages(session: Session, monk
     monkeypatch.setattr(limits, "SESSION_BYTES", 100)
     with pytest.raises(LogUnavailable, match="Fork it, or start another one"):
         await session.send(Message("[[say:two]]"), by="test")
-    assert (await session.host.fork(session.id, by="test")).state.turns
+    assert (await host_of(session).fork(session.id, by="test")).state.turns
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from portico.host.session import Session
 from portico.host.state import TextPart
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import host_of
 from tests.host.plays import hang
 
 
@@ -148,7 +149,7 @@ async def test_only_its_agent_talks_to_a_sub_agent(open_host: HostOpener, comman
         assert child.state.pos == before
         if parent.state.active is not None:
             await parent.cancel(by="ada")
-    fork = await child.host.fork(child.id, by="ada")
+    fork = await host_of(child).fork(child.id, by="ada")
     assert await fork.send(Message("hang"), by="ada")
     await fork.cancel(by="ada")
 

@@ -16,7 +16,7 @@ from portico.host.draft import OFFERED, TYPED, offer, offered_text, typed_text
 from portico.host.question import Answer
 from portico.host.rate import Bucket
 from portico.host.state import SessionState, TextPart, TurnState
-from portico.host.tool import cut, grow, missing, pieces
+from portico.host.tool_output import cut, grow, missing, pieces
 
 
 def session(kept: dict[str, Json] | None = None, **more: Any) -> SessionState:

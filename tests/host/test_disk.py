@@ -14,6 +14,7 @@ from portico.log import group_commit
 from portico.log.sqlite import SqliteLog
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import host_of
 from tests.host.plays import allowed, hang
 
 
@@ -90,7 +91,7 @@ async def test_a_turn_whose_words_are_lost_has_not_completed(open_host: HostOpen
     """It had said all it had to say, the commit of that failed, and it was `completed` with nothing in it."""
 
     async def full(message: Message, turn: Turn) -> None:
-        writable(turn.session.host, False)
+        writable(host_of(turn.session), False)
         turn.text("lost")
 
     host = await open_host(PlayAgent(full))

@@ -12,6 +12,7 @@ from portico.host.session import Session
 from portico.host.state import QuestionPart, TextPart
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import host_of
 from tests.host.commands import draft
 
 FIELDS: list[Json] = [{"id": "name", "kind": "text", "required": True}, {"id": "note", "kind": "text"}]
@@ -38,7 +39,7 @@ async def said(session: Session) -> str:
 
 async def test_a_plain_question(open_host: HostOpener) -> None:
     session, ident = await ask(open_host)
-    assert session.host.session_of(ident) == session.id
+    assert host_of(session).session_of(ident) == session.id
     await session.questions.answer(ident, "accept", {"answer": "Ada"}, by="client:1")
     assert await said(session) == "accept Ada ['answer'] client:1"
 

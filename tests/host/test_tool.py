@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico import limits
-from portico.host.tool import cut, grow
+from portico.host.tool_output import cut, grow
 from tests.property.scene import pure
 
 KEEP = 40

@@ -16,6 +16,7 @@ from portico.jobs.tools import lend_tools
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import host_of
 from tests.jobs.playing import (
     NO,
     YES,
@@ -38,6 +39,7 @@ PREFIX = "The session crashed, please redo and here is the last request:\n"
 RETRY = {"retryTimes": 1}
 SECOND_TIME = """
 import pathlib, sys
+from tests.features import host_of
 n = pathlib.Path("n")
 n.touch()
 n.write_text(n.read_text() + "x")
@@ -416,7 +418,7 @@ async def test_what_an_agent_only_thinks_is_no_report(open_host: HostOpener, tmp
 
 
 async def borrowed(session: Session, plan: Data, input: str = "") -> list[str]:
-    jobs = await Jobs.open(session.host)
+    jobs = await Jobs.open(host_of(session))
     await session.close(by="test")
     await jobs.install(make({"it": plan}))
     await session.do(c.ReopenSession(session=session.id), "test")
@@ -428,7 +430,7 @@ async def test_a_borrowing_task_uses_the_session_and_leaves_it(session: Session)
     words = await borrowed(session, ok(availability={"condition": [NO]}))
     assert words == ["[TASK SUCCEEDED] Decision: task succeeded", "taskSucceeded"]
     assert not session.state.closed
-    assert await prompts(session.host, "task-1") == ["[[say:ok]]"]
+    assert await prompts(host_of(session), "task-1") == ["[[say:ok]]"]
 
 
 async def test_a_crash_ends_a_borrowing_task_at_once(session: Session) -> None:
@@ -459,7 +461,7 @@ async def test_a_borrowing_task_waits_for_its_turn(session: Session) -> None:
 
 
 async def borrowed_busy(session: Session) -> list[str]:
-    jobs = await Jobs.open(session.host)
+    jobs = await Jobs.open(host_of(session))
     jobs._installed = make({"it": ok()})
     return await story(session.host.log, await jobs.start_task("it", session=session.id, by="test"))
 

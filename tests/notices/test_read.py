@@ -16,6 +16,7 @@ from portico.notices.notice import WAITS, Attempt, Delivery, Notice, tried
 from portico.notices.read import read_notice, settled
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from tests.features import host_of
 
 BASE = "https://box.example"
 PROMPT = e.PromptAction(text="look", cwd="/src/a")
@@ -197,7 +198,7 @@ ENDS: list[tuple[str, e.TurnEnded, str, str]] = [
 
 @pytest.mark.parametrize(("by", "end", "kind", "text"), ENDS)
 async def test_what_is_told_of_a_turn(session: Session, by: str, end: e.TurnEnded, kind: str, text: str) -> None:
-    notice = await last_notice(session.host, session.channel, [turn(by=by), end])
+    notice = await last_notice(host_of(session), session.channel, [turn(by=by), end])
     assert (notice.kind, notice.text) == (kind, text) if notice is not None else not kind
     if notice is not None:
         assert notice.link == f"{BASE}/app/s/{session.id}"
@@ -223,7 +224,7 @@ async def test_the_answered_question_of_a_job_is_no_turn_that_is_done(open_host:
     ],
 )
 async def test_what_waits_leads_to_its_card(session: Session, asked: Event, kind: str, text: str, ask: str) -> None:
-    notice = await last_notice(session.host, session.channel, [turn(), asked])
+    notice = await last_notice(host_of(session), session.channel, [turn(), asked])
     assert notice is not None
     assert (notice.kind, notice.ask) == (kind, ask)
     assert text in notice.text
@@ -233,7 +234,7 @@ async def test_what_waits_leads_to_its_card(session: Session, asked: Event, kind
 async def test_what_leaves_the_machine_is_short_and_without_secrets(session: Session) -> None:
     secret = "ghp_" + "a1B2" * 9
     words = e.ErrorInfo("x", f"git push https://ada:{secret}@example.org failed: " + "x" * 1_000)
-    notice = await last_notice(session.host, session.channel, [turn(), e.TurnEnded("turn-1", "failed", words)])
+    notice = await last_notice(host_of(session), session.channel, [turn(), e.TurnEnded("turn-1", "failed", words)])
     assert notice is not None
     assert secret not in notice.text
     assert (len(notice.text), notice.text[-1]) == (300, "…")

@@ -49,7 +49,7 @@ class TerminalCommands:
             command=_arguments(action),
             env={**command_environment(), **_QUIET, **dict(action.env)},
             listener=command.hear,
-            owner=session.host.ownership.owner_of(session),
+            owner=session.host.owner_of(session),
             policy=await confine(session),
         )
         self._running[command.terminal.id] = command

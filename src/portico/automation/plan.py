@@ -14,7 +14,8 @@ from portico.events import After, AutomationPlan, FilesTrigger, Hook, JobAction,
 from portico.host import fallback
 from portico.host.autonomy import Answering, loosened
 from portico.host.config import check as check_config
-from portico.host.folders import check_folder, check_reach
+from portico.host.folder_access import check_reach
+from portico.host.folders import check_folder
 from portico.jobs.jobs import Jobs, NoEntry, check_job
 from portico.jobs.step import Flow
 from portico.jobs.workflow.files import find_workflow, load_workflow

@@ -199,7 +199,7 @@ class Captures(FolderCaptures):
         return OwnChanges(shared=True, files=sorted(found))
 
     def _is_shared(self) -> bool:
-        others = (session.summary for session in self._session.host.catalogue)
+        others = self._session.host.summaries()
         return any(self._shares(each) and _overlap(Path(each.cwd), self._folder) for each in others)
 
     def _shares(self, other: Summary) -> bool:

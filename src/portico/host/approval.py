@@ -125,7 +125,7 @@ def applies(grant: Grant, session: "Session", now: int) -> bool:
         grant.expires > now
         and grant.agent == session.state.agent
         and (grant.session == session.id if grant.session else grant.project == session.state.cwd)
-        and (not grant.owner or grant.owner == session.host.ownership.owner_of(session))
+        and (not grant.owner or grant.owner == session.host.owner_of(session))
     )
 
 

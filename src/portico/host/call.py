@@ -10,7 +10,8 @@ from portico.events import ErrorInfo, Json, Outcome
 from portico.host.action import Action
 from portico.host.action import of as describe
 from portico.host.approval import Decision, Request
-from portico.host.tool import ToolResult, cut, missing, pieces
+from portico.host.tool import ToolResult
+from portico.host.tool_output import cut, missing, pieces
 
 if TYPE_CHECKING:
     from portico.host.turn import Turn

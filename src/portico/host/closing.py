@@ -3,7 +3,7 @@
 from portico import events as e
 from portico.events import ErrorInfo, Outcome
 from portico.host.state import CallPart, Part, SessionState, TextPart
-from portico.host.tool import cut
+from portico.host.tool_output import cut
 
 
 def closing(state: SessionState, outcome: Outcome, by: str) -> list[e.Event]:

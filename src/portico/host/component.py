@@ -4,7 +4,7 @@ The application registers the components (`compose.py`); the core imports none o
 requests approval for every call, captures no folder, creates no worktree and has no terminals.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from portico.commands import Caller, Isolation
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from portico.host.approval import Request, Ruling
     from portico.host.session import Session
     from portico.host.turn import Turn
+
+
+RunCommandLine = Callable[["Turn", str], Awaitable[None]]
+"""Runs the command line of a turn; see `command_turn`."""
+
+
+async def no_commands(turn: "Turn", line: str) -> None:
+    raise BadRequest("This host runs no commands: it has no terminals.")
 
 
 class Component:

@@ -33,7 +33,7 @@ from portico.host.state import (
     chat_flag,
     waiting,
 )
-from portico.host.tool import grow
+from portico.host.tool_output import grow
 
 P = TypeVar("P", TextPart, CallPart, QuestionPart)
 T = TypeVar("T")

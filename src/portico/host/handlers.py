@@ -18,7 +18,7 @@ from portico.host.approval import Request
 from portico.host.clients import check_client, identify
 from portico.host.decide.decision import by_type
 from portico.host.decide.session import check_announced
-from portico.host.folders import check_reach
+from portico.host.folder_access import check_reach
 from portico.host.state import Summary, TurnState
 from portico.host.tool import ToolResult
 

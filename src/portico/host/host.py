@@ -21,15 +21,16 @@ from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
-from portico.host.command_turn import RunCommandLine, no_commands
 from portico.host.commits import Commits
 from portico.host.component import (
     Component,
     FolderCaptures,
     HostTerminals,
     Judge,
+    RunCommandLine,
     Spending,
     Worktrees,
+    no_commands,
 )
 from portico.host.descriptions import Descriptions
 from portico.host.disk import Disk
@@ -38,6 +39,7 @@ from portico.host.handlers import install
 from portico.host.lifecycle import Lifecycle
 from portico.host.members import Members
 from portico.host.ownership import Ownership
+from portico.host.react import react
 from portico.host.readiness import Readiness
 from portico.host.session import Session
 from portico.host.shared_state import SharedState
@@ -97,12 +99,15 @@ class Host:
         self.commands = Dispatcher(self)
         self.ownership = Ownership(self)
         install(self)
-        self.do, self.do_all = self.commands.do, self.commands.do_all
+        self.do, self.do_all, self.context = self.commands.do, self.commands.do_all, self.commands.context
         lifecycle = Lifecycle(self)
         self.start, self.fork = lifecycle.start, lifecycle.fork
         self.spawn, self.delete = lifecycle.spawn, lifecycle.delete
         self.started_at = time.monotonic()
         self.catalogue = Catalogue(self)
+        self.root, self.descendants = self.catalogue.root, self.catalogue.descendants
+        self.owner_of, self.check_agent = self.ownership.owner_of, self.readiness.check
+        self.react = react
         self.turns: dict[str, Turn] = {}
         """The turns that run, by session."""
         self._watchers = Listeners[[str, Summary | None]]("session")
@@ -311,6 +316,9 @@ class Host:
     def find(self, ident: str) -> Session | None:
         """Like `get`, without loading it."""
         return self.catalogue.find(ident)
+
+    def summaries(self) -> Iterable[Summary]:
+        return (session.summary for session in self.catalogue)
 
     def has(self, ident: str) -> bool:
         return self.catalogue.find(ident) is not None

@@ -16,7 +16,8 @@ from portico.host.autonomy import Answering, Loosened, audited, loosened
 from portico.host.autonomy import check as check_loosened
 from portico.host.config import check as check_config
 from portico.host.do import note_started
-from portico.host.folders import check_folder, check_folders
+from portico.host.folder_access import check_folders
+from portico.host.folders import check_folder
 from portico.host.session import Session
 from portico.host.state import TurnState
 from portico.host.turn import Turn

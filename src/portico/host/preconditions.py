@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from portico import commands as c
 from portico.errors import Conflict
 from portico.host.decide.decision import set_column
-from portico.host.folders import check_agent, check_folder, whole
+from portico.host.folder_access import check_agent
+from portico.host.folders import check_folder, whole
 from portico.host.state import SessionState
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ async def _replacement(session: "Session", command: c.RemoveFolder) -> tuple[str
 async def _family_folders(session: "Session", command: c.ChooseFolder) -> list[str]:
     if command.chosen:
         await check_agent(session.host, session.summary.agent)
-    return whole(session.host.catalogue.root(session).summary)
+    return whole(session.host.root(session).summary)
 
 
 async def _agents(

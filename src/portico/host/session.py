@@ -26,7 +26,6 @@ from portico.host.fold import fold
 from portico.host.folders import Folders
 from portico.host.question import Questions
 from portico.host.queue import Queue
-from portico.host.react import react
 from portico.host.runner import Runner
 from portico.host.state import ChangeList, SessionState, Summary, TurnState, summarise
 from portico.host.tools import SessionTools
@@ -34,7 +33,7 @@ from portico.host.turn import Turn
 from portico.log.log import NotOwner
 
 if TYPE_CHECKING:
-    from portico.host.host import Host
+    from portico.host.services import Services
 
 SNAPSHOT = "snapshot"
 SUMMARY = "summary"
@@ -45,7 +44,9 @@ _FOLDED = 2_000
 
 
 class Session:
-    def __init__(self, host: "Host", ident: str, state: SessionState | None, summary: Summary | None = None) -> None:
+    def __init__(
+        self, host: "Services", ident: str, state: SessionState | None, summary: Summary | None = None
+    ) -> None:
         self.host = host
         self.id = ident
         self.channel = f"session/{ident}"
@@ -55,7 +56,7 @@ class Session:
         self.queue = Queue(self)
         self.tools = SessionTools(self)
         self.captures = host.captures(self)
-        self.folders = Folders(self)
+        self.folders = Folders(lambda: self.summary, lambda: self.host.root(self).summary)
         self.runner = Runner(self)
         self._state = state
         self._summary = summary or summarise(state or SessionState(ident))
@@ -154,7 +155,7 @@ class Session:
                 return
             self._bytes += len(record.data)
             if mine:
-                self.host.commits.call("session", react, self, record.event)
+                self.host.commits.call("session", self.host.react, self, record.event)
             changed = changed or not isinstance(record.event, e.Delta)
         if changed:
             self._publish(mine)
@@ -186,7 +187,7 @@ class Session:
             missed, self._missed, self._loading = self._missed, [], None
         mine = self.host.members.owns(self.channel)
         for record in missed if mine else ():
-            self.host.commits.call("session", react, self, record.event)
+            self.host.commits.call("session", self.host.react, self, record.event)
         self._publish(mine)
 
     async def follow(self) -> None:
@@ -233,7 +234,7 @@ class Session:
     # -- commands ----------------------------------------------------------------------------------------------
 
     async def do(self, command: c.Command, by: str) -> Any:
-        if self.host.catalogue.get(self.id) is not self:
+        if self.host.find(self.id) is not self:
             raise SessionIsClosed(f"The session {self.id!r} was deleted.")
         return await self.host.do(command, c.Caller.inside(by))
 
@@ -355,7 +356,7 @@ class Session:
             try:
                 await self.load()
                 async with self.lock:
-                    decision = turns.start_next(self.state, self.host.commands.context(self, c.Caller.inside("host")))
+                    decision = turns.start_next(self.state, self.host.context(self, c.Caller.inside("host")))
                     if decision.events:
                         await self.append(*decision.events)
                 return
@@ -376,8 +377,7 @@ class Session:
 
     def family(self) -> list["Session"]:
         """Return this session and all its descendants."""
-        catalogue = self.host.catalogue
-        below = (catalogue.get(each.id) for each in catalogue.descendants(self.id))
+        below = (self.host.find(each.id) for each in self.host.descendants(self.id))
         return [self, *(session for session in below if session is not None)]
 
     async def end_turn(self, turn: Turn, outcome: Outcome, error: ErrorInfo | None = None, by: str = "agent") -> None:

@@ -5,20 +5,34 @@ time a notice states what the turn is waiting for, and again when it takes much 
 the agent.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from portico import limits
 
-if TYPE_CHECKING:
-    from portico.host.turn import Turn
-
 TITLE_CHARS = 120
+
+
+class Watched(Protocol):
+    """What it reads of a turn."""
+
+    active_at: float
+    live: bool
+    activity: str
+    waiting: int
+
+    @property
+    def calls(self) -> Mapping[str, Any]: ...
+    @property
+    def children(self) -> "Sequence[Watched]": ...
+    @property
+    def respondent(self) -> str: ...
 
 
 class Silence:
     """The notices of one turn. `due` returns when to check again, `notice` the text to show then."""
 
-    def __init__(self, turn: "Turn") -> None:
+    def __init__(self, turn: Watched) -> None:
         self._turn = turn
         self._heard_at = 0.0
         self._told = 0
@@ -37,12 +51,12 @@ class Silence:
         return f"Nothing heard for {now - self._heard_at:.0f} seconds: {explained(self._turn)}."
 
 
-def last_heard(turn: "Turn") -> float:
+def last_heard(turn: Watched) -> float:
     """Return the time of the last output. Output of sub-agents counts for the turn that waits for them."""
     return max([turn.active_at, *[last_heard(child) for child in turn.children if child.live]])
 
 
-def explained(turn: "Turn") -> str:
+def explained(turn: Watched) -> str:
     """Return what the turn waits for, as far as it is known."""
     if turn.activity:
         return turn.activity
@@ -50,6 +64,4 @@ def explained(turn: "Turn") -> str:
     if running:
         title = running[-1].title.strip() or running[-1].tool
         return f"{title[:TITLE_CHARS]!r} is still running"
-    state = turn.session.state
-    model = f" ({turn.model})" if turn.model else ""
-    return f"waiting for {state.agent}{model} to answer"
+    return f"waiting for {turn.respondent} to answer"

@@ -17,7 +17,8 @@ from portico.host.approval import Decision, Request
 from portico.host.call import Call
 from portico.host.question import Answer, Asking
 from portico.host.state import TurnState
-from portico.host.tool import ToolResult, pieces
+from portico.host.tool import ToolResult
+from portico.host.tool_output import pieces
 
 if TYPE_CHECKING:
     from portico.host.session import Session
@@ -84,6 +85,11 @@ class Turn:
         """The earlier turns, for agents that do not keep the history."""
         state = self.session.state
         return context.history([each for each in state.turns if each.id != self.id], state)
+
+    @property
+    def respondent(self) -> str:
+        """The agent, and its model if that is known."""
+        return f"{self.session.state.agent} ({self.model})" if self.model else self.session.state.agent
 
     @property
     def model(self) -> str:

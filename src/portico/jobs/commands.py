@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from portico import commands as c
 from portico.errors import BadRequest
-from portico.host.folders import check_reach
+from portico.host.folder_access import check_reach
 from portico.jobs.entry import Entry, Work, leaves_of
 from portico.jobs.load import load_entry
 from portico.jobs.services import Services

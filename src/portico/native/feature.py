@@ -18,7 +18,7 @@ from portico.errors import Conflict, Forbidden, NotFound, PorticoError
 from portico.events import Record
 from portico.host.context import to_agent
 from portico.host.feature import Feature, handle
-from portico.host.folders import check_reach
+from portico.host.folder_access import check_reach
 from portico.host.lifecycle import copied
 from portico.host.state import Summary, TurnState
 from portico.native.alignment import added

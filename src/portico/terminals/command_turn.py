@@ -81,7 +81,7 @@ async def run(turn: Turn, line: str) -> None:
         command=shell(line),
         env=command_environment(),
         listener=command.hear,
-        owner=session.host.ownership.owner_of(session),
+        owner=session.host.owner_of(session),
         policy=await confine(session),
     )
     try:

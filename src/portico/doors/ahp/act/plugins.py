@@ -80,7 +80,7 @@ async def hand_down(session: Session, chat: Session) -> None:
 async def _keep(session: Session, ident: str, value: Json | None) -> None:
     """Store the plugin with the session and with each of its chats, which are published separately."""
     host = session.host
-    below = host.catalogue.descendants(session.id)
+    below = host.descendants(session.id)
     chats = [each.id for each in below if not is_subagent(each)]
     for chat in (session.id, *chats):
         await _share(await host.get(chat), PLUGIN + ident, value)
