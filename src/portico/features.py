@@ -16,6 +16,7 @@ from portico.pairing import commands as pairing
 from portico.projects import commands as projects
 from portico.secrets import commands as secrets
 from portico.terminals import commands as terminals
+from portico.terminals import events as terminal_events
 
 __all__ = [
     "budgets",
@@ -29,5 +30,6 @@ __all__ = [
     "pairing",
     "projects",
     "secrets",
+    "terminal_events",
     "terminals",
 ]

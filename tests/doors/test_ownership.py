@@ -464,7 +464,7 @@ async def test_a_terminal_that_is_gone(world: World) -> None:
     await world.do("alice", "terminal.close", terminal=opened_["id"])
     for forgets in (False, True):
         if forgets:
-            world.host.ownership._gone.clear()
+            world.host.ownership._known.clear()
         async with opened(world.editor("alice")) as hers, opened(world.editor("bob")) as his:
             for each in (hers, his):
                 await each.initialize(each.root)

@@ -16,6 +16,7 @@ from portico.host.state import CallPart, TextPart
 from portico.host.turn import Turn
 from portico.log.log import DiskUse
 from portico.log.sqlite import SqliteLog
+from portico.terminals import events as te
 from portico.terminals.terminals import Terminals
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -101,16 +102,16 @@ async def test_a_terminal_that_prints_for_ever_does_not_fill_the_disk(
     )
     async with asyncio.timeout(60):
         async for records in host.log.follow(terminal.channel):
-            if any(isinstance(each.event, e.TerminalData) and "the end" in each.event.text for each in records):
+            if any(isinstance(each.event, te.TerminalData) and "the end" in each.event.text for each in records):
                 break
     whole = await host.log.read(terminal.channel, limit=10_000)
     size = terminal.shown.size
     assert sum(len(each.data) for each in whole) < 4 * limits.TERMINAL_BYTES + 2 * size, "also of what was shown before"
     await terminal.close(by="test")
     kept = await host.log.read(terminal.channel, limit=10_000)
-    pieces = [record for record in kept if isinstance(record.event, e.TerminalData)]
+    pieces = [record for record in kept if isinstance(record.event, te.TerminalData)]
     assert sum(len(record.data) for record in pieces) < 3 * limits.TERMINAL_BYTES, "of 2 MB that were printed"
-    shown = [record.event for record in kept if isinstance(record.event, e.TerminalShown)]
+    shown = [record.event for record in kept if isinstance(record.event, te.TerminalShown)]
     assert "the end" in shown[-1].text
 
 
@@ -121,12 +122,12 @@ async def test_what_a_closed_terminal_has_printed_goes_at_once(host: Host, tmp_p
     )
     async with asyncio.timeout(60):
         async for records in host.log.follow(terminal.channel):
-            if any(isinstance(each.event, e.TerminalData) and "the end" in each.event.text for each in records):
+            if any(isinstance(each.event, te.TerminalData) and "the end" in each.event.text for each in records):
                 break
     await terminal.close(by="test")
     kept = await host.log.read(terminal.channel, limit=10_000)
-    assert [type(each.event) for each in kept if isinstance(each.event, e.TerminalData | e.TerminalShown)] == [
-        e.TerminalShown
+    assert [type(each.event) for each in kept if isinstance(each.event, te.TerminalData | te.TerminalShown)] == [
+        te.TerminalShown
     ]
     past = await feature(host, Terminals).past(terminal.id)
     assert past is not None

@@ -9,6 +9,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, PorticoError, RateLimited
 from portico.events import Json, Record, encode
+from portico.terminals import events as te
 from portico.terminals.commands import (
     ClaimTerminal,
     ClearTerminal,
@@ -44,8 +45,8 @@ COMMANDS: list[c.Command] = [
 ]
 
 
-def started(**given: object) -> e.TerminalStarted:
-    return e.TerminalStarted(terminal="t", **{"title": "sh", "cwd": "/", "claim": {}, "by": "ada", **given})  # type: ignore[arg-type]
+def started(**given: object) -> te.TerminalStarted:
+    return te.TerminalStarted(terminal="t", **{"title": "sh", "cwd": "/", "claim": {}, "by": "ada", **given})  # type: ignore[arg-type]
 
 
 def test_the_table_has_every_decision() -> None:
@@ -101,7 +102,7 @@ def test_refusals(command: c.Command, error: type[PorticoError]) -> None:
 
 def test_nothing_is_typed_into_what_has_ended() -> None:
     state = TerminalState(started())
-    fold(state, e.TerminalExited(code=0))
+    fold(state, te.TerminalExited(code=0))
     with pytest.raises(Conflict):
         decide(state, COMMANDS[0], TerminalContext(CALLERS["token"]))
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.events import Event, Json, Record
+from portico.terminals import events as te
 from portico.terminals.state import TerminalState
 from portico.workspace.scrollback import Scrollback, ShellCommand
 
@@ -14,7 +14,7 @@ SESSION: Json = {"kind": "session", "session": "x:/1"}
 
 
 def terminal(*events: Event, claim: Json = CLIENT, cwd: str = "/w", **more: Any) -> TerminalState:
-    started = e.TerminalStarted(terminal="t1", title="zsh", cwd=cwd, claim=claim, by="me", **more)
+    started = te.TerminalStarted(terminal="t1", title="zsh", cwd=cwd, claim=claim, by="me", **more)
     known = TerminalState(started)
     for pos, event in enumerate((started, *events), 1):
         known.apply(Record(pos, known.channel, pos, pos * 1000, b"", event))
@@ -22,16 +22,16 @@ def terminal(*events: Event, claim: Json = CLIENT, cwd: str = "/w", **more: Any)
 
 
 def data(text: str) -> Event:
-    return e.TerminalData(turn="", part="t1", text=text)
+    return te.TerminalData(turn="", part="t1", text=text)
 
 
 AFTER: dict[str, tuple[Event, dict[str, Any]]] = {
-    "another size": (e.TerminalResized(cols=100, rows=30, by="me"), {"cols": 100, "rows": 30}),
-    "another title": (e.TerminalTitled(title="make", by="me"), {"title": "make"}),
-    "another folder": (e.TerminalMoved(cwd="/x"), {"cwd": "/x"}),
-    "commands are known": (e.TerminalDetects(), {"detects": True}),
-    "its end": (e.TerminalExited(code=3), {"exited": True, "exit_code": 3}),
-    "its end by a signal": (e.TerminalExited(code=None), {"exited": True, "exit_code": None}),
+    "another size": (te.TerminalResized(cols=100, rows=30, by="me"), {"cols": 100, "rows": 30}),
+    "another title": (te.TerminalTitled(title="make", by="me"), {"title": "make"}),
+    "another folder": (te.TerminalMoved(cwd="/x"), {"cwd": "/x"}),
+    "commands are known": (te.TerminalDetects(), {"detects": True}),
+    "its end": (te.TerminalExited(code=3), {"exited": True, "exit_code": 3}),
+    "its end by a signal": (te.TerminalExited(code=None), {"exited": True, "exit_code": None}),
 }
 
 
@@ -62,12 +62,12 @@ def test_whoever_shows_it_goes_on_from_its_position() -> None:
 )
 def test_a_claim_moves_it_between_sessions(before: Json, claim: Json, session: str | None, after: str | None) -> None:
     """One that was only opened from a session still ends with it."""
-    known = terminal(e.TerminalClaimed(claim=claim, session=session, by="me"), claim=before, session="session-1")
+    known = terminal(te.TerminalClaimed(claim=claim, session=session, by="me"), claim=before, session="session-1")
     assert (known.claim, known.session) == (claim, after)
 
 
 def test_what_was_cleared_is_gone() -> None:
-    assert terminal(data("a"), e.TerminalCleared(by="me"), data("b")).shown.text() == "b"
+    assert terminal(data("a"), te.TerminalCleared(by="me"), data("b")).shown.text() == "b"
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ def test_what_was_cleared_is_gone() -> None:
     ids=["all of it", "all but the last piece"],
 )
 def test_what_a_whole_event_holds_may_go(upto: int, kept: int, since: int | None) -> None:
-    known = terminal(data("a"), data("b"), e.TerminalShown(upto=upto, text="ab"))
+    known = terminal(data("a"), data("b"), te.TerminalShown(upto=upto, text="ab"))
     assert (known.kept, known.since) == (kept, since)
 
 
 def command(ident: str, line: str = "ls") -> Event:
-    return e.TerminalCommand(command=ident, line=line)
+    return te.TerminalCommand(command=ident, line=line)
 
 
 def ended(ident: str, code: int = 0) -> Event:
-    return e.TerminalCommandEnded(command=ident, code=code, milliseconds=1500)
+    return te.TerminalCommandEnded(command=ident, code=code, milliseconds=1500)
 
 
 def test_output_belongs_to_the_command_that_runs() -> None:

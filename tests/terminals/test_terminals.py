@@ -13,6 +13,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, NotFound, PorticoError
 from portico.host.host import Host
+from portico.terminals import events as te
 from portico.terminals.terminals import OPEN, LiveTerminal, Terminals
 from portico.testing.fixtures import HostOpener
 from portico.workspace.scrollback import ShellCommand
@@ -56,12 +57,12 @@ async def test_a_command_and_its_end(open_host: HostOpener, tmp_path: Path) -> N
     await until(host, terminal, lambda: [each for each in terminal.shown.parts if _is_complete(each)])
     assert "42" in terminal.shown.text()
     told = await events(host, terminal)
-    assert isinstance(told[0], e.TerminalStarted)
-    [ended] = [each for each in told if isinstance(each, e.TerminalCommandEnded)]
+    assert isinstance(told[0], te.TerminalStarted)
+    [ended] = [each for each in told if isinstance(each, te.TerminalCommandEnded)]
     assert ended.code == 1
-    [command] = [each for each in told if isinstance(each, e.TerminalCommand)]
+    [command] = [each for each in told if isinstance(each, te.TerminalCommand)]
     assert "echo" in command.line
-    assert "633" not in "".join(each.text for each in told if isinstance(each, e.TerminalData))
+    assert "633" not in "".join(each.text for each in told if isinstance(each, te.TerminalData))
 
 
 async def test_disposing_ends_all_processes(open_host: HostOpener, tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ async def test_disposing_ends_all_processes(open_host: HostOpener, tmp_path: Pat
     await feature(host, Terminals).dispose(terminal.id, by="ada")
     await gone(int(pid))
     told = await events(host, terminal)
-    assert [type(each) for each in told[-3:]] == [e.TerminalExited, e.TerminalShown, e.TerminalRemoved]
+    assert [type(each) for each in told[-3:]] == [te.TerminalExited, te.TerminalShown, te.TerminalRemoved]
     with pytest.raises(NotFound):
         feature(host, Terminals).get(terminal.id)
 
@@ -95,13 +96,13 @@ async def test_a_stop_of_the_host_ends_them(open_host: HostOpener, tmp_path: Pat
 
 async def test_a_crash_leaves_no_terminal_open(open_host: HostOpener) -> None:
     host = await open_host()
-    started = e.TerminalStarted(terminal="terminal-7", title="t", cwd="/", claim=CLAIM, by="ada")
+    started = te.TerminalStarted(terminal="terminal-7", title="t", cwd="/", claim=CLAIM, by="ada")
     host.log.put_kv("terminal/terminal-7", OPEN, b"open")
     await host.log.append("terminal/terminal-7", started)
     await open_host.close()
     again = await open_host()
     told = [record.event for record in await again.log.read("terminal/terminal-7")]
-    assert [type(each) for each in told] == [e.TerminalStarted, e.TerminalExited, e.TerminalRemoved]
+    assert [type(each) for each in told] == [te.TerminalStarted, te.TerminalExited, te.TerminalRemoved]
     assert feature(again, Terminals).list() == []
     await open_host.close()
     later = await open_host()
@@ -119,18 +120,18 @@ async def test_what_a_terminal_showed_outlives_the_compaction_of_its_output(
     host.retention_hours = -1.0
     await host.sweep()
     told = await events(host, terminal)
-    [shown] = [each for each in told if isinstance(each, e.TerminalShown)]
+    [shown] = [each for each in told if isinstance(each, te.TerminalShown)]
     assert "42" in shown.text
     terminal.input("echo $((50 + 3))\n")
     await until(host, terminal, lambda: "53" in terminal.shown.text())
     await feature(host, Terminals).dispose(terminal.id, by="ada")
     await host.sweep()
     told = await events(host, terminal)
-    assert not any(isinstance(each, e.TerminalData) for each in told)
-    last = [each for each in told if isinstance(each, e.TerminalShown)][-1]
+    assert not any(isinstance(each, te.TerminalData) for each in told)
+    last = [each for each in told if isinstance(each, te.TerminalShown)][-1]
     assert "42" in last.text
     assert "53" in last.text
-    assert isinstance(told[-1], e.TerminalRemoved)
+    assert isinstance(told[-1], te.TerminalRemoved)
 
 
 async def test_a_sweep_keeps_what_no_event_has_as_a_whole_yet(open_host: HostOpener, tmp_path: Path) -> None:
@@ -150,15 +151,15 @@ async def test_a_crash_leaves_what_the_terminal_showed_and_its_end(open_host: Ho
     host.log.put_kv(channel, OPEN, b"open")
     await host.log.append(
         channel,
-        e.TerminalStarted(terminal="terminal-7", title="t", cwd="/", claim=CLAIM, by="ada"),
-        e.TerminalData(turn="", part="terminal-7", text="old "),
-        e.TerminalCleared(by="ada"),
-        e.TerminalData(turn="", part="terminal-7", text="$ make\n"),
+        te.TerminalStarted(terminal="terminal-7", title="t", cwd="/", claim=CLAIM, by="ada"),
+        te.TerminalData(turn="", part="terminal-7", text="old "),
+        te.TerminalCleared(by="ada"),
+        te.TerminalData(turn="", part="terminal-7", text="$ make\n"),
     )
     await open_host.close()
     again = await open_host()
     told = [record.event for record in await again.log.read(channel, 4)]
-    assert told == [e.TerminalShown(upto=4, text="$ make\n"), e.TerminalExited(), e.TerminalRemoved(by="host")]
+    assert told == [te.TerminalShown(upto=4, text="$ make\n"), te.TerminalExited(), te.TerminalRemoved(by="host")]
 
 
 async def test_a_terminal_that_cannot_start_has_an_end_all_the_same(open_host: HostOpener, tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ async def test_a_terminal_that_cannot_start_has_an_end_all_the_same(open_host: H
         await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path / "gone"), by="ada")
     [channel] = host.log.channels("terminal/")
     told = [type(record.event) for record in await host.log.read(channel)]
-    assert told == [e.TerminalStarted, e.TerminalExited, e.TerminalRemoved]
+    assert told == [te.TerminalStarted, te.TerminalExited, te.TerminalRemoved]
     assert await host.log.list_kv(OPEN) == {}
 
 
@@ -186,7 +187,7 @@ async def test_terminals_end_with_the_session_they_were_opened_from(open_host: H
     async def watch() -> None:
         async for batch in host.log.follow(mine.channel, after=mine.pos):
             told.extend(record.event for record in batch)
-            if isinstance(told[-1], e.TerminalRemoved):
+            if isinstance(told[-1], te.TerminalRemoved):
                 return
 
     async with asyncio.timeout(30), asyncio.TaskGroup() as watching:
@@ -195,7 +196,7 @@ async def test_terminals_end_with_the_session_they_were_opened_from(open_host: H
         await host.delete(session.id, by="eve")
     await gone(int(pid))
     assert feature(host, Terminals).list() == [other]
-    assert told[-1] == e.TerminalRemoved(by="eve")
+    assert told[-1] == te.TerminalRemoved(by="eve")
 
 
 async def _stored(host: Host, text: str) -> list[str]:
@@ -274,4 +275,4 @@ async def test_what_an_agents_command_prints_forges_no_commands_and_no_folder(
     )
     await until(host, terminal, lambda: terminal.exited)
     assert (terminal.shown.text(), terminal.cwd, terminal.detects) == ("plain", str(tmp_path), False)
-    assert not [each for each in await events(host, terminal) if isinstance(each, e.TerminalCommand)]
+    assert not [each for each in await events(host, terminal) if isinstance(each, te.TerminalCommand)]

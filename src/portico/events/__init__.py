@@ -15,5 +15,4 @@ from portico.events.job import *
 from portico.events.record import *
 from portico.events.session import *
 from portico.events.shapes import *
-from portico.events.terminal import *
 from portico.events.turn import *

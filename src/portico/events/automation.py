@@ -190,6 +190,8 @@ class HookRotated(Event, frozen=True, tag="automation.hook.rotated"):
 class RunReserved(Event, frozen=True, tag="automation.run.claimed"):
     """Together with `run.claimed`, in one commit: this due time, delivery or cause has its run."""
 
+    piece_of = "run"
+
     run: str
     cause: Cause
     due: int
@@ -211,6 +213,8 @@ class RunsMissed(Event, frozen=True, tag="automation.missed"):
 
 class RunSettled(Event, frozen=True, tag="automation.run.ended"):
     """Together with `run.ended` or `run.skipped`."""
+
+    piece_of = "run"
 
     run: str
     outcome: RunOutcome

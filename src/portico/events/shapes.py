@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 from types import ModuleType
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -113,9 +113,14 @@ class Option(Struct, frozen=True, omit_defaults=True):
 class Event(Struct, frozen=True, omit_defaults=True, tag_field="type", gc=False):
     """Nothing in an event refers back to it, so the collector need not look at the thousands that pass."""
 
+    piece_of: ClassVar[str] = ""
+    """The field that names what this event is a piece of: it is compacted after the whole is written."""
+
 
 class Delta(Event, frozen=True):
     """A piece of something that grows. Pieces of one part that wait for the same commit become one."""
+
+    piece_of = "part"
 
     turn: str
     part: str

@@ -10,7 +10,7 @@ has no owner, so a host with one person is not affected. Admins may do everythin
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,12 +58,11 @@ class Ownership:
         """Are there people? Then what tokens without a person start is the host owner's, and not everybody's."""
         self.finders: dict[str, Callable[[str], Access | None]] = {}
         """By kind of channel (`job`, `terminal`), whose one with that id is; None: there is none."""
-        self._gone = Cache[str, Access](_REMEMBERED)
-        self._tasks = Cache[str, Access | str](_REMEMBERED)
-        """Of tasks: whose they are, or the session that they borrow."""
+        self._known = Cache[Channel, Access | str](_REMEMBERED)
+        """The access of channels, or the session that they belong to: deleted sessions, and what features start."""
+        self._starts: dict[type[e.Event], Callable[[Any], Access | str]] = {}
         self._visits = Cache[tuple[str, str], int](_REMEMBERED)
         host.commands.guard(self.check)
-        host.commits.on("ownership", self._follow, e.TaskStarted, e.TerminalStarted)
 
     def owner_for(self, caller: c.Caller) -> str:
         """To whom belongs what this caller starts."""
@@ -109,50 +108,52 @@ class Ownership:
         return Access(root.owner, root.shares)
 
     def of_task(self, task: str) -> Access:
-        found = self._tasks.get(task, NOBODYS)
-        if isinstance(found, Access):
-            return found
-        session = self._host.find(found)
-        return self.of_session(session) if session is not None else self._gone.get(found, NOBODYS)
+        return self._of_known(f"task/{task}")
+
+    def _of_known(self, channel: Channel) -> Access:
+        found = self._known.get(channel, NOBODYS)
+        return found if isinstance(found, Access) else self._of_session_id(found)
+
+    def _of_session_id(self, ident: str) -> Access:
+        session = self._host.find(ident)
+        return self.of_session(session) if session is not None else self._of_known(f"session/{ident}")
 
     def of_grant(self, grant: e.Grant) -> Access:
         """Return the access of a grant: that of its session, or for a project grant its owner."""
         if grant.session is None:
             return Access(grant.owner)
-        session = self._host.find(grant.session)
-        return self.of_session(session) if session is not None else self._gone.get(grant.session, NOBODYS)
+        return self._of_session_id(grant.session)
 
     def of_channel(self, channel: Channel) -> Access:
         """Return the access of a channel. If it is unknown, only the owner of the host has access."""
         kind, _, ident = channel.partition("/")
         if kind == "session":
-            session = self._host.catalogue.get(ident)
-            return self.of_session(session) if session is not None else self._gone.get(ident, NOBODYS)
+            return self._of_session_id(ident)
         if kind in self.finders:
-            return self.finders[kind](ident) or self._gone.get(channel, NOBODYS)
+            return self.finders[kind](ident) or self._of_known(channel)
         if kind in ("automation", "run"):
             return NOBODYS  # they belong to the host: see `check`
         return self.of_task(ident) if kind == "task" else Access()
 
+    def on_start(self, event: type[e.Event], access: Callable[[Any], Access | str]) -> None:
+        """Set how the event that starts a channel states its access, or the session that it belongs to."""
+        self._starts[event] = access
+        self._host.commits.on("ownership", self._follow, event)
+
     async def learn(self, channels: Iterable[Channel]) -> None:
         """Read the owners of tasks and terminals from before the start of this host, on demand."""
         for channel in channels:
-            kind, _, ident = channel.partition("/")
-            known = ident in self._tasks if kind == "task" else kind != "terminal" or channel in self._gone
-            if not known:
+            if channel.startswith(("task/", "terminal/")) and channel not in self._known:
                 for record in await self._host.log.read(channel, 0, 1):
-                    self._follow(record)
+                    if type(record.event) in self._starts:
+                        self._follow(record)
 
     def _follow(self, record: Record) -> None:
-        match record.event:
-            case e.TaskStarted(task=task, session=session, owner=owner):
-                self._tasks[task] = session or Access(owner)
-            case e.TerminalStarted(owner=owner):
-                self._gone[record.channel] = Access(owner)
+        self._known[record.channel] = self._starts[type(record.event)](record.event)
 
     def forget(self, session: "Session") -> None:
         """It is being deleted: its last events may still be on the way to its readers."""
-        self._gone[session.id] = self.of_session(session)
+        self._known[session.channel] = self.of_session(session)
 
     # -- commands ----------------------------------------------------------------------------------------------
 

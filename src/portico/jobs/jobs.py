@@ -90,6 +90,7 @@ class Jobs:
         self._next_job = after(lost + max(map(number_of, host.log.channels("job/")), default=0))
         self._next_task = after(lost + max(map(number_of, host.log.channels("task/")), default=0))
         host.ownership.finders["job"] = self._access
+        host.ownership.on_start(e.TaskStarted, lambda event: event.session or Access(event.owner))
         host.tools.update(job_tools())
         install(self)
 

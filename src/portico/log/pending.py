@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from portico import limits
 from portico.errors import BadRequest, TooLarge
-from portico.events import Channel, Delta, Event, RunReserved, RunSettled, TerminalShown, encode
+from portico.events import Channel, Delta, Event, encode
 
 
 class Waiter(asyncio.Future[int]):
@@ -98,9 +98,4 @@ def _clean(value: Any) -> Any:
 
 def compactable_part(event: Event) -> str | None:
     """Return the part that the event is a piece of; it can be compacted when the whole part is written."""
-    field = _PIECES.get(type(event))
-    return getattr(event, field) or None if field is not None else None
-
-
-_PIECES: dict[type[Event], str] = dict.fromkeys([*Delta.__subclasses__(), TerminalShown], "part")
-_PIECES |= dict.fromkeys([RunReserved, RunSettled], "run")  # folded into what is stored beside the automation's channel
+    return getattr(event, event.piece_of) or None if event.piece_of else None

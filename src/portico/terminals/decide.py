@@ -12,10 +12,10 @@ from typing import Any
 from msgspec import Struct
 
 from portico import commands as c
-from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, RateLimited
 from portico.host.decide.decision import Outcome
+from portico.terminals import events as te
 from portico.terminals.commands import (
     ClaimTerminal,
     ClearTerminal,
@@ -42,7 +42,7 @@ def decide(state: TerminalState, command: c.Command, context: TerminalContext) -
     return DECISIONS[type(command)](state, command, context)
 
 
-def check_new(count: int, names: Collection[str], started: e.TerminalStarted) -> None:
+def check_new(count: int, names: Collection[str], started: te.TerminalStarted) -> None:
     """Check whether one more terminal may start in addition to `count` others with these names."""
     if started.uri is not None and started.uri in names:
         raise AlreadyExists(f"There is a terminal {started.uri!r} already.")
@@ -58,25 +58,25 @@ def _resize(state: TerminalState, command: ResizeTerminal, context: TerminalCont
     check_size(command.cols, command.rows)
     if (command.cols, command.rows) == (state.cols, state.rows):
         return Outcome()
-    return Outcome([e.TerminalResized(cols=command.cols, rows=command.rows, by=context.by)])
+    return Outcome([te.TerminalResized(cols=command.cols, rows=command.rows, by=context.by)])
 
 
 def _claim(state: TerminalState, command: ClaimTerminal, context: TerminalContext) -> Outcome:
     if context.caller.outside:
         _check_free(state, context)
-    return Outcome([e.TerminalClaimed(claim=command.claim, by=context.by, session=command.session)])
+    return Outcome([te.TerminalClaimed(claim=command.claim, by=context.by, session=command.session)])
 
 
 def _rename(state: TerminalState, command: RenameTerminal, context: TerminalContext) -> Outcome:
     _check_free(state, context)
     if not command.title.strip():
         raise BadRequest("A title has at least one character.", field="title")
-    return Outcome([e.TerminalTitled(title=command.title[: limits.TITLE_CHARS], by=context.by)])
+    return Outcome([te.TerminalTitled(title=command.title[: limits.TITLE_CHARS], by=context.by)])
 
 
 def _clear(state: TerminalState, command: ClearTerminal, context: TerminalContext) -> Outcome:
     _check_free(state, context)
-    return Outcome([e.TerminalCleared(by=context.by)])
+    return Outcome([te.TerminalCleared(by=context.by)])
 
 
 def _type(state: TerminalState, command: TypeInput, context: TerminalContext) -> Outcome:

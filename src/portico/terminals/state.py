@@ -1,12 +1,12 @@
 """State of a terminal, derived from its records only, so clients never see state that a crash would lose."""
 
-from portico import events as e
 from portico.events import Record
+from portico.terminals import events as te
 from portico.workspace.scrollback import Scrollback, ShellCommand
 
 
 class TerminalState:
-    def __init__(self, started: e.TerminalStarted) -> None:
+    def __init__(self, started: te.TerminalStarted) -> None:
         self.id = started.terminal
         self.channel = f"terminal/{self.id}"
         self.uri = started.uri
@@ -34,32 +34,32 @@ class TerminalState:
     def apply(self, record: Record) -> None:
         self.pos = record.pos
         match record.event:
-            case e.TerminalStarted():
+            case te.TerminalStarted():
                 self.started = record.time
-            case e.TerminalData() as event:
+            case te.TerminalData() as event:
                 self.shown.add(event.text)
                 self.since = self.since or record.time
-            case e.TerminalShown(upto=upto):
+            case te.TerminalShown(upto=upto):
                 self.kept, self.since = upto, record.time if record.pos > upto + 1 else None
-            case e.TerminalCommand(command=command, line=line):
+            case te.TerminalCommand(command=command, line=line):
                 self.shown.start(ShellCommand(command, line, record.time / 1000))
-            case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
+            case te.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
                 self._complete(command, code, spent / 1000)
-            case e.TerminalDetects():
+            case te.TerminalDetects():
                 self.detects = True
-            case e.TerminalMoved(cwd=cwd):
+            case te.TerminalMoved(cwd=cwd):
                 self.cwd = cwd
-            case e.TerminalTitled(title=title):
+            case te.TerminalTitled(title=title):
                 self.title = title
-            case e.TerminalResized(cols=cols, rows=rows):
+            case te.TerminalResized(cols=cols, rows=rows):
                 self.cols, self.rows = cols, rows
-            case e.TerminalClaimed(claim=claim, session=session):
+            case te.TerminalClaimed(claim=claim, session=session):
                 if "session" in (claim.get("kind"), self.claim.get("kind")):
                     self.session = session  # one that was only opened from a session still ends with it
                 self.claim = claim
-            case e.TerminalCleared():
+            case te.TerminalCleared():
                 self.shown.clear()
-            case e.TerminalExited(code=code):
+            case te.TerminalExited(code=code):
                 self.exited, self.exit_code = True, code
 
     def _complete(self, command: str, code: int | None, seconds: float) -> None:

@@ -26,6 +26,7 @@ from portico.log.listeners import Listeners
 from portico.log.log import NotOwner
 from portico.sandbox.policy import Confinement
 from portico.terminals import command_turn
+from portico.terminals import events as te
 from portico.terminals.commands import AboutTerminal, CloseTerminal, OpenTerminal
 from portico.terminals.decide import DecidedCommand, check_new
 from portico.terminals.handlers import TerminalHandlers
@@ -50,7 +51,7 @@ _PIECES_BYTES = 256 * limits.KIB
 """Maximum output of a closed terminal that is kept in pieces until the retention deletes it. If there is more, only the
 last screen is kept: a loop that opens and closes terminals filled the disk."""
 
-_LISTED = (e.TerminalStarted, e.TerminalTitled, e.TerminalClaimed, e.TerminalExited)
+_LISTED = (te.TerminalStarted, te.TerminalTitled, te.TerminalClaimed, te.TerminalExited)
 """Events that change the entry of a terminal in a list."""
 
 Watcher = Callable[[], None]
@@ -65,7 +66,7 @@ class LiveTerminal(TerminalState):
     def __init__(
         self,
         terminals: "Terminals",
-        started: e.TerminalStarted,
+        started: te.TerminalStarted,
         env: Mapping[str, str],
         listener: Listener | None,
         policy: Confinement,
@@ -92,12 +93,12 @@ class LiveTerminal(TerminalState):
     def apply(self, record: Record) -> None:
         super().apply(record)
         match record.event:
-            case e.TerminalData():
+            case te.TerminalData():
                 self.stored += len(record.data)
                 if self.stored > limits.TERMINAL_BYTES:
                     self.stored = 0
                     self._terminals.host.own(self._trim(), f"trim {self.channel}")
-            case e.TerminalResized(cols=cols, rows=rows):
+            case te.TerminalResized(cols=cols, rows=rows):
                 self.pty.resize(cols, rows)
 
     # -- what the program does ---------------------------------------------------------------------------------
@@ -108,21 +109,21 @@ class LiveTerminal(TerminalState):
         match event:
             case pty.Data(text):
                 for start in range(0, len(text), limits.DELTA_BYTES):
-                    self._post(e.TerminalData(turn="", part=self.id, text=text[start : start + limits.DELTA_BYTES]))
+                    self._post(te.TerminalData(turn="", part=self.id, text=text[start : start + limits.DELTA_BYTES]))
                 self._hold_up(len(text))
             case pty.DetectionAvailable():
-                self._post(e.TerminalDetects())
+                self._post(te.TerminalDetects())
             case pty.CommandStarted(command, line, _):
-                self._post(e.TerminalCommand(command=command, line=line))
+                self._post(te.TerminalCommand(command=command, line=line))
             case pty.CommandFinished(command, code, seconds):
-                self._post(e.TerminalCommandEnded(command=command, code=code, milliseconds=int(seconds * 1000)))
+                self._post(te.TerminalCommandEnded(command=command, code=code, milliseconds=int(seconds * 1000)))
             case pty.CwdChanged(cwd):
-                self._post(e.TerminalMoved(cwd=cwd))
+                self._post(te.TerminalMoved(cwd=cwd))
             case pty.TitleChanged(title):
                 if title:
-                    self._post(e.TerminalTitled(title=title, by="program"))
+                    self._post(te.TerminalTitled(title=title, by="program"))
             case pty.Exited(code):
-                self._post(e.TerminalExited(code=code))
+                self._post(te.TerminalExited(code=code))
 
     def _post(self, event: e.Event) -> None:
         try:
@@ -175,7 +176,7 @@ class LiveTerminal(TerminalState):
 
     async def keep(self, *events: e.Event) -> None:
         """Writes down in one event what is shown now, for good if its end (`events`) comes behind it."""
-        shown = e.TerminalShown(upto=self.pos, text=self.shown.text(), part="" if events else self.id)
+        shown = te.TerminalShown(upto=self.pos, text=self.shown.text(), part="" if events else self.id)
         await self._append(*([shown] if shown.text else []), *events)
 
     async def _append(self, *events: e.Event) -> None:
@@ -185,6 +186,7 @@ class LiveTerminal(TerminalState):
 class Terminals(Feature, HostTerminals):
     name = "terminals"
     commands = (OpenTerminal, *get_args(DecidedCommand))
+    events = te.EVENTS
 
     def __init__(self, host: "Host") -> None:
         self.host = host
@@ -193,6 +195,7 @@ class Terminals(Feature, HostTerminals):
         host.terminals = self
         host.run_command = command_turn.run
         host.ownership.finders["terminal"] = self._access
+        host.ownership.on_start(te.TerminalStarted, lambda event: Access(event.owner))
         self._open: dict[str, LiveTerminal] = {}
         """Terminals whose programs are children of this process."""
         self._elsewhere: dict[str, TerminalState] = {}
@@ -252,11 +255,11 @@ class Terminals(Feature, HostTerminals):
         log.put_kv(channel, OPEN, None)
         if head := log.head(channel):
             text = await self._shown(channel)
-            shown = [e.TerminalShown(upto=head, text=text)] if text else []
+            shown = [te.TerminalShown(upto=head, text=text)] if text else []
             with contextlib.suppress(LogUnavailable):
-                await log.append(channel, *shown, e.TerminalExited(), e.TerminalRemoved(by="host"))
+                await log.append(channel, *shown, te.TerminalExited(), te.TerminalRemoved(by="host"))
                 started = (await log.read(channel, 0, 1))[0].event
-                await self._remember(channel, started.session if isinstance(started, e.TerminalStarted) else None)
+                await self._remember(channel, started.session if isinstance(started, te.TerminalStarted) else None)
 
     async def _remember(self, channel: Channel, session: str | None) -> None:
         """The output of a terminal is deleted with its session. Of terminals without one, the last few are kept."""
@@ -286,7 +289,7 @@ class Terminals(Feature, HostTerminals):
         channel, known, after = f"terminal/{ident}", None, 0
         while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
             for record in records:
-                if isinstance(record.event, e.TerminalStarted):
+                if isinstance(record.event, te.TerminalStarted):
                     known = TerminalState(record.event)
                 elif known is not None:
                     _replay(known, record)
@@ -321,7 +324,7 @@ class Terminals(Feature, HostTerminals):
         """Start a shell, or with `command` a program for an agent. `listener` receives its events immediately."""
         ident = f"terminal-{self._next}"
         shell = os.path.basename(os.environ.get("SHELL") or "sh")
-        started = e.TerminalStarted(
+        started = te.TerminalStarted(
             terminal=ident,
             title=title or shell,
             cwd=cwd,
@@ -382,12 +385,12 @@ class Terminals(Feature, HostTerminals):
 
     def apply(self, record: Record) -> None:
         ident = record.channel.removeprefix("terminal/")
-        if isinstance(record.event, e.TerminalStarted) and ident not in self._open:
+        if isinstance(record.event, te.TerminalStarted) and ident not in self._open:
             self._elsewhere[ident] = TerminalState(record.event)
         terminal = self._open.get(ident) or self._elsewhere.get(ident)
         if terminal is not None:
             terminal.apply(record)
-        gone = isinstance(record.event, e.TerminalRemoved) and self._elsewhere.pop(ident, None) is not None
+        gone = isinstance(record.event, te.TerminalRemoved) and self._elsewhere.pop(ident, None) is not None
         if gone or isinstance(record.event, _LISTED):
             self.changed()
 
@@ -403,7 +406,7 @@ class Terminals(Feature, HostTerminals):
         await self._end(terminal, running)
         await self.host.log.flush()
         self.host.log.put_kv(terminal.channel, OPEN, None)
-        await terminal.keep(e.TerminalRemoved(by=by))
+        await terminal.keep(te.TerminalRemoved(by=by))
         if terminal.stored > _PIECES_BYTES:
             await terminal.drop_pieces()
         self._open.pop(terminal.id, None)
@@ -445,19 +448,19 @@ class Terminals(Feature, HostTerminals):
 
 def _show(shown: Scrollback, event: e.Event) -> None:
     match event:
-        case e.TerminalData(text=text):
+        case te.TerminalData(text=text):
             shown.add(text)
-        case e.TerminalShown(text=text):
+        case te.TerminalShown(text=text):
             shown.clear()
             shown.add(text)
-        case e.TerminalCleared():
+        case te.TerminalCleared():
             shown.clear()
 
 
 def _replay(known: TerminalState, record: Record) -> None:
     """State of a closed terminal: its output may be reduced to one event, and its program has ended."""
     known.apply(record)
-    if isinstance(record.event, e.TerminalShown) and not known.shown.size:
+    if isinstance(record.event, te.TerminalShown) and not known.shown.size:
         _show(known.shown, record.event)
-    elif isinstance(record.event, e.TerminalRemoved):
+    elif isinstance(record.event, te.TerminalRemoved):
         known.exited = True

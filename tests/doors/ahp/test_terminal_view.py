@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.doors.ahp.view import terminals
 from portico.events import Event, Json, Record
+from portico.terminals import events as te
 from tests.terminals.test_state import CLIENT, data, terminal
 
 HOST: Any = SimpleNamespace(find=lambda ident: None)
@@ -32,9 +32,9 @@ def test_a_new_terminal() -> None:
     ("events", "life"),
     [
         ([], {"lifecycle": {"status": "running"}}),
-        ([e.TerminalExited(code=3)], {"lifecycle": {"status": "exited", "exitCode": 3}, "exitCode": 3}),
-        ([e.TerminalExited(code=0)], {"lifecycle": {"status": "exited", "exitCode": 0}, "exitCode": 0}),
-        ([e.TerminalExited(code=None)], {"lifecycle": {"status": "exited"}}),
+        ([te.TerminalExited(code=3)], {"lifecycle": {"status": "exited", "exitCode": 3}, "exitCode": 3}),
+        ([te.TerminalExited(code=0)], {"lifecycle": {"status": "exited", "exitCode": 0}, "exitCode": 0}),
+        ([te.TerminalExited(code=None)], {"lifecycle": {"status": "exited"}}),
     ],
     ids=["running", "failed", "well", "by a signal"],
 )
@@ -50,11 +50,11 @@ def test_a_terminal_is_called_what_its_client_called_it(uri: str | None, name: s
 
 def test_what_it_shows_is_divided_into_commands() -> None:
     events = [
-        e.TerminalDetects(),
+        te.TerminalDetects(),
         data("$ "),
-        e.TerminalCommand(command="1", line="ls"),
+        te.TerminalCommand(command="1", line="ls"),
         data("a\n"),
-        e.TerminalCommandEnded(command="1", code=2, milliseconds=1500),
+        te.TerminalCommandEnded(command="1", code=2, milliseconds=1500),
     ]
     shown = terminals.state(HOST, opened(*events))
     assert shown["supportsCommandDetection"] is True
@@ -74,7 +74,7 @@ def test_what_it_shows_is_divided_into_commands() -> None:
 
 
 def test_a_running_command_has_no_end_yet() -> None:
-    shown = terminals.state(HOST, opened(e.TerminalCommand(command="1", line="ls"), data("a")))
+    shown = terminals.state(HOST, opened(te.TerminalCommand(command="1", line="ls"), data("a")))
     (command,) = shown["content"]
     assert (command["isComplete"], "exitCode" in command, "durationMs" in command) == (False, False, False)
 
@@ -82,29 +82,29 @@ def test_a_running_command_has_no_end_yet() -> None:
 ACTIONS: dict[str, tuple[Event, str | None, Json]] = {
     "output": (data("hi"), "data", {"data": "hi"}),
     "a command": (
-        e.TerminalCommand(command="1", line="ls"),
+        te.TerminalCommand(command="1", line="ls"),
         "commandExecuted",
         {"commandId": "1", "commandLine": "ls", "timestamp": 5000},
     ),
     "its end": (
-        e.TerminalCommandEnded(command="1", code=0, milliseconds=7),
+        te.TerminalCommandEnded(command="1", code=0, milliseconds=7),
         "commandFinished",
         {"commandId": "1", "durationMs": 7, "exitCode": 0},
     ),
     "an end without a code": (
-        e.TerminalCommandEnded(command="1", code=None, milliseconds=7),
+        te.TerminalCommandEnded(command="1", code=None, milliseconds=7),
         "commandFinished",
         {"commandId": "1", "durationMs": 7},
     ),
-    "commands are known": (e.TerminalDetects(), "commandDetectionAvailable", {}),
-    "another size": (e.TerminalResized(cols=100, rows=30, by="me"), "resized", {"cols": 100, "rows": 30}),
-    "another owner": (e.TerminalClaimed(claim=CLIENT, by="me"), "claimed", {"claim": CLIENT}),
-    "another title": (e.TerminalTitled(title="make", by="me"), "titleChanged", {"title": "make"}),
-    "another folder": (e.TerminalMoved(cwd="/x y"), "cwdChanged", {"cwd": "file:///x%20y"}),
-    "cleared": (e.TerminalCleared(by="me"), "cleared", {}),
-    "over": (e.TerminalExited(code=1), "exited", {"exitCode": 1}),
-    "over by a signal": (e.TerminalExited(code=None), "exited", {}),
-    "gone": (e.TerminalRemoved(by="me"), None, {}),
+    "commands are known": (te.TerminalDetects(), "commandDetectionAvailable", {}),
+    "another size": (te.TerminalResized(cols=100, rows=30, by="me"), "resized", {"cols": 100, "rows": 30}),
+    "another owner": (te.TerminalClaimed(claim=CLIENT, by="me"), "claimed", {"claim": CLIENT}),
+    "another title": (te.TerminalTitled(title="make", by="me"), "titleChanged", {"title": "make"}),
+    "another folder": (te.TerminalMoved(cwd="/x y"), "cwdChanged", {"cwd": "file:///x%20y"}),
+    "cleared": (te.TerminalCleared(by="me"), "cleared", {}),
+    "over": (te.TerminalExited(code=1), "exited", {"exitCode": 1}),
+    "over by a signal": (te.TerminalExited(code=None), "exited", {}),
+    "gone": (te.TerminalRemoved(by="me"), None, {}),
 }
 
 

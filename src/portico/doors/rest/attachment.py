@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Struct
 from starlette.websockets import WebSocket
 
-from portico import events as e
 from portico import limits
 from portico.doors.body import ErrorBody, decode_as
 from portico.doors.exchange import exchange
@@ -22,6 +21,7 @@ from portico.doors.route import caller
 from portico.errors import BadRequest, PorticoError
 from portico.host.host import Host
 from portico.people.view import View
+from portico.terminals import events as te
 from portico.terminals.commands import ResizeTerminal, TypeInput
 from portico.terminals.state import TerminalState
 
@@ -63,7 +63,7 @@ class Attachment:
             if not self._view.sees(self._terminal.channel):
                 return  # the session is no longer shared with this caller
             await self._send(b'{"events":[%s]}' % b",".join(record.form("rest", wire) for record in records))
-            if isinstance(records[-1].event, e.TerminalRemoved):
+            if isinstance(records[-1].event, te.TerminalRemoved):
                 return
 
     async def _whole(self, after: int) -> bool:

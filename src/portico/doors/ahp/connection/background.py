@@ -15,6 +15,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import iso
 from portico.events import Record
 from portico.host.state import CallPart, SessionState
+from portico.terminals import events as te
 from portico.terminals.state import TerminalState
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _CHATS = 1_000
 """Chats whose background work is remembered, so that reconnecting clients learn what finished."""
 _ENDINGS = 50
-CHANGING = frozenset({e.ToolContent, e.ToolEnded, e.TurnEnded, e.TerminalExited, e.TerminalRemoved})
+CHANGING = frozenset({e.ToolContent, e.ToolEnded, e.TurnEnded, te.TerminalExited, te.TerminalRemoved})
 """Events that may start or end background work."""
 
 

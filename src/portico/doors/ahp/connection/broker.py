@@ -41,6 +41,7 @@ from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
 from portico.people.view import View
 from portico.tasks import failed
+from portico.terminals import events as te
 from portico.terminals.state import TerminalState
 from portico.terminals.terminals import Terminals
 from portico.workspace.git import in_work_tree
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("portico.ahp")
 
 _TURNS = frozenset({e.TurnStarted, e.TurnResumed, e.TurnEnded})
-_REMOVALS = frozenset({e.SessionRemoved, e.TerminalRemoved})
+_REMOVALS = frozenset({e.SessionRemoved, te.TerminalRemoved})
 _PROXIES = (e.ClientJoined, e.ApprovalAsked)
 """Events that contain the data of a client as one part; the client is named in `meta`."""
 

@@ -1,11 +1,11 @@
 """Terminals on the wire: their state, their list in the root's, and the actions of their events. Pure."""
 
-from portico import events as e
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.events import Record
 from portico.host.host import Host
+from portico.terminals import events as te
 from portico.terminals.state import TerminalState
 from portico.workspace.scrollback import ShellCommand
 
@@ -68,26 +68,26 @@ def _part(part: object) -> Json:
 
 def actions(record: Record) -> list[Outgoing]:
     match record.event:
-        case e.TerminalData() as event:
+        case te.TerminalData() as event:
             return [Outgoing("data", {"data": event.text})]
-        case e.TerminalCommand(command=command, line=line):
+        case te.TerminalCommand(command=command, line=line):
             fields: Json = {"commandId": command, "commandLine": line, "timestamp": record.time}
             return [Outgoing("commandExecuted", fields)]
-        case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
+        case te.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
             ended: Json = {"commandId": command, "durationMs": spent}
             return [Outgoing("commandFinished", ended | ({"exitCode": code} if code is not None else {}))]
-        case e.TerminalDetects():
+        case te.TerminalDetects():
             return [Outgoing("commandDetectionAvailable", {})]
-        case e.TerminalResized(cols=cols, rows=rows, by=by):
+        case te.TerminalResized(cols=cols, rows=rows, by=by):
             return [Outgoing("resized", {"cols": cols, "rows": rows}, by)]
-        case e.TerminalClaimed(claim=given, by=by):
+        case te.TerminalClaimed(claim=given, by=by):
             return [Outgoing("claimed", {"claim": given}, by)]
-        case e.TerminalTitled(title=title, by=by):
+        case te.TerminalTitled(title=title, by=by):
             return [Outgoing("titleChanged", {"title": title}, by)]
-        case e.TerminalMoved(cwd=cwd):
+        case te.TerminalMoved(cwd=cwd):
             return [Outgoing("cwdChanged", {"cwd": names.file_uri(cwd)})]
-        case e.TerminalCleared(by=by):
+        case te.TerminalCleared(by=by):
             return [Outgoing("cleared", {}, by)]
-        case e.TerminalExited(code=code):
+        case te.TerminalExited(code=code):
             return [Outgoing("exited", {"exitCode": code} if code is not None else {})]
     return []

@@ -1,6 +1,6 @@
-"""What happens in a terminal."""
+"""Events of terminals."""
 
-from portico.events.shapes import Delta, Event, Json
+from portico.events import Delta, Event, Json, register_events
 
 
 class TerminalStarted(Event, frozen=True, tag="terminal.started"):
@@ -28,6 +28,8 @@ class TerminalData(Delta, frozen=True, tag="terminal.data"):
 class TerminalShown(Event, frozen=True, tag="terminal.shown"):
     """What the terminal shows up to the position `upto`, as much as its scrollback holds: written before old output is
     compacted, and at the end. Output behind `upto` follows it, or came just before."""
+
+    piece_of = "part"
 
     upto: int
     text: str
@@ -84,3 +86,21 @@ class TerminalExited(Event, frozen=True, tag="terminal.exited"):
 
 class TerminalRemoved(Event, frozen=True, tag="terminal.removed"):
     by: str
+
+
+EVENTS: tuple[type[Event], ...] = (
+    TerminalStarted,
+    TerminalData,
+    TerminalShown,
+    TerminalCommand,
+    TerminalCommandEnded,
+    TerminalDetects,
+    TerminalResized,
+    TerminalClaimed,
+    TerminalTitled,
+    TerminalMoved,
+    TerminalCleared,
+    TerminalExited,
+    TerminalRemoved,
+)
+register_events(*EVENTS)
