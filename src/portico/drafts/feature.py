@@ -21,7 +21,8 @@ from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Json
 from portico.files.commands import MakeFolder, WriteFile
 from portico.host.feature import Feature, Routing, handle
-from portico.host.folders import check_folder, check_reach
+from portico.host.folder_access import check_reach
+from portico.host.folders import check_folder
 from portico.host.state import SessionState, TextPart, TurnState
 from portico.jobs.draft import ROUNDS, draft_prompt, is_draft_prompt, repair_prompt, workflow_in
 from portico.jobs.workflow.files import FOLDER, find_workflow, load_text
