@@ -210,28 +210,6 @@ def _age(summary: Summary) -> tuple[int, int]:
     return summary.created, number_of(summary.id)
 
 
-Children = dict[str, list[Summary]]
-"""Summaries by their parent."""
-
-
-def children(summaries: Iterable[Summary]) -> Children:
-    found: Children = {}
-    for summary in summaries:
-        if summary.parent is not None:
-            found.setdefault(summary.parent, []).append(summary)
-    return found
-
-
-def descendants(root: str, among: Children) -> list[Summary]:
-    found: list[Summary] = []
-    todo = [root]
-    while todo:
-        below = among.get(todo.pop(), [])
-        found += below
-        todo += [each.id for each in below]
-    return sorted(found, key=_age)
-
-
 async def _close_open(session: Session) -> None:
     """Close everything open in the session and hold its queue for a person. Takes the lock: commands of other hosts may
     already arrive, and a turn that they started here must not be closed."""

@@ -11,11 +11,11 @@ from msgspec import Struct
 from portico import commands as c
 from portico.commands import Caller, Planned
 from portico.errors import NotFound
-from portico.host.catalogue import children, descendants
 from portico.host.feature import Feature, handle
 from portico.host.folders import below
 from portico.host.host import Host
 from portico.host.state import Summary
+from portico.people.families import children, descendants
 from portico.settings import RetentionSettings
 
 DAY_MS = 86_400_000

@@ -17,10 +17,10 @@ from portico.doors.ahp.wire.rpc import WireError
 from portico.doors.ahp.wire.types import ChatSource, Message
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Origin
-from portico.host.catalogue import children, descendants
 from portico.host.context import CONTEXT, transcript
 from portico.host.session import Session
 from portico.host.state import Summary, TurnState, is_subagent
+from portico.people.families import children, descendants
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
