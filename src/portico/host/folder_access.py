@@ -11,7 +11,7 @@ from portico.host.folders import below, check_folder, whole
 
 if TYPE_CHECKING:
     from portico.host.host import Host
-    from portico.host.services import Services
+    from portico.host.services import HostServices
 
 
 def check_reach(host: "Host", caller: c.Caller, folder: str | None, *scopes: c.Scope) -> None:
@@ -29,7 +29,7 @@ def check_reach(host: "Host", caller: c.Caller, folder: str | None, *scopes: c.S
         )
 
 
-async def check_folders(host: "Services", agent: str, cwd: str, folders: Iterable[str]) -> list[str]:
+async def check_folders(host: "HostServices", agent: str, cwd: str, folders: Iterable[str]) -> list[str]:
     """The folders that a new session gets beside its own, each once."""
     more = [check_folder(each, "folders") for each in folders]
     more = [each for each in dict.fromkeys(more) if each != cwd]
@@ -40,7 +40,7 @@ async def check_folders(host: "Services", agent: str, cwd: str, folders: Iterabl
     return more
 
 
-async def check_agent(host: "Services", agent: str) -> None:
+async def check_agent(host: "HostServices", agent: str) -> None:
     info = await host.described(agent)
     if not info.capabilities.folders and isinstance(host.agent(agent), Checks):
         await host.check_agent(agent)  # it may have run in another version, or never

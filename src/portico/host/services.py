@@ -34,7 +34,7 @@ class KnownGrants(Protocol):
     def now(self) -> int: ...
 
 
-class Services(Protocol):
+class HostServices(Protocol):
     log: Log
     clock: Clock
     logger: logging.Logger

@@ -33,7 +33,7 @@ from portico.host.turn import Turn
 from portico.log.log import NotOwner
 
 if TYPE_CHECKING:
-    from portico.host.services import Services
+    from portico.host.services import HostServices
 
 SNAPSHOT = "snapshot"
 SUMMARY = "summary"
@@ -45,7 +45,7 @@ _FOLDED = 2_000
 
 class Session:
     def __init__(
-        self, host: "Services", ident: str, state: SessionState | None, summary: Summary | None = None
+        self, host: "HostServices", ident: str, state: SessionState | None, summary: Summary | None = None
     ) -> None:
         self.host = host
         self.id = ident

@@ -13,7 +13,7 @@ from portico import limits
 TITLE_CHARS = 120
 
 
-class Watched(Protocol):
+class WatchedTurn(Protocol):
     """What it reads of a turn."""
 
     active_at: float
@@ -24,7 +24,7 @@ class Watched(Protocol):
     @property
     def calls(self) -> Mapping[str, Any]: ...
     @property
-    def children(self) -> "Sequence[Watched]": ...
+    def children(self) -> "Sequence[WatchedTurn]": ...
     @property
     def respondent(self) -> str: ...
 
@@ -32,7 +32,7 @@ class Watched(Protocol):
 class Silence:
     """The notices of one turn. `due` returns when to check again, `notice` the text to show then."""
 
-    def __init__(self, turn: Watched) -> None:
+    def __init__(self, turn: WatchedTurn) -> None:
         self._turn = turn
         self._heard_at = 0.0
         self._told = 0
@@ -51,12 +51,12 @@ class Silence:
         return f"Nothing heard for {now - self._heard_at:.0f} seconds: {explained(self._turn)}."
 
 
-def last_heard(turn: Watched) -> float:
+def last_heard(turn: WatchedTurn) -> float:
     """Return the time of the last output. Output of sub-agents counts for the turn that waits for them."""
     return max([turn.active_at, *[last_heard(child) for child in turn.children if child.live]])
 
 
-def explained(turn: Watched) -> str:
+def explained(turn: WatchedTurn) -> str:
     """Return what the turn waits for, as far as it is known."""
     if turn.activity:
         return turn.activity
