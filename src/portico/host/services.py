@@ -4,14 +4,13 @@ interface, so they do not depend on the modules about all sessions."""
 import asyncio
 import logging
 from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from portico import commands as c
 from portico.events import Event, Grant, ToolSpec
 from portico.host.clock import Clock
 from portico.host.commits import Commits
-from portico.host.component import Component, FolderCaptures, HostTerminals, Judge, RunCommandLine, Spending, Worktrees
+from portico.host.component import Component, FolderCaptures, HostTerminals, Judge, RunCommandLine, Spending
 from portico.host.decide.decision import Context
 from portico.host.members import Members
 from portico.host.state import SessionState, Summary
@@ -47,14 +46,12 @@ class HostServices(Protocol):
     rules: Judge
     policies: "list[Policy]"
     captures: "Callable[[Session], FolderCaptures]"
-    worktrees: Worktrees
     spending: Spending
     terminals: HostTerminals
     run_command: RunCommandLine
     approval_timeout: float | None
     turn_idle_timeout: float
     stopping: bool
-    workspaces: list[Path]
     connected: Container[str]
 
     @property
