@@ -3,7 +3,8 @@
 The prompt is a JSON list of steps, `[name, argument...]`. Variables of its environment make it misbehave before any
 prompt: FAKE_DIE=METHOD dies on that request, FAKE_DEAF=1 never answers a cancel, FAKE_STORE=FOLDER keeps sessions,
 FAKE_CAPS=JSON replaces its capabilities, FAKE_VERSION=N its protocol, FAKE_OPTIONS=JSON are options of its sessions,
-FAKE_LATE=1 answers session/load first and tells the history afterwards, FAKE_LIST=FOLDER lists the stored sessions.
+FAKE_LATE=1 answers session/load first and tells the history afterwards, FAKE_LIST=FOLDER lists the stored sessions
+(FAKE_COUNT=N: each with N messages).
 """
 
 import json
@@ -179,7 +180,7 @@ class Fake:
         lines = path.read_text().split("\n")
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
         title, cwd = next(filter(None, lines), ""), os.environ["FAKE_LIST"]
-        meta = {"messageCount": 2 * (len(lines) - 1)}
+        meta = {"messageCount": int(os.environ.get("FAKE_COUNT", 2 * (len(lines) - 1)))}
         return {"sessionId": path.name, "cwd": cwd, "title": title, "updatedAt": changed, "_meta": meta}
 
     def fork(self, params: Json) -> Json:

@@ -109,8 +109,6 @@ async def test_a_session_moves_between_its_program_and_the_host(live: Live, tmp_
 
             line = await host.do(ContinueInTerminal(session=session.id), OWNER)
             assert native in line.command
-            if live.name == "codex":
-                return  # its lock of a session can outlive its process (docs/guide/started-elsewhere.md)
             await type_in_terminal(live, tmp_path, model.url, "Once more in the terminal.", native)
             turn = await play(session, {"say": "And here."})
             assert said(turn, "notice") == ""

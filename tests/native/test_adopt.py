@@ -1,11 +1,16 @@
 """Sessions of an agent's own program: listed, adopted with their history, continued on both sides."""
 
 import asyncio
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from portico import commands as c
+from portico.agents.acp import agent as acp_agent
+from portico.agents.acp.agent import AcpAgent
 from portico.commands import Caller
 from portico.errors import Conflict, Forbidden, NotFound
 from portico.events import HistoryCopied, Message, SessionStarted, SessionVendor
@@ -13,9 +18,9 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessions
-from portico.native.feature import UNKNOWN
+from portico.native.feature import UNCHECKED, UNKNOWN
 from portico.testing.clock import FakeClock
-from tests.agents.acp_agent import said
+from tests.agents.acp_agent import FAKE, said, steps
 from tests.native.programs import AGENT, native_host, write
 
 OWNER = Caller("owner", "owner", frozenset({"read", "drive", "approve", "admin"}))
@@ -177,3 +182,66 @@ async def test_imported_turns_cost_nothing_and_fork_as_others_do(tmp_path: Path)
         assert session.state.usage.cost == 0
         fork: Summary = await host.do(c.ForkSession(session=session.id), OWNER)
         assert fork.turns == 2
+
+
+async def test_a_change_that_the_program_dates_like_the_last_turn_is_imported(tmp_path: Path) -> None:
+    """The time and the number of messages were those of the last turn, so the message of the terminal was skipped."""
+    write(tmp_path, "n1", "one")
+    async with native_host(tmp_path, FAKE_COUNT="7") as host:
+        as_codex(host, tmp_path)
+        session = await adopt(host, "n1")
+        await session.wait(await session.send(Message("two"), by="test"))
+        await host.do(ContinueInTerminal(session=session.id), OWNER)
+        changed = (tmp_path / "store" / "n1").stat().st_mtime
+        write(tmp_path, "n1", "one", "two", "three in the terminal", ago=0)
+        os.utime(tmp_path / "store" / "n1", (changed, changed))
+        await session.wait(await session.send(Message("four"), by="test"))
+        assert messages(session) == ["one", "two", "three in the terminal", "four"]
+
+
+async def test_a_list_that_is_not_available_is_reported_in_the_turn(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "one")
+    async with native_host(tmp_path) as host:
+        session = await adopt(host, "n1")
+        (tmp_path / "store" / "n1").rename(tmp_path / "n1")
+        turn = await session.wait(await session.send(Message("two"), by="test"))
+        assert UNCHECKED in said(session.state.turns[-1], "notice")
+        assert turn.outcome == "completed"
+
+
+def as_codex(host: Host, folder: Path) -> AcpAgent:
+    """The fake agent as the program that locks the sessions that its process has loaded."""
+    script = folder / "codex-acp"
+    shutil.copy(FAKE, script)
+    script.write_text(f"#!{sys.executable} -SE\n{script.read_text()}")
+    script.chmod(0o755)
+    agent = host.agents[AGENT]
+    assert isinstance(agent, AcpAgent)
+    agent.program.command = [str(script)]
+    agent._shared = agent.supervise()
+    return agent
+
+
+async def test_codex_has_no_process_with_the_session_after_the_way_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`codex resume` was refused: the shared process kept the lock, although the conversation was closed."""
+    monkeypatch.setattr(acp_agent, "_RELEASE_SECONDS", 0.2)
+    write(tmp_path, "n1", "one")
+    async with native_host(tmp_path) as host:
+        shared = as_codex(host, tmp_path)._shared
+        session = await adopt(host, "n1")
+        assert shared.starts == 1, "only the list: the history was read by a process that has ended"
+        await session.wait(await session.send(Message("two"), by="test"))
+        other = await host.start(by="test", agent=AGENT, cwd=str(tmp_path / "work"))
+        turn = await other.send(Message(steps(["text", "busy"], ["sleep", 60])), by="test")
+        await other.wait_until(lambda state: bool(state.active and state.active.parts))
+        (pid,) = shared.pids
+        with pytest.raises(Conflict, match="working in another session"):
+            await host.do(ContinueInTerminal(session=session.id), OWNER)
+        assert shared.pids == [pid], "the other turn was not interrupted"
+        await host.do(c.CancelTurn(session=other.id), OWNER)
+        await other.wait(turn)
+        line = await host.do(ContinueInTerminal(session=session.id), OWNER)
+        assert line.command.endswith("codex resume n1")
+        assert shared.pids == []

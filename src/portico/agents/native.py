@@ -47,5 +47,9 @@ class KeepsSessions(Protocol):
     async def native_history(self, session: NativeSession) -> NativeHistory:
         """Return the finished turns in the program's order. Their ids are unique in the session."""
 
+    async def native_release(self) -> None:
+        """Make sure that the program can open a session whose conversation has ended here. Raises Conflict if it cannot
+        now."""
+
     def native_command(self, session: str, cwd: str) -> str:
         """Return the shell command that continues the session in the agent's own program; empty: there is none."""

@@ -43,6 +43,8 @@ KEPT_SECONDS = 5.0
 """From the opening of a conversation to its turn. The turn follows immediately; this leaves time on a busy machine."""
 PIPE_BYTES = 1024 * 1024
 """Size of the pipe that the agent writes to: the maximum for an ordinary user, some thousand updates."""
+_POLL_SECONDS = 0.05
+"""Interval at which a process in use is checked before it is stopped."""
 DRAIN_SECONDS = 0.2
 """Timeout for the rest of stderr after an exit; it is available immediately."""
 
@@ -385,6 +387,20 @@ class Supervisor(Generic[C]):
         if self._current is not None and not self._current.running:
             self.dismiss(self._current)
 
+    async def stop(self, seconds: float = 0) -> bool:
+        """End the process and wait for its exit. Returns False, and ends nothing, if a turn still uses it after
+        `seconds`."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while self._current is not None and self._current.running:
+            if loop.time() >= until:
+                return False
+            await asyncio.sleep(_POLL_SECONDS)
+        self.rest()
+        while self._leaving:
+            await asyncio.wait(set(self._tasks), return_when=asyncio.FIRST_COMPLETED)
+        return True
+
     def dismiss(self, connection: C) -> None:
         """End a process that is no longer needed; returns immediately."""
         connection.doomed = True
@@ -414,8 +430,7 @@ class Supervisor(Generic[C]):
         self._closed = True
         if self._current is not None:
             self.dismiss(self._current)
-        while self._leaving:
-            await asyncio.wait(set(self._tasks), return_when=asyncio.FIRST_COMPLETED)
+        await self.stop()
         await asyncio.gather(*(self.end(process) for process in list(self._processes)))
         await end_tasks(*self._tasks)
         if self._pool is not None:

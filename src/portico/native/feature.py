@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 
 _LINK = "native"
 """The key under which a session's channel stores its link."""
+UNCHECKED = (
+    "The agent's program did not list this session, so messages that were written there since the last turn may be "
+    "missing here. The agent knows them."
+)
+_IMPORT_SECONDS = 30.0
+"""How long a turn waits for the program's list of sessions: opencode starts a process for it, and the turn needs that
+process as well."""
+_SETTLE_MILLISECONDS = 2_000
+"""Programs write the end of a turn within this time after they have reported it."""
 UNKNOWN = (
     "This session was continued in its own program, and its new messages cannot be identified: they are not shown "
     "here. The agent knows them. To continue from what is shown here instead, fork the session."
@@ -147,9 +156,10 @@ class NativeSessions(Feature):
             raise Conflict(f"{state.agent!r} has no program in which a session can be continued by its id.")
         if state.active is not None:
             raise Conflict("A turn is running; continue in the terminal when it has ended.")
-        await session.runner.release()  # Codex refuses a session that another process has open
-        if session.id not in self._links:
-            self._link(session, NativeSession(state.vendor))
+        await session.runner.release()
+        assert agent is not None  # it has a command
+        await agent.native_release()
+        self._link(session, NativeSession(state.vendor))  # unknown state: the next turn compares the histories
         return TerminalLine(state.agent, state.vendor, line)
 
     def _keeper(self, name: str) -> KeepsSessions:
@@ -179,8 +189,11 @@ class NativeSessions(Feature):
             self.host.logger.warning("%s: new messages cannot be imported: %s", session.id, error.message)
 
     async def _import_new(self, session: "Session", agent: KeepsSessions) -> None:
-        link, current = self._links.get(session.id), await self._current(session, agent)
-        if link is None or current is None or link.native != current.id:
+        link, current = self._links.get(session.id), await self._current(session, agent, _IMPORT_SECONDS)
+        if link is None or link.native != session.state.vendor:
+            return
+        if current is None:
+            self._notes[session.id] = UNCHECKED
             return
         if (current.updated, current.messages) == (link.updated, link.messages):
             return
@@ -213,22 +226,29 @@ class NativeSessions(Feature):
     def _ended(self, record: Record) -> None:
         """After a turn of ours the program has a newer state that is not news."""
         ident = record.channel.removeprefix("session/")
-        if ident in self._links and (session := self.host.find(ident)) is not None:
-            self.host.own(self._settle(session), f"agent session of {ident}")
+        if (link := self._links.get(ident)) is not None and (session := self.host.find(ident)) is not None:
+            self.host.own(self._settle(session, link, record.time), f"agent session of {ident}")
 
-    async def _settle(self, session: "Session") -> None:
+    async def _settle(self, session: "Session", link: Link, ended: int) -> None:
+        """Store the state of the native session after our turn. Where a change by its own program is possible since
+        then, the older state remains: the next turn compares the histories."""
         await session.load()
         agent = self._program(session)
-        if agent is not None and session.state.vendor:
-            link, current = self._links.get(session.id), await self._current(session, agent)
-            if link is not None and current is not None and link.native == current.id:
-                self._link(session, current, unknown=link.unknown)
+        if agent is None or not session.state.vendor:
+            return
+        current = await self._current(session, agent, _IMPORT_SECONDS)
+        if current is None or link.native != current.id or self._links.get(session.id) is not link:
+            return
+        if current.updated <= ended + _SETTLE_MILLISECONDS:
+            self._link(session, current, unknown=link.unknown)
 
-    async def _current(self, session: "Session", agent: KeepsSessions) -> NativeSession | None:
+    async def _current(
+        self, session: "Session", agent: KeepsSessions, seconds: float = SECONDS
+    ) -> NativeSession | None:
         """The session as its program lists it now; None if it does not, or not in time."""
         state = session.state
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(seconds):
                 return await self.listing.find(state.agent, str(state.vendor), state.cwd)
         except (TimeoutError, PorticoError) as error:
             self.host.logger.info("%s is not listed by its program: %r", session.id, error)

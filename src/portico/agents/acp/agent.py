@@ -26,7 +26,7 @@ from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
-from portico.errors import AgentUnavailable, SignInRequired
+from portico.errors import AgentUnavailable, Conflict, SignInRequired
 from portico.events import Json
 from portico.sandbox.policy import Confinement, Policy
 from portico.sandboxes.agent import OFF, AgentProcess, ConfinableAgent
@@ -67,6 +67,10 @@ class AskingFacts(Struct):
     """Seconds since the epoch."""
     of: str = ""
     """The fingerprint of the program and its settings at that time."""
+
+
+_RELEASE_SECONDS = 5.0
+"""How long a person waits for the end of short requests, such as a list of sessions. A turn takes longer."""
 
 
 async def _unconfined() -> Confinement:
@@ -179,12 +183,12 @@ class AcpAgent(ConfinableAgent):
         return conversation
 
     @asynccontextmanager
-    async def connected(self, cwd: str | None) -> "AsyncIterator[AgentLink]":
-        """A process of the agent for requests outside of a conversation."""
+    async def connected(self, cwd: str | None, *, alone: bool = False) -> "AsyncIterator[AgentLink]":
+        """A process of the agent for requests outside of a conversation. `alone`: one that ends afterwards."""
         if missing := self._missing():
             raise AgentUnavailable(missing)
         await asyncio.to_thread(import_module, "portico.agents.acp.link")
-        supervisor = self._supervisor(cwd or str(self._folder))
+        supervisor = self._supervisor(cwd or str(self._folder), alone=alone)
         try:
             link = await supervisor.get()
             with supervisor.busy(link), self.signing_in(link):
@@ -197,6 +201,14 @@ class AcpAgent(ConfinableAgent):
 
     async def native_history(self, session: NativeSession) -> NativeHistory:
         return await native.read_history(self, session)
+
+    async def native_release(self) -> None:
+        """End the shared process of a program that locks its sessions. Other sessions resume in the next process."""
+        if native.locks_sessions(self.program) and not await self._shared.stop(_RELEASE_SECONDS):
+            raise Conflict(
+                f"{self.program.name or self.name} is working in another session, and its process keeps this session "
+                "locked until that turn has ended. Try again then."
+            )
 
     def native_command(self, session: str, cwd: str) -> str:
         return native.terminal_command(self.program, session, cwd)
@@ -215,10 +227,10 @@ class AcpAgent(ConfinableAgent):
         self._uses[made] = 1
         return made
 
-    def _supervisor(self, cwd: str) -> "Supervisor[AgentLink]":
+    def _supervisor(self, cwd: str, *, alone: bool = False) -> "Supervisor[AgentLink]":
         """The one that a new conversation uses; it is given back with `leave`."""
         folder = Path(cwd) if self.program.in_folder else None
-        if self.program.separate:
+        if self.program.separate or alone:
             made = self.supervise(folder=folder)
             self._uses[made] = 1
             return made

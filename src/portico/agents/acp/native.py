@@ -29,6 +29,9 @@ CONTINUE: dict[str, list[str]] = {
 a session in its current list, which changes."""
 _PER_FOLDER = ("qwen",)
 """Programs that list the sessions of one folder at a time."""
+_LOCKING = ("codex",)
+"""Programs that lock a session for the process that has loaded it, until that process exits. `session/close` of
+codex-acp 2.6 does not release the lock, and `codex resume` answers "already has an active writer"."""
 _FOLDERS = 20
 """Folders that are searched in such programs: the list is bounded by time as well."""
 _TITLE_CHARS = 200
@@ -74,8 +77,12 @@ def _milliseconds(text: object) -> int:
         return 0
 
 
+def locks_sessions(program: Program) -> bool:
+    return kind_of(program) in _LOCKING
+
+
 async def read_history(agent: "AcpAgent", session: NativeSession) -> NativeHistory:
-    async with agent.connected(session.cwd) as link:
+    async with agent.connected(session.cwd, alone=locks_sessions(agent.program)) as link:
         from portico.agents.acp.history import HistoryBuilder
         from portico.agents.acp.replay import HistoryReplay
 
