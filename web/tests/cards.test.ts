@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { stepsOf, taskDecisions, treeOf, type WorkTree } from "../src/app/jobModel";
 import { markRange } from "../src/conversation/diffColours";
-import { approvalCard } from "../src/conversation/approval";
+import { approvalCard, refreshCard, undoButton, verdict } from "../src/conversation/approval";
 import { coverWords, grantWords } from "../src/conversation/grants";
 import type { CardActs } from "../src/conversation/pieces";
 import { questionCard } from "../src/conversation/question";
@@ -135,6 +135,99 @@ describe("approvals", () => {
   });
 });
 
+describe("a second render of an approval changes only what changed", () => {
+  test("a countdown keeps the note, the focus and the button between press and release", () => {
+    vi.useFakeTimers({ now: new Date(2026, 5, 10, 12) });
+    try {
+      const { card } = approving({ command: "make", editable: true, input: "{}", expires: Date.now() + 60_000 });
+      const [note, area, yes] = [card.querySelector<HTMLInputElement>(".reason")!, card.querySelector("textarea")!, card.querySelector<HTMLElement>("[data-answer=y]")!];
+      note.value = "careful";
+      area.value = '{"x":1}';
+      yes.focus();
+      vi.advanceTimersByTime(10_000);
+      expect([card.querySelector(".reason"), card.querySelector("textarea"), card.querySelector("[data-answer=y]"), document.activeElement]).toEqual([note, area, yes, yes]);
+      expect([note.value, area.value]).toEqual(["careful", '{"x":1}']);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("the answer carries the note and the changed input; a denial has no input", async () => {
+    const approve = vi.spyOn(v1, "approve").mockResolvedValue(undefined as never);
+    for (const key of ["y", "n"]) {
+      const { card } = approving({ command: "make", editable: true, input: "{}" }, [], {}, async (work) => (await work(), true));
+      card.querySelector<HTMLInputElement>(".reason")!.value = "careful";
+      card.querySelector("textarea")!.value = '{"x":1}';
+      card.querySelector<HTMLElement>(`[data-answer=${key}]`)!.click();
+    }
+    expect(approve.mock.calls).toEqual([["s.a", { option: "y", reason: "careful", input: '{"x":1}' }], ["s.a", { option: "n", reason: "careful" }]]);
+  });
+
+  test("a refused answer can be given again", async () => {
+    const { card } = approving({ command: "make" }, [], {}, async () => false);
+    const enabled = () => [...card.querySelectorAll("button")].filter(({ disabled }) => !disabled).length;
+    card.querySelector<HTMLElement>("[data-answer=y]")!.click();
+    expect(enabled()).toBe(0);
+    await vi.waitFor(() => expect(enabled()).toBe(2));
+  });
+
+  test("a danger: the second step has the focus on Back, and Back returns to the first", async () => {
+    const { card, answers } = approving({ command: "rm -r old" }, [{ path: "old/a.sql", status: "added", added: 1, removed: 0, binary: false }]);
+    const press = (text: string) => [...card.querySelectorAll("button")].find(({ textContent }) => textContent === text)!.click();
+    await vi.waitFor(() => expect(card.querySelector(".card-facts")?.textContent).toContain("Lost for good"));
+    press("Allow…");
+    expect([answers(), document.activeElement?.textContent, card.querySelector(".careful")?.textContent]).toEqual([["Back", "Allow once"], "Back", "Lost for good: 1 file not in git. This deletes files. Allow it anyway?"]);
+    press("Back");
+    expect([answers(), card.querySelector(".careful")]).toEqual([["DenyN", "Allow…"], null]);
+  });
+
+  test("a name that is known later replaces the id of the agent", () => {
+    let name = "codex";
+    const approval: Approval = { id: "s.a", kind: "shell", title: "", input: "{}", expires: 0, command: "make", options: [] };
+    const card = approvalCard(approval, { part: "call", id: "c", tool: "bash" }, { cwd: () => "/w", agent: () => name, attempt: async () => true });
+    name = "Codex";
+    refreshCard(card);
+    expect(card.querySelector(".about")?.textContent).toBe("Codex wants to run it in /w. Nothing runs until you allow it.");
+  });
+
+  test("a write of the text that the file has already changes nothing, and is no dump", () => {
+    const { card } = approving({ kind: "write", path: "/w/a.py", diff: "", input: '{"content":"same"}' });
+    expect([card.querySelector(".about")?.textContent, card.querySelectorAll(":scope > .box").length, card.querySelector("details summary")?.textContent]).toEqual(["The agent would write the file with its current content. It changes nothing.", 0, "The exact input"]);
+  });
+});
+
+describe("what was answered", () => {
+  const call: CallPart = { part: "call", id: "c", tool: "bash" };
+  const acts: CardActs = { cwd: () => "/w", attempt: async (work) => (await work(), true) };
+  const base: Approval = { id: "s.a", kind: "shell", title: "", input: "{}", expires: 0, options: [{ id: "s", label: "", allow: true, grant: "session" }], answered: true };
+
+  test.each<[Partial<Approval>, string]>([
+    [{ by: "timeout", allowed: false }, "No one answered in time, so it was not done."],
+    [{ by: "token:owner", allowed: false, reason: "cancelled" }, "Not run: you stopped the turn."],
+    [{ by: "turn", allowed: false, reason: "cancelled" }, "Not answered: the turn ended first."],
+    [{ by: "token:owner", allowed: true, option: "y" }, "You allowed it."],
+    [{ by: "token:ann", allowed: false, option: "n", reason: "not now" }, "ann denied it: not now"],
+  ])("%j", (given, text) => expect(verdict({ ...base, ...given }, call, acts).textContent).toBe(text));
+
+  test("a remembered answer names its scope and can be undone once", async () => {
+    vi.spyOn(v1, "grants").mockResolvedValue([{ id: "g1" }, { id: "kept" }] as never);
+    const revoke = vi.spyOn(v1, "revoke").mockResolvedValue(undefined as never);
+    const line = verdict({ ...base, by: "token:owner", allowed: true, option: "s", grant: "g1", covers: ["command:npm test"] }, call, acts);
+    expect(line.textContent).toBe("You allowed npm test … in this session. Undo");
+    line.querySelector("button")!.click();
+    await vi.waitFor(() => expect(line.textContent).toBe("You allowed npm test … in this session. Undone: it will ask again."));
+    expect([revoke.mock.calls, line.querySelector("button")]).toEqual([[["g1"]], null]);
+  });
+
+  test("what another reader has revoked has no Undo; a failed Undo can be tried again", async () => {
+    vi.spyOn(v1, "grants").mockResolvedValue([{ id: "g1" }, { id: "kept" }] as never);
+    const [gone, kept] = [undoButton("gone", async () => true), undoButton("kept", async () => false)];
+    await vi.waitFor(() => expect(gone.querySelector("button")).toBeNull());
+    kept.querySelector("button")!.click();
+    await vi.waitFor(() => expect(kept.querySelector<HTMLButtonElement>("button:enabled")?.textContent).toBe("Undo"));
+  });
+});
+
 test("what has just opened settles after 400 ms; a click by the page's own code, which checks before, passes", () => {
   const [box, button, clicked] = [document.createElement("div"), document.createElement("button"), vi.fn()];
   button.addEventListener("click", clicked);
@@ -186,6 +279,46 @@ describe("questions", () => {
     press("Answer");
     expect(answer).toHaveBeenCalledWith("q", { answers: { c: "Blue" } });
     expect(asked([COLOUR]).card.textContent).not.toContain("Something else");
+  });
+
+  test("each step has its own field: what was typed in one is not in the next, and is there again after Back", () => {
+    const { card, answer, press } = asked([WORDS, { id: "n", title: "How many?", kind: "number" }, { id: "b", title: "Sure?", kind: "boolean" }]);
+    const input = () => card.querySelector("input")!;
+    input().value = "soon";
+    press("Next");
+    expect([input().value, input().type]).toEqual(["", "number"]);
+    press("Back");
+    expect(input().value).toBe("soon");
+    press("Next");
+    input().value = "3";
+    press("Next");
+    input().checked = true;
+    press("Answer");
+    expect(answer).toHaveBeenCalledWith("q", { answers: { w: "soon", n: 3, b: true } });
+  });
+
+  test("a choice keeps the focus where it is; the next step moves it to its first field", () => {
+    const { card, press } = asked([PAGES, WORDS]);
+    const home = card.querySelector<HTMLElement>(".option")!;
+    home.focus();
+    home.click();
+    expect([document.activeElement, home.getAttribute("aria-checked")]).toEqual([home, "true"]);
+    press("Next");
+    expect(document.activeElement).toBe(card.querySelector("input"));
+  });
+
+  test("an answer that could not be sent can be sent again", async () => {
+    const card = questionCard({ part: "question", id: "q", text: "Which?", fields: [COLOUR] }, { cwd: () => "/w", attempt: async () => false });
+    document.body.replaceChildren(card);
+    card.querySelector<HTMLElement>(".option")!.click();
+    expect(card.querySelectorAll("button:enabled").length).toBe(0);
+    await vi.waitFor(() => expect(card.querySelectorAll("button:enabled").length).toBe(3));
+  });
+
+  test("only some people may answer, and there is a link to the page of the question; other addresses are none", () => {
+    const { card } = asked([], { people: ["ann", "bob"], url: "https://example.org/ask" });
+    expect([card.querySelector("p.soft")?.textContent, card.querySelector("a")?.href]).toEqual(["Only ann, bob may answer.", "https://example.org/ask"]);
+    expect(asked([], { url: "javascript:alert(1)" }).card.querySelector("a")).toBeNull();
   });
 
   test("what was answered is read by its names", () => {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { changedFiles } from "../src/conversation/changes";
 import { Conversation } from "../src/conversation/conversation";
 import { diffView, kindsOf, unified } from "../src/conversation/diff";
@@ -9,6 +9,7 @@ import type { CallPart, QuestionPart, SessionState } from "../src/conversation/s
 import { type Row, Transcript } from "../src/conversation/transcript";
 import { ago, duration, folder, learn, who, words } from "../src/conversation/words";
 import { count } from "../src/time";
+import { loadCards } from "../src/conversation/loadCards";
 
 describe("a diff", () => {
   test("a removed line that begins with dashes is no file name", () => {
@@ -62,7 +63,8 @@ describe("the conversation", () => {
   const acts = { cwd: () => "/w", fork: vi.fn(), resume: vi.fn(), files: vi.fn(), attempt: vi.fn(async (work: () => Promise<unknown>) => (await work(), true)) };
   let view: HTMLElement;
   const state = (): SessionState => ({ id: "s", agent: "", model: "", cwd: "", pos: 0, turns: [] });
-  beforeEach(() => {
+  beforeAll(loadCards);
+beforeEach(() => {
     document.body.innerHTML = '<div id="v"></div><button id="b"></button>';
     view = document.getElementById("v")!;
   });
@@ -144,7 +146,7 @@ describe("the conversation", () => {
     now.turns!.push({ id: "t", message: { text: "" }, by: "", started: 0, parts: [call] });
     const shown = new Conversation(view, document.querySelector("button")!, acts);
     shown.open(now);
-    expect([...view.querySelectorAll(".approval button")].map((each) => [each.firstChild?.textContent, each.getAttribute("aria-keyshortcuts"), each.querySelector("kbd")?.ariaHidden ?? each.querySelector("kbd")?.getAttribute("aria-hidden")])).toEqual([["Allow", "Y", "true"], ["Deny", "N", "true"]]);
+    expect([...view.querySelectorAll(".approval button")].map((each) => [each.textContent, each.getAttribute("aria-keyshortcuts"), each.querySelector("kbd")?.ariaHidden ?? each.querySelector("kbd")?.getAttribute("aria-hidden")])).toEqual([["AllowY", "Y", "true"], ["DenyN", "N", "true"]]);
     expect(view.querySelector(".approval")!.textContent).not.toContain("nobody answers by");
     Object.assign(approval, { answered: true, allowed: true, by: "token:ann" });
     shown.move(now, [{ type: "approval.answered", turn: "t", approval: "s.a" }]);

@@ -3,7 +3,7 @@
  * request, 502 from a proxy, a refused stream) × (open connections and requests, listeners and timers, focus, text).
  */
 
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { automationsView } from "../src/app/automations";
 import "../src/app/connect"; // loaded on demand; a first load takes real time
 import { Inbox } from "../src/app/inbox";
@@ -17,10 +17,12 @@ import type { Shell } from "../src/app/shell";
 import type { View } from "../src/app/view";
 import { StepView } from "../src/app/stepView";
 import { Net } from "./net";
+import { loadCards } from "../src/conversation/loadCards";
 
 const NOW = new Date(2026, 5, 10, 12).getTime();
 const tick = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 
+beforeAll(loadCards);
 beforeEach(() => {
   vi.useFakeTimers({ now: NOW });
   vi.stubGlobal("matchMedia", () => ({ matches: false, addEventListener: () => undefined }));

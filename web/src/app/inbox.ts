@@ -273,8 +273,8 @@ export class Inbox implements View {
     const timer = setTimeout(send, HELD_MS);
     this.held.set(asked.id, send);
     const text = make("span", "strip-text");
-    text.append("Allowed: ", ...(scope ? [make("b", "", scope), " · "] : []), ...titleOf(asked));
-    const back = makeButton("btn small", "Undo", () => {
+    render(html`${INBOX.allowed}${scope ? html`<b>${scope}</b> · ` : nothing}${titleOf(asked)}`, text);
+    const back = makeButton("btn small", INBOX.undo, () => {
       end();
       this.closed.delete(asked.id);
       this.opened = asked.id;
@@ -371,12 +371,10 @@ export class Inbox implements View {
     return html`<section class="answered"><h2>${INBOX.answered}</h2>${this.rules > 0 ? html`<p class="soft">${INBOX.rules(this.rules)}</p>` : nothing}${repeat(this.answered.slice(0, HISTORY), ({ id }) => id, row)}</section>`;
   }
 
-  private historyRow(answer: Answer): Node[] {
-    const link = make("a", "asked-text");
-    link.href = `${root}/app/s/${encodeURIComponent(answer.session)}`;
-    const [name, ...words] = outcome(answer);
-    link.append(...words, ...(answer.title ? [` in ${answer.title}`] : []));
-    return [icon(name), link, ...(answer.grant ? [undoButton(answer.grant, (work) => this.answer(work, () => undefined))] : [])];
+  private historyRow(answer: Answer): TemplateResult {
+    const { icon: name, who: by, what } = outcome(answer);
+    const undo = answer.grant ? undoButton(answer.grant, (work) => this.answer(work, () => undefined)) : nothing;
+    return html`${iconOf(name)}<a class="asked-text" href=${`${root}/app/s/${encodeURIComponent(answer.session)}`}><b>${by}</b> ${what}${answer.title ? INBOX.inSession(answer.title) : ""}</a>${undo}`;
   }
 
   /** The next or previous one is opened. */
@@ -406,27 +404,16 @@ export class Inbox implements View {
 }
 
 /** The question of its card; a command is named, so that it can be identified. */
-function titleOf({ approval, call: part, question: asked, cwd }: Asked): (string | HTMLElement)[] {
-  if (!approval || !part) return [plain(asked?.text ?? "")];
-  const command = approval.command ? [" ", make("code", "", exact(approval.command))] : [];
+function titleOf({ approval, call: part, question: asked, cwd }: Asked): Content {
+  if (!approval || !part) return plain(asked?.text ?? "");
   const { added, removed } = countOf(linesOf(approval.diff ?? ""));
-  return [...question(approval, part, cwd), ...command, ...(approval.diff ? [" ", counted(added, removed)] : [])];
+  return html`${question(approval, part, cwd)}${approval.command ? html` <code>${exact(approval.command)}</code>` : nothing}${approval.diff ? html` ${counted(added, removed)}` : nothing}`;
 }
 
-const ACTIONS: [pattern: RegExp, noun: string][] = [
-  [/^Wants to change /, "the change to "],
-  [/^Wants to run /, "running "],
-  [/^Wants to read /, "reading "],
-  [/^Wants to use /, "using "],
-  [/^Asks: /, ""],
-];
-
 /** What became of it, by whom, and for how long; no one denied what timed out. */
-function outcome({ by, allowed, question: asked, text, grant, covers = [], tool = "", cwd = "" }: Answer): [Icon, HTMLElement, string] {
-  const [pattern, noun] = ACTIONS.find(([each]) => each.test(text)) ?? [/^/, ""];
-  const what = text.replace(pattern, noun) || "a question";
-  if (by === "timeout") return ["clock", make("b", "", "No one answered in time:"), ` ${what}`];
-  const verb = asked ? (allowed ? "answered" : "declined") : allowed ? "allowed" : "denied";
-  const scope = grant ? `, and ${coverWords(covers, tool, cwd)} from now on` : "";
-  return [allowed ? "done" : "close", make("b", "", `${who(by)} ${verb}`), ` ${what}${scope}`];
+function outcome({ by, allowed, question: asked, text, grant, covers = [], tool = "", cwd = "" }: Answer): { icon: Icon; who: string; what: string } {
+  const what = INBOX.action(text);
+  if (by === "timeout") return { icon: "clock", who: INBOX.timeout, what };
+  const scope = grant ? INBOX.fromNowOn(coverWords(covers, tool, cwd)) : "";
+  return { icon: allowed ? "done" : "close", who: `${who(by)} ${INBOX.verb(asked === true, allowed === true)}`, what: `${what}${scope}` };
 }

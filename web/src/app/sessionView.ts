@@ -6,6 +6,7 @@ import { type Acts, counted, plain, relative } from "../conversation/pieces";
 import { commandOf, helperName, kindOf, subjectOf } from "../conversation/calls";
 import type { QueueView } from "../conversation/queue";
 import { active, type LogRecord, type Part, type SessionState, statusOf, type Turn, waits } from "../conversation/state";
+import { cards } from "../conversation/loadCards";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { settle } from "../settle";
@@ -236,7 +237,7 @@ export class SessionView implements OpenSession {
     this.facts.textContent = facts.filter(Boolean).join(" · ");
     this.facts.title = now.cwd;
     // A card may be shown before the names of the agents are loaded.
-    for (const asking of this.element.querySelectorAll(".asking")) if (asking.textContent !== this.agentName) asking.textContent = this.agentName;
+    for (const card of this.element.querySelectorAll(".card.approval")) cards().refreshCard(card);
     this.showToggle();
     if (this.queue) this.queue.show(now);
     else if (now.queue?.length) void this.openQueue();

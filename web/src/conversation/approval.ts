@@ -1,9 +1,12 @@
 /** An approval as a card: a question, exactly what would run, what is known about it, and the answers. */
 
-import { icon, type Icon } from "../icons";
-import { make, makeButton } from "../page";
+import type { Icon } from "../icons";
+import { make } from "../page";
+import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
 import { settle } from "../settle";
+import { APPROVAL, VERDICT } from "../texts/cards";
+import { clock } from "../time";
 import { type Covered, type Grant, type Uncommitted, v1 } from "../v1";
 import { subjectOf } from "./calls";
 import { dangers, lostBy, outside } from "./danger";
@@ -13,10 +16,9 @@ import { type CardActs, box, exact, plain, pretty, relative } from "./pieces";
 import { coverPhrase } from "./grants";
 import type { Scopes } from "./scopes";
 import type { Approval, CallPart, Option } from "./state";
-import { duration, folder, who } from "./words";
-import { plural } from "../texts/plural";
+import { duration, ENDS, folder, verdictOf, who } from "./words";
 
-/** The reason of most questions is none that anybody needs to read. */
+/** The reason of most questions: not worth a line. */
 const EVERYDAY = "No rule lets it pass.";
 /** Longer than this means no limit. */
 const FOR_EVER_MS = 300 * 86_400_000;
@@ -25,66 +27,185 @@ const LINES = 400;
 /** About so many are visible without scrolling. */
 const LINES_SEEN = 16;
 
+const cards = new WeakMap<Element, ApprovalCard>();
+
 export function approvalCard(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
-  const card = make("section", "card approval");
-  const reasons = dangers(approval, acts.cwd(), call.kind);
-  if (reasons.length > 0) card.classList.add("dangerous");
-  const title = make("h2");
-  title.append(icon("need"), ...question(approval, call, acts.cwd()));
-  title.id = `title-${approval.id}`;
-  title.tabIndex = -1;
-  card.setAttribute("aria-labelledby", title.id);
-  card.setAttribute("role", "group");
-  settle(card);
-  card.dataset["approval"] = approval.id;
-  const about = make("p", "about");
-  about.append(make("span", "asking", acts.agent?.() || "The agent"), ` ${lead(approval, acts.cwd())}`);
-  card.append(title, about);
-  card.append(...theThing(approval));
-  const uncommitted = once(() => v1.uncommitted(sessionOf(approval)));
-  card.append(facts(approval, acts, reasons, uncommitted));
-  const edit = approval.editable ? editor(approval.input) : undefined;
-  if (edit) card.append(edit.view);
-  const reason = make("input", "reason");
-  reason.placeholder = "Note to the agent (optional)";
-  reason.setAttribute("aria-label", reason.placeholder);
-  reason.dir = "auto";
-  const answer = async (option: Option, breadth?: Covered["breadth"], covers?: string[]) => {
-    const changed = edit?.changed();
-    const body = { option: option.id, ...(breadth ? { covers: breadth } : {}), ...(reason.value ? { reason: reason.value } : {}), ...(changed === undefined || !option.allow ? {} : { input: changed }) };
-    const scope = covers && `${coverPhrase(covers, approval, call, acts.cwd())}${ENDS[option.grant ?? "once"]}`;
-    enable(card, false);
-    if (!(await acts.attempt(() => v1.approve(approval.id, body), option.allow, scope))) enable(card, !isOver(approval.expires));
-  };
-  let menu: Promise<Scopes> | undefined;
-  const scopes = (option: Option, button: HTMLElement) => {
-    // Its code is loaded with its first use.
-    menu ??= import("./scopes").then((module) => new module.Scopes(card, approval, call, acts, answer));
-    void menu.then((found) => found.toggle(button, option));
-  };
-  card.append(reason, reasons.length > 0 ? carefulButtons(card, approval, reasons, answer, uncommitted, scopes) : buttons(approval.options, answer, scopes));
-  if (isOver(approval.expires)) enable(card, false);
-  return card;
+  const card = new ApprovalCard(approval, call, acts);
+  cards.set(card.element, card);
+  return card.element;
 }
 
-const isOver = (expires: number) => expires > 0 && Date.now() >= expires;
+/** Shows a name of the agent that became known after the card was opened. */
+export function refreshCard(element: Element): void {
+  cards.get(element)?.render();
+}
 
-function enable(card: HTMLElement, on: boolean): void {
-  for (const button of card.querySelectorAll("button")) button.disabled = !on;
+class ApprovalCard {
+  readonly element = make("section", "card approval");
+  private readonly reasons: string[];
+  /** The content of the call, built once. */
+  private readonly thing: HTMLElement[];
+  private readonly lines: number;
+  private readonly uncommitted: () => Promise<Uncommitted>;
+  private menu: Promise<Scopes> | undefined;
+  /** What the command would delete for good, as soon as it is known. */
+  private lost = "";
+  /** Whether the change can be undone, as soon as it is known. */
+  private undo = "";
+  /** The second step of a dangerous answer is open. */
+  private sure = false;
+  private sending = false;
+
+  constructor(
+    private readonly approval: Approval,
+    private readonly call: CallPart,
+    private readonly acts: CardActs,
+  ) {
+    const { element } = this;
+    this.reasons = dangers(approval, acts.cwd(), call.kind);
+    this.thing = contentOf(approval);
+    this.lines = approval.diff ? linesOf(approval.diff).filter(({ kind }) => kind !== "file").length : 0;
+    this.uncommitted = once(() => v1.uncommitted(sessionOf(approval)));
+    if (this.dangerous) element.classList.add("dangerous");
+    element.setAttribute("aria-labelledby", `title-${approval.id}`);
+    element.setAttribute("role", "group");
+    element.dataset["approval"] = approval.id;
+    settle(element);
+    this.render();
+    if (hasLimit(approval.expires)) countDown(new WeakRef(this), approval.expires);
+    void this.learn();
+  }
+
+  private get dangerous(): boolean {
+    return this.reasons.length > 0;
+  }
+
+  private get inside(): boolean {
+    return Boolean(this.approval.path) && !outside(this.approval.path ?? "", this.acts.cwd());
+  }
+
+  /** Facts that the host has to look up. */
+  private async learn(): Promise<void> {
+    const [lost, undo] = await Promise.all([this.dangerous ? lossOf(this.approval, this.uncommitted) : "", this.inside && this.approval.kind === "write" ? canBeUndone(this.approval, this.acts.cwd(), this.uncommitted) : ""]);
+    Object.assign(this, { lost, undo });
+    if (lost || undo) this.render();
+  }
+
+  render(): void {
+    const { approval, call, acts } = this;
+    render(
+      html`<h2 id=${`title-${approval.id}`} tabindex="-1">${iconOf("need")}${question(approval, call, acts.cwd())}</h2>
+        <p class="about"><span class="asking">${acts.agent?.() || APPROVAL.theAgent}</span> ${lead(approval, acts.cwd())}</p>
+        ${this.thing}${this.facts()}${approval.editable ? editor(approval.input) : nothing}
+        <input class="reason" placeholder=${APPROVAL.note} aria-label=${APPROVAL.note} dir="auto" />
+        ${this.dangerous ? this.carefulAnswers() : this.answers()}`,
+      this.element,
+    );
+  }
+
+  private facts(): TemplateResult {
+    const { approval, acts } = this;
+    return html`<ul class="card-facts">${this.lost ? fact("need", this.lost, "bad") : nothing}${this.reasons.map((reason) => fact("need", reason, "bad"))}${this.inside ? fact("folder", APPROVAL.inside) : nothing}${this.undo ? fact("shield", this.undo) : nothing}${
+      approval.why && approval.why !== EVERYDAY ? fact("note", plain(approval.why)) : nothing
+    }${fact("clock", limitOf(approval.expires))}${
+      acts.wholeChange && approval.path && this.lines > LINES_SEEN ? html`<li class="apart"><button type="button" class="link" ?disabled=${this.closed} @click=${() => acts.wholeChange?.(approval.path ?? "")}>${APPROVAL.showAll(this.lines)}</button></li>` : nothing
+    }</ul>`;
+  }
+
+  // -- answers ------------------------------------------------------------------------------------------------------
+
+  /** An answer is on its way, or the time is over. */
+  private get closed(): boolean {
+    return this.sending || isOver(this.approval.expires);
+  }
+
+  /** Yes first, then what allows more, and a gap before the no. The first yes answers `y`, the first no answers `n`. */
+  private answers(): TemplateResult {
+    const { options } = this.approval;
+    const [yes, no] = [options.find(({ allow }) => allow), options.find(({ allow }) => !allow)];
+    const ordered = [...options.filter(({ allow }) => allow), ...options.filter(({ allow }) => !allow)];
+    return html`<div class="answers">${ordered.map((option) => this.button(option, option === yes ? "primary" : option.allow ? "" : option === no ? "danger apart" : "danger", option === yes ? "y" : option === no ? "n" : ""))}</div>`;
+  }
+
+  /** The safe answer is the large one; a yes takes two steps and no key. */
+  private carefulAnswers(): TemplateResult {
+    const { options } = this.approval;
+    const no = options.find(({ allow }) => !allow);
+    if (!this.sure) {
+      const denials = options.filter(({ allow }) => !allow).map((option) => this.button(option, option === no ? "primary" : "", option === no ? "n" : ""));
+      return html`<div class="answers">${denials}<button type="button" class="danger apart" ?disabled=${this.closed} @click=${() => this.turn(true)}>${APPROVAL.allow}</button></div>`;
+    }
+    const yes = options.filter(({ allow }) => allow).map((option, index) => this.button(option, index === 0 ? "danger apart" : "danger"));
+    return html`<div class="answers"><p class="careful">${this.lost ? html`<b>${this.lost}</b> ` : nothing}${APPROVAL.sure(this.reasons)}</p><button type="button" class="primary" ?disabled=${this.closed} @click=${() => this.turn(false)}>${APPROVAL.back}</button>${yes}</div>`;
+  }
+
+  private turn(sure: boolean): void {
+    this.sure = sure;
+    this.render();
+    settle(this.element);
+    if (sure) this.element.querySelector<HTMLElement>(".answers button")?.focus();
+  }
+
+  private button(option: Option, look: string, key = ""): TemplateResult {
+    const remembered = isRemembered(option);
+    const press = (event: Event) => (remembered ? this.openScopes(option, event.currentTarget as HTMLElement) : void this.answer(option));
+    return html`<button type="button" class=${look} ?disabled=${this.closed} data-answer=${key || nothing} aria-keyshortcuts=${key.toUpperCase() || nothing} aria-haspopup=${remembered ? "true" : nothing} @click=${press}>${option.label}${key ? html`<kbd aria-hidden="true">${key.toUpperCase()}</kbd>` : nothing}</button>`;
+  }
+
+  /** Its code is loaded with its first use. */
+  private openScopes(option: Option, button: HTMLElement): void {
+    this.menu ??= import("./scopes").then((module) => new module.Scopes(this.element, this.approval, this.call, this.acts, (...chosen) => this.answer(...chosen)));
+    void this.menu.then((found) => found.toggle(button, option));
+  }
+
+  private async answer(option: Option, breadth?: Covered["breadth"], covers?: string[]): Promise<void> {
+    const { approval, call, acts } = this;
+    const reason = this.element.querySelector<HTMLInputElement>(".reason")?.value;
+    const edited = this.element.querySelector<HTMLTextAreaElement>(".edit")?.value;
+    const changed = option.allow && edited !== undefined && edited !== approval.input ? edited : undefined;
+    const body = { option: option.id, ...(breadth ? { covers: breadth } : {}), ...(reason ? { reason } : {}), ...(changed === undefined ? {} : { input: changed }) };
+    const scope = covers && `${coverPhrase(covers, approval, call, acts.cwd())}${ENDS[option.grant ?? "once"]}`;
+    this.sending = true;
+    this.render();
+    if (await acts.attempt(() => v1.approve(approval.id, body), option.allow, scope)) return;
+    this.sending = false;
+    this.render();
+  }
+}
+
+const isRemembered = ({ allow, grant }: Option) => allow && grant !== undefined && grant !== "once";
+const isOver = (expires: number) => expires > 0 && Date.now() >= expires;
+const hasLimit = (expires: number) => expires > 0 && expires - Date.now() <= FOR_EVER_MS;
+
+/** Continues while the card is out of the page: it may be shown again. The countdown does not keep a removed card alive. */
+function countDown(held: WeakRef<ApprovalCard>, expires: number): void {
+  const scope = new Scope();
+  scope.every(1000, () => {
+    const card = held.deref();
+    card?.render();
+    if (!card || isOver(expires)) scope.end();
+  });
+}
+
+/** How long it waits. */
+function limitOf(expires: number): string {
+  if (!hasLimit(expires)) return APPROVAL.noLimit;
+  const left = Math.max(0, Math.ceil((expires - Date.now()) / 1000)) * 1000;
+  return left === 0 ? APPROVAL.tooLate : APPROVAL.limit(left < 90_000 ? `${left / 1000} s` : duration(left), clock(expires));
 }
 
 /** The title: a verb and its object. */
-export function question(approval: Approval, call: CallPart, cwd: string): (string | HTMLElement)[] {
-  const path = approval.path ? make("code", "", relative(approval.path, cwd)) : undefined;
-  if (approval.result) return ["Use the result of ", make("code", "", exact(call.tool)), "?"];
-  if (approval.kind === "write" && path) return ["Change ", path, "?"];
-  if (approval.kind === "read" && path) return ["Read ", path, "?"];
+export function question(approval: Approval, call: CallPart, cwd: string): Content {
+  const about = (verb: string, object: string) => html`${verb}<code>${object}</code>?`;
+  if (approval.result) return about(APPROVAL.useResult, exact(call.tool));
+  if (approval.kind === "write" && approval.path) return about(APPROVAL.change, relative(approval.path, cwd));
+  if (approval.kind === "read" && approval.path) return about(APPROVAL.read, relative(approval.path, cwd));
   const [danger] = approval.command ? dangers(approval, cwd) : [];
-  if (approval.command) return [danger ? `Run a command that ${danger.charAt(0).toLowerCase()}${danger.slice(1)}?` : "Run this command?"];
-  if (call.tool === "network" && leavesSandbox(approval)) return ["Connect to ", make("code", "", exact(targetOf(call.input ?? ""))), "?"];
-  if (call.kind === "fetch") return ["Open ", make("code", "", exact(subjectOf(call))), "?"];
+  if (approval.command) return danger ? APPROVAL.runDangerous(danger) : APPROVAL.run;
+  if (call.tool === "network" && leavesSandbox(approval)) return about(APPROVAL.connect, exact(targetOf(call.input ?? "")));
+  if (call.kind === "fetch") return about(APPROVAL.open, exact(subjectOf(call)));
   const named = approval.title === call.tool ? call.title : approval.title;
-  return ["Use ", make("code", "", exact(named || call.tool)), "?"];
+  return about(APPROVAL.use, exact(named || call.tool));
 }
 
 /** The host uses this reason only for its own network check. */
@@ -102,12 +223,14 @@ function targetOf(input: string): string {
 
 /** How much of what the agent wants. */
 function lead(approval: Approval, cwd: string): string {
-  if (!approval.diff) return approval.command ? `wants to run it in ${folder(cwd)}. Nothing runs until you allow it.` : "asks. Nothing happens until you answer.";
+  if (changesNothing(approval)) return APPROVAL.changesNothing;
+  if (!approval.diff) return approval.command ? APPROVAL.wantsToRun(folder(cwd)) : APPROVAL.asks;
   const { added, removed } = countOf(linesOf(approval.diff));
-  const lines = (count: number) => plural(count, "line");
-  const what = removed === 0 ? `write ${lines(added)}` : added === 0 ? `remove ${lines(removed)}` : `write ${lines(added)} and remove ${removed}`;
-  return `wants to ${what}. Nothing is written until you allow it.`;
+  return APPROVAL.wantsToWrite(added, removed);
 }
+
+/** The new text is the text of the file. */
+const changesNothing = ({ kind, diff }: Approval) => kind === "write" && diff === "";
 
 /** The ids of what waits begin with their session's. */
 const sessionOf = ({ id }: Approval) => id.split(".")[0] ?? "";
@@ -117,61 +240,25 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
   return () => (found ??= work());
 }
 
-function theThing(approval: Approval): HTMLElement[] {
+function contentOf(approval: Approval): HTMLElement[] {
   const found: HTMLElement[] = [];
   if (approval.command) found.push(box(`$ ${exact(approval.command)}`));
   if (approval.diff) found.push(diffView(exact(approval.diff), LINES, approval.path ?? ""));
-  else if (!approval.command) found.push(box(pretty(approval.input)));
-  if (approval.diff || approval.command) found.push(whole(approval.input));
+  else if (!approval.command && !changesNothing(approval)) found.push(box(pretty(approval.input)));
+  if (approval.diff || approval.command || changesNothing(approval)) found.push(whole(approval.input));
   return found;
 }
 
-function facts(approval: Approval, acts: CardActs, reasons: string[], uncommitted: () => Promise<Uncommitted>): HTMLElement {
-  const list = make("ul", "card-facts");
-  const inside = approval.path && !outside(approval.path, acts.cwd());
-  list.append(...reasons.map((reason) => fact("need", reason, "bad")));
-  if (reasons.length > 0) void lossOf(approval, uncommitted).then((lost) => lost && list.prepend(fact("need", lost, "bad")));
-  if (inside) list.append(fact("folder", "Inside the project folder"));
-  if (inside && approval.kind === "write") void canBeUndone(approval, acts.cwd(), uncommitted).then((text) => text && list.children[reasons.length]?.after(fact("shield", text)));
-  if (approval.why && approval.why !== EVERYDAY) list.append(fact("note", plain(approval.why)));
-  list.append(limit(approval.expires));
-  const lines = approval.diff ? linesOf(approval.diff).filter(({ kind }) => kind !== "file").length : 0;
-  if (acts.wholeChange && approval.path && lines > LINES_SEEN) {
-    const item = make("li", "apart");
-    item.append(makeButton("link", `Show all ${lines} lines`, () => acts.wholeChange?.(approval.path ?? "")));
-    list.append(item);
-  }
-  return list;
+/** A change or a command line is the agent's description of the call; this is the call itself. */
+function whole(input: string): HTMLElement {
+  const view = make("details");
+  view.append(make("summary", "soft", APPROVAL.exactInput), box(pretty(input)));
+  return view;
 }
 
-/** How long it waits; a limit counts down in words, and after it the card takes no answer. */
-function limit(expires: number): HTMLElement {
-  if (expires <= 0 || expires - Date.now() > FOR_EVER_MS) return fact("clock", "No time limit");
-  const item = fact("clock", "");
-  item.append("");
-  showLeft(item, expires);
-  countDown(new WeakRef(item), expires);
-  return item;
-}
+const editor = (input: string): TemplateResult => html`<details><summary>${APPROVAL.changeInput}</summary><textarea class="edit" rows="6" aria-label=${APPROVAL.input} .defaultValue=${input}></textarea></details>`;
 
-/** Continues while the card is out of the page: it may be shown again. The countdown does not keep a removed card alive. */
-function countDown(held: WeakRef<HTMLElement>, expires: number): void {
-  const scope = new Scope();
-  scope.every(1000, () => {
-    const item = held.deref();
-    if (item) showLeft(item, expires);
-    if (!item || isOver(expires)) scope.end();
-  });
-}
-
-function showLeft(item: HTMLElement, expires: number): void {
-  const by = new Date(expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
-  const left = Math.max(0, Math.ceil((expires - Date.now()) / 1000)) * 1000;
-  const text = left === 0 ? "No one answered in time" : `Not done if no one answers within ${left < 90_000 ? `${left / 1000} s` : duration(left)}, by ${by}`;
-  if (item.lastChild?.textContent !== text) item.lastChild?.replaceWith(text);
-  const card = item.closest<HTMLElement>(".card");
-  if (left === 0 && card) enable(card, false);
-}
+const fact = (name: Icon, text: string, look = ""): TemplateResult => html`<li class=${look || nothing}>${iconOf(name)}${text}</li>`;
 
 /** What would be lost for good, in words; empty where nothing is known to be. */
 async function lossOf({ command }: Approval, uncommitted: () => Promise<Uncommitted>): Promise<string> {
@@ -182,131 +269,48 @@ async function lossOf({ command }: Approval, uncommitted: () => Promise<Uncommit
   }
 }
 
-function fact(name: Icon, text: string, look = ""): HTMLElement {
-  const item = make("li", look);
-  item.append(icon(name), text);
-  return item;
-}
-
 /** What git stores can be restored; uncommitted changes cannot. Empty if that is not known. */
 async function canBeUndone(approval: Approval, cwd: string, uncommitted: () => Promise<Uncommitted>): Promise<string> {
-  if (approval.diff?.startsWith("--- /dev/null")) return "A new file";
+  if (approval.diff?.startsWith("--- /dev/null")) return APPROVAL.newFile;
   try {
     const { git, files = [] } = await uncommitted();
-    if (!git) return "Not in git: the old text is not kept";
+    if (!git) return APPROVAL.notInGit;
     const path = relative(approval.path ?? "", cwd);
-    return files.some((file) => file.path === path) ? "Has changes that are not committed" : "Can be undone";
+    return files.some((file) => file.path === path) ? APPROVAL.uncommitted : APPROVAL.undoable;
   } catch {
     return ""; // not for this reader, or out of reach
   }
 }
 
-type Opens = (option: Option, button: HTMLElement) => void;
-type Answer = (option: Option) => Promise<void>;
-const isRemembered = ({ allow, grant }: Option) => allow && grant !== undefined && grant !== "once";
-
-function answerButton(option: Option, look: string, key: string, answer: (option: Option, button: HTMLElement) => unknown): HTMLButtonElement {
-  const button: HTMLButtonElement = makeButton(look, option.label, () => void answer(option, button));
-  if (isRemembered(option)) button.setAttribute("aria-haspopup", "true");
-  if (key) {
-    button.dataset["answer"] = key;
-    button.setAttribute("aria-keyshortcuts", key.toUpperCase());
-    const letter = make("kbd", "", key.toUpperCase());
-    letter.setAttribute("aria-hidden", "true");
-    button.append(letter);
-  }
-  return button;
-}
-
-/** Yes first, then what allows more, and a gap before the no. The first yes answers `y`, the first no answers `n`. */
-function buttons(options: Option[], answers: Answer, scopes: Opens): HTMLElement {
-  const row = make("div", "answers");
-  const answer = (option: Option) => answers(option);
-  const [yes, no] = [options.find(({ allow }) => allow), options.find(({ allow }) => !allow)];
-  const ordered = [...options.filter(({ allow }) => allow), ...options.filter(({ allow }) => !allow)];
-  for (const option of ordered) {
-    const button = answerButton(option, option === yes ? "primary" : option.allow ? "" : "danger", option === yes ? "y" : option === no ? "n" : "", isRemembered(option) ? scopes : answer);
-    if (option === no) button.classList.add("apart");
-    row.append(button);
-  }
-  return row;
-}
-
-/** The safe answer is the large one; a yes takes two steps and no key. */
-function carefulButtons(card: HTMLElement, approval: Approval, reasons: string[], answers: Answer, uncommitted: () => Promise<Uncommitted>, scopes: Opens): HTMLElement {
-  const row = make("div", "answers");
-  const answer = (option: Option) => answers(option);
-  const { options } = approval;
-  const no = options.find(({ allow }) => !allow);
-  const yes = options.filter(({ allow }) => allow);
-  const first = () => {
-    const rest = options.filter((option) => !option.allow).map((option) => answerButton(option, option === no ? "primary" : "", option === no ? "n" : "", answer));
-    const more = makeButton("danger apart", "Allow…", second);
-    row.replaceChildren(...rest, more);
-    settle(card);
-  };
-  const second = () => {
-    const sure = make("p", "careful", `${sentence(reasons)} Allow it anyway?`);
-    row.replaceChildren(sure, makeButton("primary", "Back", first), ...yes.map((option, index) => answerButton(option, index === 0 ? "danger apart" : "danger", "", isRemembered(option) ? scopes : answer)));
-    settle(card);
-    row.querySelector("button")?.focus();
-    void lossOf(approval, uncommitted).then((lost) => lost && sure.prepend(make("b", "", lost), " "));
-  };
-  first();
-  return row;
-}
-
-/** Reasons such as "Deletes files" and "Outside the project folder" as whole sentences. */
-function sentence(reasons: string[]): string {
-  return reasons.map((reason) => `This ${reason.startsWith("Outside") ? "is " : ""}${reason.charAt(0).toLowerCase()}${reason.slice(1)}.`).join(" ");
-}
-
-/** A change or a command line is the agent's description of the call; this is the call itself. */
-function whole(input: string): HTMLElement {
-  const view = make("details");
-  view.append(make("summary", "soft", "The exact input"), box(pretty(input)));
-  return view;
-}
-
-function editor(input: string): { view: HTMLElement; changed(): string | undefined } {
-  const view = make("details");
-  const area = make("textarea", "edit");
-  area.value = input;
-  area.rows = 6;
-  area.setAttribute("aria-label", "Input");
-  view.append(make("summary", "", "Change the input"), area);
-  return { view, changed: () => (area.value === input ? undefined : area.value) };
-}
+// -- what was answered ------------------------------------------------------------------------------------------------
 
 /** What was answered, by whom; no one denied what timed out. What is remembered names its scope, and can be undone. */
 export function verdict(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
-  if (!approval.allowed && approval.by === "timeout") {
-    const until = approval.expires > 0 ? ` by ${new Date(approval.expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })}` : " in time";
-    return make("p", "bad", `No one answered${until}, so it was not done.`);
-  }
+  if (!approval.allowed && approval.by === "timeout") return make("p", "bad", VERDICT.timeout(approval.expires > 0 ? clock(approval.expires) : ""));
   if (!approval.allowed && !approval.option) {
     const stopped = approval.reason === "cancelled" && approval.by !== "host" && approval.by !== "turn";
-    return make("p", "soft", stopped ? `Not run: ${who(approval.by ?? "").replace(/^You$/, "you")} stopped the turn.` : "Not answered: the turn ended first.");
+    return make("p", "soft", stopped ? VERDICT.stopped(who(approval.by ?? "").replace(/^You$/, "you")) : VERDICT.ended);
   }
-  const line = make("p", approval.allowed ? "good" : "bad", `${verdictOf(approval, coveredBy(approval, call, acts))}${approval.reason ? `: ${approval.reason}` : "."}`);
+  const covered = approval.grant ? coverPhrase(approval.covers ?? [], approval, call, acts.cwd()) : "it";
+  const line = make("p", approval.allowed ? "good" : "bad", `${verdictOf(approval, covered)}${approval.reason ? `: ${approval.reason}` : "."}`);
   if (approval.grant) line.append(" ", undoButton(approval.grant, (work) => acts.attempt(work)));
   return line;
-}
-
-function coveredBy(approval: Approval, call: CallPart, acts: CardActs): string {
-  return approval.grant ? coverPhrase(approval.covers ?? [], approval, call, acts.cwd()) : "it";
 }
 
 /** Revokes a remembered answer. What another reader has revoked already cannot be undone again. */
 export function undoButton(grant: string, attempt: (work: () => Promise<unknown>) => Promise<unknown>): HTMLElement {
   const place = make("span", "undo-grant");
-  const undone = () => place.replaceChildren(make("span", "soft", "Undone: it will ask again."));
-  const button = makeButton("link", "Undo", () => {
-    button.disabled = true;
-    void attempt(() => v1.revoke(grant)).then((done) => (done ? undone() : (button.disabled = false)));
-  });
-  place.append(button);
-  liveGrants().then((live) => (live.some(({ id }) => id === grant) ? undefined : place.replaceChildren()), () => undefined);
+  const show = (state: "live" | "sending" | "undone" | "gone") =>
+    render(
+      state === "gone" ? nothing : state === "undone" ? html`<span class="soft">${VERDICT.undone}</span>` : html`<button type="button" class="link" ?disabled=${state === "sending"} @click=${() => void revoke()}>${VERDICT.undo}</button>`,
+      place,
+    );
+  const revoke = async () => {
+    show("sending");
+    show((await attempt(() => v1.revoke(grant))) ? "undone" : "live");
+  };
+  show("live");
+  liveGrants().then((live) => (live.some(({ id }) => id === grant) ? undefined : show("gone")), () => undefined);
   return place;
 }
 
@@ -315,11 +319,4 @@ let live: Promise<Grant[]> | undefined;
 function liveGrants(): Promise<Grant[]> {
   live ??= v1.grants().finally(() => setTimeout(() => (live = undefined), 1000));
   return live;
-}
-
-const ENDS = { once: "", session: " in this session", project: " in this folder" };
-
-/** Who allowed or denied what, and for how long. */
-export function verdictOf({ by = "", allowed, option, options }: Approval, what = "it"): string {
-  return `${who(by)} ${allowed ? "allowed" : "denied"} ${what}${ENDS[options.find(({ id }) => id === option)?.grant ?? "once"]}`;
 }

@@ -3,15 +3,15 @@
 import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
 import { blobAddress, terminalAddress } from "../v1";
-import { approvalCard, verdict, verdictOf } from "./approval";
 import { type CallKind, type CallState, changeCounts, commandOf, kindOf, lookWords, linesRead, planOf, reasonOf, stateOf, subjectOf, tailOf } from "./calls";
 import { changesOf } from "./changes";
 import { copyButton } from "./code";
 import { diffView } from "./diff";
 import { type Acts, box, counted, exact, picture, plain, pretty, relative, withCaption } from "./pieces";
+import { cards } from "./loadCards";
 import { type CallPart, waitingApproval } from "./state";
 import type { Row } from "./transcript";
-import { duration } from "./words";
+import { duration, verdictOf } from "./words";
 
 /** Enough for three lines of a log. */
 const TAIL_CHARS = 2_000;
@@ -168,7 +168,7 @@ export class CallRow implements Row {
       const last = answered.at(-1);
       // A yes is in the call's own line, unless it is remembered or has a note.
       if (last && (!last.allowed || last.reason || last.grant)) {
-        const line = verdict(last, this.call, this.acts);
+        const line = cards().verdict(last, this.call, this.acts);
         line.classList.add("verdict");
         this.row?.append(line);
       }
@@ -176,7 +176,7 @@ export class CallRow implements Row {
     if (waiting?.id === this.asked) return;
     this.asked = waiting?.id;
     this.card?.remove();
-    this.card = waiting && approvalCard(waiting, this.call, this.acts);
+    this.card = waiting && cards().approvalCard(waiting, this.call, this.acts);
     // The card contains the text of the line. A result that waits for approval is in the body of the line.
     if (this.details) this.details.hidden = this.card !== undefined && waiting?.result !== true;
     if (this.card) this.details?.after(this.card);
@@ -290,7 +290,7 @@ export class LookRow implements Row {
     if (waiting?.id === this.asked) return;
     this.asked = waiting?.id;
     this.card?.remove();
-    this.card = call && waiting && approvalCard(waiting, call, this.acts);
+    this.card = call && waiting && cards().approvalCard(waiting, call, this.acts);
     if (this.card) this.details?.after(this.card);
   }
 

@@ -1,7 +1,9 @@
 /** What was answered once and for all: which calls of this session are allowed or refused without asking again. */
 
-import { make, makeButton } from "../page";
+import { make } from "../page";
+import { html, render, type TemplateResult } from "../render";
 import { dialog } from "../shortcuts";
+import { GRANTS } from "../texts/cards";
 import { type Grant, v1 } from "../v1";
 import { exact, relative } from "./pieces";
 import type { Approval, CallPart, SessionState } from "./state";
@@ -38,13 +40,13 @@ function oneCover(cover: string, cwd: string): string {
 }
 
 export async function showGrants(state: SessionState, attempt: Attempt): Promise<void> {
-  const box = dialog("Remembered answers");
+  const box = dialog(GRANTS.title);
   box.addEventListener("close", () => box.remove());
   const list = make("ul", "grants");
   const load = async () => {
     const found = grantsOf(state, await v1.grants());
-    list.replaceChildren(...found.map((grant) => item(grant, state.cwd, () => void attempt(() => v1.revoke(grant.id)).then((done) => (done ? load() : undefined)))));
-    if (found.length === 0) list.replaceChildren(make("li", "soft", "None. “Allow in this session” on an approval remembers the answer here, until you forget it or it expires."));
+    const forget = async ({ id }: Grant) => ((await attempt(() => v1.revoke(id))) ? load() : undefined);
+    render(found.length === 0 ? html`<li class="soft">${GRANTS.none}</li>` : found.map((grant) => item(grant, state.cwd, () => void forget(grant))), list);
   };
   box.append(list);
   await load();
@@ -57,11 +59,7 @@ export function grantWords(grant: Grant, cwd: string): string {
   return `${grant.allow ? "Allowed" : "Refused"}: ${about === `everything ${exact(grant.tool)} does` ? about : `${exact(grant.tool)}, ${about}`}`;
 }
 
-function item(grant: Grant, cwd: string, forget: () => void): HTMLElement {
-  const row = make("li");
-  const text = make("span", "", grantWords(grant, cwd));
+function item(grant: Grant, cwd: string, forget: () => void): TemplateResult {
   const until = new Date(grant.expires).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-  const about = make("span", "soft", `${grant.session ? "this session" : "this project"}, until ${until}`);
-  row.append(text, about, makeButton("quiet", "Forget", forget));
-  return row;
+  return html`<li><span>${grantWords(grant, cwd)}</span><span class="soft">${GRANTS.until(grant.session ? GRANTS.session : GRANTS.project, until)}</span><button type="button" class="quiet" @click=${forget}>${GRANTS.forget}</button></li>`;
 }

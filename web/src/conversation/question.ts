@@ -1,9 +1,11 @@
 /** A question of the agent as a card, one step for each of its fields; or what was answered. */
 
+import { keyed } from "lit-html/directives/keyed.js";
 import { outsideAddress } from "../addresses";
-import { icon } from "../icons";
-import { make, makeButton } from "../page";
+import { make } from "../page";
+import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { settle } from "../settle";
+import { QUESTION } from "../texts/cards";
 import { v1 } from "../v1";
 import { evidenceView } from "./evidence";
 import { type CardActs, plain } from "./pieces";
@@ -11,29 +13,174 @@ import type { Field, QuestionPart } from "./state";
 import { who } from "./words";
 
 export function questionCard(question: QuestionPart, acts: CardActs): HTMLElement {
-  const card = make("form", "card question");
-  const [asked = ""] = question.evidence?.length ? question.text.split("\n\nChanged files:\n") : [question.text];
-  const title = make("h2", "", plain(asked));
-  if (!question.response) title.prepend(icon("ask"));
-  title.id = `title-${question.id}`;
-  title.tabIndex = -1;
-  card.setAttribute("aria-labelledby", title.id);
-  card.append(title);
-  if (question.people?.length && !question.response) card.append(make("p", "soft", plain(`Only ${question.people.join(", ")} may answer.`)));
-  if (question.evidence?.length) card.append(evidenceView(question.evidence));
-  if (question.response) card.append(answered(question));
-  else new Steps(card, question, acts);
-  return card;
+  return new QuestionCard(question, acts).element;
 }
 
-function answered(question: QuestionPart): HTMLElement {
-  if (question.response !== "accept") return make("p", "soft", question.response === "decline" ? `Declined by ${who(question.by ?? "")}.` : "Not answered: the turn ended.");
-  const list = make("dl");
-  for (const [name, answer] of Object.entries(question.answers ?? {})) {
-    const field = question.fields?.find(({ id }) => id === name);
-    list.append(make("dt", "", field?.title ?? (name === "answer" ? who(question.by ?? "") : name)), make("dd", "", plain(chosen(field, bare(answer)))));
+/** One field at a time; a single choice continues immediately, everything else with the button. */
+class QuestionCard {
+  readonly element = make("form", "card question");
+  private readonly fields: Field[];
+  private readonly evidence: HTMLElement | undefined;
+  private readonly answers = new Map<string, unknown>();
+  /** The chosen options of the current field, if it allows several. */
+  private picked = new Set<unknown>();
+  /** The field for an answer that is not among the options is open. */
+  private other = false;
+  private at = 0;
+  private sending = false;
+
+  constructor(
+    private readonly question: QuestionPart,
+    private readonly acts: CardActs,
+  ) {
+    const { element } = this;
+    this.fields = question.fields?.length ? question.fields : [{ id: "answer", title: QUESTION.yourAnswer, required: true }];
+    this.evidence = question.evidence?.length ? evidenceView(question.evidence) : undefined;
+    element.setAttribute("aria-labelledby", `title-${question.id}`);
+    element.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.take(this.read());
+    });
+    if (!question.response) settle(element);
+    this.render();
   }
-  return list;
+
+  private render(): void {
+    const { question } = this;
+    const [asked = ""] = this.evidence ? question.text.split("\n\nChanged files:\n") : [question.text];
+    const open = !question.response;
+    render(
+      html`<h2 id=${`title-${question.id}`} tabindex="-1">${open ? iconOf("ask") : nothing}${plain(asked)}</h2>
+        ${question.people?.length && open ? html`<p class="soft">${plain(QUESTION.only(question.people))}</p>` : nothing}${this.evidence ?? nothing}${open ? html`<div class="question-step">${keyed(`${this.at} ${this.other}`, this.step())}</div>` : answered(question)}`,
+      this.element,
+    );
+  }
+
+  private get field(): Field {
+    return this.fields[this.at] as Field;
+  }
+
+  private get isMany(): boolean {
+    return this.field.kind === "multi-select" && Boolean(this.field.options?.length);
+  }
+
+  private goTo(at: number): void {
+    const focused = this.element.querySelector(".question-step")?.contains(document.activeElement);
+    this.at = at;
+    this.other = false;
+    const before = this.answers.get(this.field.id);
+    this.picked = new Set<unknown>(Array.isArray(before) ? before : []);
+    this.render();
+    // A number that was meant for the step before chooses nothing here.
+    settle(this.element);
+    if (focused) this.element.querySelector<HTMLElement>("button.option, .question-step input")?.focus();
+  }
+
+  private step(): TemplateResult {
+    const { field } = this;
+    return html`${this.heading(field)}${field.options?.length ? this.choices(field) : this.input(field)}${this.elsewhere()}${this.foot(field)}`;
+  }
+
+  private heading(field: Field): TemplateResult {
+    const title = plain(field.title ?? "");
+    const name = title || plain(field.message ?? field.id);
+    // The card's own title has asked it already.
+    const line = html`<p class="question-field"><b>${name === plain(this.question.text) ? "" : name}</b><span class="soft">${QUESTION.step(this.at + 1, this.fields.length)}</span></p>`;
+    const more = field.message && field.message !== title && field.message !== this.question.text && (title || this.fields.length === 1);
+    return html`${this.fields.length > 1 ? line : nothing}${more ? html`<p class="soft">${plain(field.message ?? "")}</p>` : nothing}`;
+  }
+
+  // -- fields -------------------------------------------------------------------------------------------------------
+
+  /** Each is a row, and its number chooses it. */
+  private choices(field: Field): Content[] {
+    const many = this.isMany;
+    const before = this.answers.get(field.id);
+    const rows = (field.options ?? []).map(({ id, label, description }, index) => {
+      const press = () => {
+        if (!many) return this.take(id);
+        if (!this.picked.delete(id)) this.picked.add(id);
+        this.render();
+      };
+      const text = html`<span>${plain(label ?? String(id))}${description ? html`<small>${plain(description)}</small>` : nothing}</span>`;
+      return this.option(index, press, html`${many ? html`<span class="tick"></span>` : nothing}${text}`, many ? this.picked.has(id) : undefined, !many && before === id);
+    });
+    if (!field.allowFreeformInput || many) return rows;
+    if (this.other) return [...rows, html`<label>${QUESTION.other}<input class="other" required dir="auto" /></label>`];
+    return [...rows, this.option(rows.length, () => this.openOther(), html`<span>${QUESTION.otherMore}</span>`)];
+  }
+
+  private option(index: number, press: () => void, text: Content, checked?: boolean, pressed = false): TemplateResult {
+    const key = index > 8 ? "" : String(index + 1);
+    return html`<button type="button" class="option" ?disabled=${this.sending} role=${checked === undefined ? nothing : "checkbox"} aria-checked=${checked === undefined ? nothing : String(checked)} aria-pressed=${pressed ? "true" : nothing} data-answer=${key || nothing} aria-keyshortcuts=${key || nothing} @click=${press}>${key ? html`<kbd aria-hidden="true">${key}</kbd>` : nothing}${text}</button>`;
+  }
+
+  private openOther(): void {
+    this.other = true;
+    this.render();
+    this.element.querySelector<HTMLElement>("input.other")?.focus();
+  }
+
+  private input(field: Field): TemplateResult {
+    const named = plain(field.title ?? field.message ?? field.id);
+    const before = this.answers.get(field.id);
+    const name = this.fields.length > 1 ? "" : named;
+    if (field.kind === "boolean") return html`<label>${name}<input type="checkbox" aria-label=${named} dir="auto" ?checked=${before === true} /></label>`;
+    const number = field.kind === "number";
+    return html`<label>${name}<input type=${number ? "number" : nothing} step=${number ? "any" : nothing} aria-label=${named} ?required=${field.required === true} dir="auto" value=${before === undefined ? nothing : String(before)} /></label>`;
+  }
+
+  /** The answer to the current field, as it is entered. */
+  private read(): unknown {
+    if (this.isMany) return [...this.picked];
+    const input = this.element.querySelector<HTMLInputElement>(".question-step input");
+    if (!input) return undefined;
+    if (this.field.kind === "boolean") return input.checked;
+    if (input.value === "") return undefined;
+    return this.field.kind === "number" ? Number(input.value) : input.value;
+  }
+
+  // -- the foot -----------------------------------------------------------------------------------------------------
+
+  private elsewhere(): Content {
+    const address = this.question.url ? outsideAddress(this.question.url) : undefined;
+    return address ? html`<a href=${address} target="_blank" rel="noopener noreferrer">${QUESTION.elsewhere}</a>` : nothing;
+  }
+
+  private foot(field: Field): TemplateResult {
+    const one = field.options?.length && !this.isMany;
+    const word = this.at + 1 < this.fields.length ? QUESTION.next : QUESTION.answer;
+    const decline = () => void this.acts.attempt(() => v1.answer(this.question.id, { response: "decline" }), false);
+    const plainButton = (text: string, press: () => void, look = "") => html`<button type="button" class=${look || nothing} ?disabled=${this.sending} @click=${press}>${text}</button>`;
+    return html`<div class="answers">${!one || this.other ? html`<button class="primary" ?disabled=${this.sending}>${word}</button>` : nothing}${
+      one && !field.required && this.fields.length > 1 ? plainButton(QUESTION.skip, () => this.take(undefined)) : nothing
+    }${this.at > 0 ? plainButton(QUESTION.back, () => this.goTo(this.at - 1)) : nothing}${plainButton(QUESTION.decline, decline, "apart")}</div>`;
+  }
+
+  private take(answer: unknown): void {
+    if (answer === undefined) this.answers.delete(this.field.id);
+    else this.answers.set(this.field.id, answer);
+    if (this.at + 1 < this.fields.length) this.goTo(this.at + 1);
+    else void this.send();
+  }
+
+  private async send(): Promise<void> {
+    this.sending = true;
+    this.render();
+    if (await this.acts.attempt(() => v1.answer(this.question.id, { answers: Object.fromEntries(this.answers) }), false)) return;
+    this.sending = false;
+    this.render();
+  }
+}
+
+// -- what was answered ------------------------------------------------------------------------------------------------
+
+function answered(question: QuestionPart): TemplateResult {
+  if (question.response !== "accept") return html`<p class="soft">${question.response === "decline" ? QUESTION.declinedBy(who(question.by ?? "")) : QUESTION.ended}</p>`;
+  return html`<dl>${Object.entries(question.answers ?? {}).map(([name, answer]) => {
+    const field = question.fields?.find(({ id }) => id === name);
+    return html`<dt>${field?.title ?? (name === "answer" ? who(question.by ?? "") : name)}</dt><dd>${plain(chosen(field, bare(answer)))}</dd>`;
+  })}</dl>`;
 }
 
 /** Doors keep answers wrapped, `{"state", "value": {"value"}}`; people read the bare one. */
@@ -44,164 +191,8 @@ function bare(answer: unknown): unknown {
 
 /** By the names that were shown, where there were some to choose from. */
 function chosen(field: Field | undefined, answer: unknown): string {
-  if (Array.isArray(answer)) return answer.map((each) => chosen(field, each)).join(", ") || "none of them";
+  if (Array.isArray(answer)) return answer.map((each) => chosen(field, each)).join(", ") || QUESTION.none;
   const label = field?.options?.find(({ id }) => id === answer)?.label;
   if (label) return label;
-  return typeof answer === "string" ? answer : typeof answer === "boolean" ? (answer ? "Yes" : "No") : JSON.stringify(answer);
-}
-
-/** One field at a time; a single choice continues immediately, everything else with the button. */
-class Steps {
-  private readonly fields: Field[];
-  private readonly answers = new Map<string, unknown>();
-  private readonly body = make("div", "question-step");
-  private read: () => unknown = () => undefined;
-  private at = 0;
-
-  constructor(
-    private readonly card: HTMLFormElement,
-    private readonly question: QuestionPart,
-    private readonly acts: CardActs,
-  ) {
-    this.fields = question.fields?.length ? question.fields : [{ id: "answer", title: "Your answer", required: true }];
-    card.append(this.body);
-    card.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.take(this.read());
-    });
-    this.show(0);
-  }
-
-  private show(at: number): void {
-    const focused = this.body.contains(document.activeElement);
-    this.at = at;
-    // A number that was meant for the step before chooses nothing here.
-    settle(this.card);
-    const field = this.fields[at] as Field;
-    const control = field.options?.length ? this.choices(field) : this.input(field);
-    this.body.replaceChildren(...this.heading(field), ...control, ...this.elsewhere(), this.foot(field));
-    if (focused) this.body.querySelector<HTMLElement>("button.option, input, textarea")?.focus();
-  }
-
-  private heading(field: Field): HTMLElement[] {
-    const title = plain(field.title ?? "");
-    const found: HTMLElement[] = [];
-    if (this.fields.length > 1) {
-      const line = make("p", "question-field");
-      const name = title || plain(field.message ?? field.id);
-      // The card's own title has asked it already.
-      line.append(make("b", "", name === plain(this.question.text) ? "" : name), make("span", "soft", `${this.at + 1} of ${this.fields.length}`));
-      found.push(line);
-    }
-    if (field.message && field.message !== title && field.message !== this.question.text && (title || this.fields.length === 1)) found.push(make("p", "soft", plain(field.message)));
-    return found;
-  }
-
-  /** Each is a row, and its number chooses it. */
-  private choices(field: Field): HTMLElement[] {
-    const many = field.kind === "multi-select";
-    const before = this.answers.get(field.id);
-    const picked = new Set<unknown>(Array.isArray(before) ? before : []);
-    this.read = () => (many ? [...picked] : undefined);
-    const rows = (field.options ?? []).map(({ id, label, description }, index) => {
-      const row = makeButton("option", "", () => {
-        if (!many) return this.take(id);
-        if (!picked.delete(id)) picked.add(id);
-        row.setAttribute("aria-checked", String(picked.has(id)));
-      });
-      if (many) {
-        row.setAttribute("role", "checkbox");
-        row.setAttribute("aria-checked", String(picked.has(id)));
-      } else if (before === id) row.setAttribute("aria-pressed", "true");
-      const text = make("span", "", plain(label ?? String(id)));
-      if (description) text.append(make("small", "", plain(description)));
-      row.append(...number(row, index), ...(many ? [make("span", "tick")] : []), text);
-      return row;
-    });
-    if (field.allowFreeformInput && !many) rows.push(this.somethingElse(rows.length));
-    return rows;
-  }
-
-  private somethingElse(index: number): HTMLButtonElement {
-    const row = makeButton("option", "", () => {
-      const label = make("label", "", "Something else");
-      const input = make("input");
-      input.required = true;
-      input.dir = "auto";
-      label.append(input);
-      this.read = () => input.value;
-      row.replaceWith(label);
-      this.card.querySelector(".answers")?.prepend(make("button", "primary", this.word));
-      input.focus();
-    });
-    row.append(...number(row, index), make("span", "", "Something else…"));
-    return row;
-  }
-
-  private input(field: Field): HTMLElement[] {
-    const named = plain(field.title ?? field.message ?? field.id);
-    const label = make("label", "", this.fields.length > 1 ? "" : named);
-    const input = make("input");
-    input.setAttribute("aria-label", named);
-    input.required = field.required === true && field.kind !== "boolean";
-    input.dir = "auto";
-    const before = this.answers.get(field.id);
-    if (field.kind === "boolean") {
-      input.type = "checkbox";
-      input.checked = before === true;
-    } else if (field.kind === "number") {
-      input.type = "number";
-      input.step = "any";
-    }
-    if (before !== undefined && field.kind !== "boolean") input.value = String(before);
-    label.append(input);
-    this.read = () => (field.kind === "boolean" ? input.checked : input.value === "" ? undefined : field.kind === "number" ? Number(input.value) : input.value);
-    return [label];
-  }
-
-  private elsewhere(): HTMLElement[] {
-    const address = this.question.url ? outsideAddress(this.question.url) : undefined;
-    if (!address) return [];
-    const anchor = make("a", "", "Answer there instead");
-    Object.assign(anchor, { href: address, target: "_blank", rel: "noopener noreferrer" });
-    return [anchor];
-  }
-
-  private get word(): string {
-    return this.at + 1 < this.fields.length ? "Next" : "Answer";
-  }
-
-  private foot(field: Field): HTMLElement {
-    const row = make("div", "answers");
-    const one = field.options?.length && field.kind !== "multi-select";
-    if (!one) row.append(make("button", "primary", this.word));
-    else if (!field.required && this.fields.length > 1) row.append(makeButton("", "Leave it open", () => this.take(undefined)));
-    if (this.at > 0) row.append(makeButton("", "Back", () => this.show(this.at - 1)));
-    const decline = makeButton("apart", "Decline", () => void this.acts.attempt(() => v1.answer(this.question.id, { response: "decline" }), false));
-    row.append(decline);
-    return row;
-  }
-
-  private take(answer: unknown): void {
-    const { id } = this.fields[this.at] as Field;
-    if (answer === undefined) this.answers.delete(id);
-    else this.answers.set(id, answer);
-    if (this.at + 1 < this.fields.length) this.show(this.at + 1);
-    else void this.send();
-  }
-
-  private async send(): Promise<void> {
-    const hold = (on: boolean) => this.card.querySelectorAll("button").forEach((button) => (button.disabled = on));
-    hold(true);
-    if (!(await this.acts.attempt(() => v1.answer(this.question.id, { answers: Object.fromEntries(this.answers) }), false))) hold(false);
-  }
-}
-
-function number(row: HTMLElement, index: number): HTMLElement[] {
-  if (index > 8) return [];
-  row.dataset["answer"] = String(index + 1);
-  row.setAttribute("aria-keyshortcuts", String(index + 1));
-  const key = make("kbd", "", String(index + 1));
-  key.setAttribute("aria-hidden", "true");
-  return [key];
+  return typeof answer === "string" ? answer : typeof answer === "boolean" ? (answer ? QUESTION.yes : QUESTION.no) : JSON.stringify(answer);
 }

@@ -6,7 +6,7 @@ import { sessionAddress } from "../v1";
 import { type CallKind, kindOf } from "./calls";
 import { copyButton, dressCode } from "./code";
 import { type Acts, box, picture, plain, sizeWords, withCaption } from "./pieces";
-import { questionCard } from "./question";
+import { cards } from "./loadCards";
 import type { Problem, QuestionPart, TextPart, Turn } from "./state";
 import type { Row } from "./transcript";
 import { duration, stoppedWords, who, words } from "./words";
@@ -297,7 +297,7 @@ export class QuestionRow implements Row {
     // Drafts of others must not replace what the user types, so an open card stays as it is.
     if (now === this.shown) return;
     this.shown = now;
-    this.row?.replaceChildren(questionCard(this.question, this.acts));
+    this.row?.replaceChildren(cards().questionCard(this.question, this.acts));
   }
 }
 

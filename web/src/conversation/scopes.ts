@@ -2,6 +2,7 @@
 
 import { make, makeButton } from "../page";
 import { settle } from "../settle";
+import { APPROVAL } from "../texts/cards";
 import { type Covered, v1 } from "../v1";
 import { coverPhrase } from "./grants";
 import type { CardActs } from "./pieces";
@@ -39,15 +40,15 @@ export class Scopes {
   private open(button: HTMLElement, option: Option, covers: Covered[]): void {
     const menu = (this.menu = make("div", "scopes"));
     menu.setAttribute("role", "group");
-    menu.setAttribute("aria-label", `${option.label}: what for?`);
+    menu.setAttribute("aria-label", APPROVAL.what(option.label));
     menu.append(
       ...covers.map(({ breadth, covers: each }) =>
-        makeButton("option", `Allow ${coverPhrase(each, this.approval, this.call, this.acts.cwd())}`, () => {
+        makeButton("option", APPROVAL.allowScope(coverPhrase(each, this.approval, this.call, this.acts.cwd())), () => {
           this.close();
           this.choose(option, breadth, each);
         }),
       ),
-      make("p", "soft", `You won't be asked again ${option.grant === "session" ? "in this session" : "in this folder"}. Revoke it under Details.`),
+      make("p", "soft", APPROVAL.notAskedAgain(option.grant === "session")),
     );
     menu.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;

@@ -3,6 +3,7 @@
 import type { Scope } from "../scope";
 import { eventsAddress, v1 } from "../v1";
 import { apply } from "./fold";
+import { loadCards } from "./loadCards";
 import { active, type LogRecord, type SessionState } from "./state";
 
 export interface Listener {
@@ -25,7 +26,7 @@ export class Stream {
     private readonly listener: Listener,
   ) {
     scope.follow<SessionState>({
-      load: (signal, refused) => (this.state && !refused ? undefined : v1.show(id, signal)),
+      load: (signal, refused) => (this.state && !refused ? undefined : Promise.all([v1.show(id, signal), loadCards()]).then(([state]) => state)),
       loaded: (state) => {
         this.state = state;
         listener.opened(state);

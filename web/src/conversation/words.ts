@@ -1,7 +1,7 @@
 /** Numbers and names as people read them. */
 
 import { count, dollars } from "../time";
-import type { Status, Usage } from "./state";
+import type { Approval, Status, Usage } from "./state";
 
 export { span as duration } from "../time";
 
@@ -53,4 +53,12 @@ export function ago(milliseconds: number, now = Date.now()): string {
   if (minutes < 60) return `${minutes} min ago`;
   if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
   return new Date(milliseconds).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
+}
+
+/** How long an answer is remembered. */
+export const ENDS = { once: "", session: " in this session", project: " in this folder" };
+
+/** Who allowed or denied what, and for how long. */
+export function verdictOf({ by = "", allowed, option, options }: Approval, what = "it"): string {
+  return `${who(by)} ${allowed ? "allowed" : "denied"} ${what}${ENDS[options.find(({ id }) => id === option)?.grant ?? "once"]}`;
 }

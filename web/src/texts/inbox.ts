@@ -2,6 +2,15 @@
 
 import { plural } from "./plural";
 
+/** The beginnings of the host's sentences about requests, and their form in a sentence about the answer. */
+const ACTIONS: [pattern: RegExp, noun: string][] = [
+  [/^Wants to change /, "the change to "],
+  [/^Wants to run /, "running "],
+  [/^Wants to read /, "reading "],
+  [/^Wants to use /, "using "],
+  [/^Asks: /, ""],
+];
+
 export const INBOX = {
   title: "Inbox",
   empty: "You're all caught up.",
@@ -20,4 +29,14 @@ export const INBOX = {
   interruptedAt: (time: string) => `interrupted at ${time}`,
   rules: (calls: number) => `Rules and remembered answers decided ${plural(calls, "call")} without asking.`,
   working: (titles: string[]) => (titles.length === 0 ? "No agent is running right now." : `Working: ${titles.slice(0, 5).join(", ")}${titles.length > 5 ? ` and ${titles.length - 5} more` : ""}.`),
+  allowed: "Allowed: ",
+  undo: "Undo",
+  timeout: "No one answered in time:",
+  verb: (question: boolean, allowed: boolean) => (question ? (allowed ? "answered" : "declined") : allowed ? "allowed" : "denied"),
+  action: (text: string) => {
+    const [pattern, noun] = ACTIONS.find(([each]) => each.test(text)) ?? [/^/, ""];
+    return text.replace(pattern, noun) || "a question";
+  },
+  fromNowOn: (scope: string) => `, and ${scope} from now on`,
+  inSession: (title: string) => ` in ${title}`,
 } as const;
