@@ -14,6 +14,7 @@ from portico.native import commands as native
 from portico.notices import commands as notices
 from portico.pairing import commands as pairing
 from portico.projects import commands as projects
+from portico.sandboxes import commands as sandboxes
 from portico.secrets import commands as secrets
 from portico.terminals import commands as terminals
 from portico.terminals import events as terminal_events
@@ -29,6 +30,7 @@ __all__ = [
     "notices",
     "pairing",
     "projects",
+    "sandboxes",
     "secrets",
     "terminal_events",
     "terminals",

@@ -338,12 +338,12 @@ async def test_modes_and_options(desk: Desk) -> None:
     assert made.modes is not None
     assert [each.id for each in made.modes.available_modes] == ["plan", "build"]
     options = {each.id: each.current_value for each in made.config_options or []}
-    assert options == {"model": "big", "mode": "plan", "flavour": "sweet", "approvals": "ask"}
+    assert options == {"model": "big", "mode": "plan", "flavour": "sweet", "approvals": "ask", "sandbox": "off"}
     await desk.agent.set_session_mode(session_id=desk.session, mode_id="build")
     await desk.agent.set_config_option(config_id="model", session_id=desk.session, value="small")
     state = await desk.state()
     assert (state["config"]["mode"], state["model"]) == ("build", "small")
-    with pytest.raises(RequestError, match="cannot be 'none'"):
+    with pytest.raises(RequestError, match="Should be one of 'plan', 'build', not 'none'"):
         await desk.agent.set_session_mode(session_id=desk.session, mode_id="none")
     desk.editor.updates.clear()
     await desk.here.http.patch(f"/v1/sessions/{desk.session}", json={"config": {"mode": "plan"}})

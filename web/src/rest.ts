@@ -75,6 +75,8 @@ export interface Routes {
   "POST /agents/loop/model": { body: ConnectModelBody; answer: PorticoHostAgentCheck };
   "PUT /secrets/{name}": { body: SetSecretBody; answer: SecretNamed };
   "DELETE /secrets/{name}": { body: undefined; answer: undefined };
+  "PUT /sandbox": { body: ChooseSandboxBody; answer: FolderSandbox };
+  "GET /sandbox": { body: undefined; answer: SandboxChoice };
   "POST /workflows/plan": { body: PlanWorkflowBody; answer: PlannedWorkflow };
   "POST /workflows": { body: SaveWorkflowBody; answer: SavedWorkflow };
   "GET /workflows": { body: undefined; answer: Workflows };
@@ -132,7 +134,7 @@ export interface Routes {
   "GET /recipes": { body: undefined; answer: Recipes };
 }
 
-export type Event = ApprovalAnswered | ApprovalAsked | Audited | AutomationCreated | AutomationDeleted | AutomationEdited | AutomationPaused | AutomationResumed | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HookRotated | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | RunClaimed | RunEnded | RunReserved | RunSettled | RunSkipped | RunStarted | RunsMissed | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | TerminalClaimed | TerminalCleared | TerminalCommand | TerminalCommandEnded | TerminalData | TerminalDetects | TerminalExited | TerminalMoved | TerminalRemoved | TerminalResized | TerminalShown | TerminalStarted | TerminalTitled | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;
+export type Event = ApprovalAnswered | ApprovalAsked | Audited | AutomationCreated | AutomationDeleted | AutomationEdited | AutomationPaused | AutomationResumed | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HookRotated | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | RunClaimed | RunEnded | RunReserved | RunSettled | RunSkipped | RunStarted | RunsMissed | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;
 
 export interface About {
   name: string;
@@ -645,6 +647,11 @@ export interface Choice {
   work?: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
 }
 
+export interface ChooseSandboxBody {
+  folder: string;
+  mode?: string;
+}
+
 /** A client offers its own tools to this session. */
 export interface ClientJoined {
   type: "client.joined";
@@ -861,7 +868,7 @@ export interface EventRecord {
   channel: string;
   pos: number;
   time: number;
-  event: HostStarted | LogLost | HostStopped | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved | SessionStarted | SessionShared | SessionRenamed | SessionModel | SessionConfigured | FolderAdded | FolderRemoved | SessionArchived | SessionRead | SessionVendor | SessionClosed | SessionReopened | SessionTruncated | ChatsOrdered | ChatMoved | HistoryCopied | ChildStarted | ClientJoined | ClientLeft | ClientKept | QueueAdded | QueueEdited | QueueReordered | QueueRemoved | QueueHeld | TurnStarted | TurnResumed | TurnEnded | TurnStep | PartStarted | PartDelta | ToolInput | ToolOutput | PartEnded | UsageReported | ToolStarted | ToolReady | ToolDecided | ToolContent | ToolEnded | ApprovalAsked | ApprovalAnswered | SignInAsked | SignInSettled | QuestionAsked | QuestionDrafted | QuestionAnswered | TerminalStarted | TerminalData | TerminalShown | TerminalCommand | TerminalCommandEnded | TerminalDetects | TerminalResized | TerminalClaimed | TerminalTitled | TerminalMoved | TerminalCleared | TerminalExited | TerminalRemoved | TaskStarted | TaskSessionStarted | TaskSessionEnded | TaskPrompted | TaskDecided | TaskEnded | JobStarted | JobResumed | JobSuspended | JobWaiting | JobStopping | JobDecided | JobValue | WorkStarted | WorkEnded | JobEnded | AutomationCreated | AutomationEdited | AutomationPaused | AutomationResumed | HookRotated | RunReserved | RunsMissed | RunSettled | AutomationDeleted | RunClaimed | RunSkipped | RunStarted | RunEnded | Unreadable;
+  event: HostStarted | LogLost | HostStopped | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved | SessionStarted | SessionShared | SessionRenamed | SessionModel | SessionConfigured | FolderAdded | FolderRemoved | SessionArchived | SessionRead | SessionVendor | SessionClosed | SessionReopened | SessionTruncated | ChatsOrdered | ChatMoved | HistoryCopied | ChildStarted | ClientJoined | ClientLeft | ClientKept | QueueAdded | QueueEdited | QueueReordered | QueueRemoved | QueueHeld | TurnStarted | TurnResumed | TurnEnded | TurnStep | PartStarted | PartDelta | ToolInput | ToolOutput | PartEnded | UsageReported | ToolStarted | ToolReady | ToolDecided | ToolContent | ToolEnded | ApprovalAsked | ApprovalAnswered | SignInAsked | SignInSettled | QuestionAsked | QuestionDrafted | QuestionAnswered | TaskStarted | TaskSessionStarted | TaskSessionEnded | TaskPrompted | TaskDecided | TaskEnded | JobStarted | JobResumed | JobSuspended | JobWaiting | JobStopping | JobDecided | JobValue | WorkStarted | WorkEnded | JobEnded | AutomationCreated | AutomationEdited | AutomationPaused | AutomationResumed | HookRotated | RunReserved | RunsMissed | RunSettled | AutomationDeleted | RunClaimed | RunSkipped | RunStarted | RunEnded | Unreadable;
 }
 
 /** What happens when the criteria are not met. */
@@ -961,6 +968,11 @@ export interface FolderRemoved {
   by: string;
   chat?: boolean;
   replacement?: string;
+}
+
+export interface FolderSandbox {
+  folder: string;
+  mode: string;
 }
 
 export interface ForkSessionBody {
@@ -1160,6 +1172,7 @@ export interface Job {
   budget?: Budget;
   place?: string;
   label?: string;
+  sandbox?: "off" | "project" | "strict";
   flow?: Flow;
 }
 
@@ -2057,6 +2070,22 @@ export interface RunsMissed {
   more?: boolean;
 }
 
+/** The sandboxes that can be chosen for a session or in a folder. */
+export interface SandboxChoice {
+  mode: "off" | "project" | "strict";
+  modes: SandboxMode[];
+  remembered?: string;
+  required?: boolean;
+  problem?: string;
+}
+
+/** One choice, with the texts that forms show. */
+export interface SandboxMode {
+  id: "off" | "project" | "strict";
+  name: string;
+  description: string;
+}
+
 export interface SaveWorkflowBody {
   cwd: string;
   name: string;
@@ -2457,6 +2486,7 @@ export interface Task {
   onInterrupt?: "ask" | "fail" | "retry";
   timeout?: number;
   label?: string;
+  sandbox?: "off" | "project" | "strict";
 }
 
 export interface TaskDecided {
@@ -2513,50 +2543,6 @@ export interface TaskStarted {
   owner?: string;
 }
 
-export interface TerminalClaimed {
-  type: "terminal.claimed";
-  claim: Record<string, unknown>;
-  by: string;
-  session?: string;
-}
-
-export interface TerminalCleared {
-  type: "terminal.cleared";
-  by: string;
-}
-
-/** The shell began to run a line. */
-export interface TerminalCommand {
-  type: "terminal.command";
-  command: string;
-  line: string;
-}
-
-export interface TerminalCommandEnded {
-  type: "terminal.command_ended";
-  command: string;
-  code?: number;
-  milliseconds?: number;
-}
-
-/** What the terminal shows, without the shell's own signs. `turn` is empty, `part` is the terminal's id. */
-export interface TerminalData {
-  type: "terminal.data";
-  turn: string;
-  part: string;
-  text: string;
-}
-
-/** The shell reports its commands from now on. */
-export interface TerminalDetects {
-  type: "terminal.detects";
-}
-
-export interface TerminalExited {
-  type: "terminal.exited";
-  code?: number;
-}
-
 /** What a list shows. */
 export interface TerminalInfo {
   id: string;
@@ -2582,23 +2568,6 @@ export interface TerminalList {
   terminals: TerminalInfo[];
 }
 
-export interface TerminalMoved {
-  type: "terminal.moved";
-  cwd: string;
-}
-
-export interface TerminalRemoved {
-  type: "terminal.removed";
-  by: string;
-}
-
-export interface TerminalResized {
-  type: "terminal.resized";
-  cols: number;
-  rows: number;
-  by: string;
-}
-
 /** And what it has shown so far, as the program wrote it: escape sequences included. */
 export interface TerminalScreen {
   id: string;
@@ -2612,35 +2581,6 @@ export interface TerminalScreen {
   exited?: boolean;
   code?: number;
   shown?: string;
-}
-
-/** What the terminal shows up to the position `upto`, as much as its scrollback holds: written before old output is */
-export interface TerminalShown {
-  type: "terminal.shown";
-  upto: number;
-  text: string;
-  part?: string;
-}
-
-export interface TerminalStarted {
-  type: "terminal.started";
-  terminal: string;
-  title: string;
-  cwd: string;
-  claim: Record<string, unknown>;
-  by: string;
-  cols?: number;
-  rows?: number;
-  uri?: string;
-  session?: string;
-  command?: string[];
-  owner?: string;
-}
-
-export interface TerminalTitled {
-  type: "terminal.titled";
-  title: string;
-  by: string;
 }
 
 export interface TestNoticeBody {

@@ -12,7 +12,7 @@ from portico.automation.triggers import hooks_of, schedules_of, triggers_of
 from portico.errors import BadRequest, Forbidden, NotFound
 from portico.events import After, AutomationPlan, FilesTrigger, Hook, JobAction, PromptAction, Trigger
 from portico.host import fallback
-from portico.host.autonomy import Answering, loosened
+from portico.host.autonomy import SANDBOX, Answering, loosened
 from portico.host.config import check as check_config
 from portico.host.folder_access import check_reach
 from portico.host.folders import check_folder
@@ -237,7 +237,7 @@ async def _for_prompt(action: PromptAction | None, host: "Host") -> list[c.Scope
     loose = False
     if action.config:
         agent = action.agent or (await host.readiness.default()).id
-        loose = bool(loosened(host.agents, None, Answering(agent, action.config)))
+        loose = SANDBOX in action.config or bool(loosened(host.agents, None, Answering(agent, action.config)))
     return ["drive", "approve"] if loose or _out_of_reach(host, action.cwd, "approve") else ["drive"]
 
 

@@ -24,7 +24,7 @@ from portico.events import Json, QuestionResponse, TurnEnded, TurnStarted
 from portico.home import Home, HostEndpoint
 from portico.host.agent import AgentInfo, Check
 from portico.host.state import ChangeList, SessionState, Summary
-from portico.sandboxes.shapes import NetworkUse
+from portico.sandboxes.shapes import NetworkUse, SandboxChoice
 from portico.usage.shapes import UsageAnswer
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
@@ -161,6 +161,12 @@ class Client(Methods):
             agents: list[AgentInfo]
 
         return msgspec.json.decode(await self.call("GET", "/v1/agents"), type=_Agents).agents
+
+    async def sandbox(self, *, session: str = "", cwd: str = "", agent: str = "") -> SandboxChoice:
+        """Return the sandboxes that can be chosen for a session, or for a new one in a folder."""
+        given = {"session": session, "cwd": cwd, "agent": agent}
+        found = await self.call("GET", "/v1/sandbox", **{name: value for name, value in given.items() if value})
+        return msgspec.json.decode(found, type=SandboxChoice)
 
     async def usage(self, by: Sequence[str], days: int = 30, east: int = 840) -> UsageAnswer:
         """Added up by some of day, session, agent, model, by; `east` is the zone as in `GET /v1/usage`."""

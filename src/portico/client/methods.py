@@ -14,6 +14,7 @@ import portico.native.commands as native
 import portico.notices.commands as notices
 import portico.pairing.commands as pairing
 import portico.projects.commands as projects
+import portico.sandboxes.commands as sandboxes
 import portico.secrets.commands as secrets
 from portico import commands as c
 from portico import events as e
@@ -431,6 +432,9 @@ class Methods:
 
     async def remove_secret(self, name: str, *, request: str = "") -> c.Done:
         """Remove a secret. Steps that name it fail until it is set again."""
+
+    async def choose_sandbox(self, folder: str, *, mode: str = "", request: str = "") -> sandboxes.FolderSandbox:
+        """Set the sandbox of conversations that are started in a folder from now on."""
 
     async def plan_workflow(
         self, name: str, *, cwd: str = "", text: str = "", inputs: dict[str, Any] = {}, request: str = ""

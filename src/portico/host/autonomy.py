@@ -33,7 +33,9 @@ APPROVAL_KEYS = frozenset(
 
 BUDGET = "budget"
 """What the session may cost. Giving one tightens; changing or dropping it is as good as approving."""
-HOST_KEYS = frozenset({fallback.SETTING, CONTEXT, BUDGET, "commands", "isolation", "branch"})
+SANDBOX = "sandbox"
+"""Where its processes run. The feature of sandboxes decides who may change it."""
+HOST_KEYS = frozenset({fallback.SETTING, CONTEXT, BUDGET, SANDBOX, "commands", "isolation", "branch"})
 """Settings that the host itself understands and that decide over no call; never an agent's."""
 
 _ABSENT = object()

@@ -16,6 +16,7 @@ from portico.errors import BadRequest
 from portico.events import Budget
 from portico.jobs.part import Count, NotNegative, Part, Positive, Seconds
 from portico.jobs.step import Flow, FlowStep, FolderKind
+from portico.sandbox.policy import Mode
 
 TOOL_PREPARE_DOCUMENT = "job_prepare_document"
 TOOL_TRUE = "job_boolean_true"
@@ -169,6 +170,8 @@ class Task(Part, frozen=True, kw_only=True):
     timeout: Seconds | None = None
     label: str = ""
     """Of several hosts: only one with this label does it; the job's, if absent."""
+    sandbox: Mode | None = None
+    """Where its processes run; the job's, if absent."""
 
 
 class Ref(Part, frozen=True, kw_only=True, tag_field="kind", tag="Ref"):
@@ -328,6 +331,8 @@ class Job(Part, frozen=True, kw_only=True):
     """Of several hosts: where it runs; where its folder is, if absent."""
     label: str = ""
     """Of the hosts that do its works, where their tasks name none."""
+    sandbox: Mode | None = None
+    """Where the processes of its tasks run; the host's default, if absent."""
     flow: Flow | None = None
     """Of a workflow; an entry file must not contain it."""
 
@@ -440,6 +445,14 @@ def labels_of(entry: Entry, name: str) -> dict[str, str]:
     found = {ref.task_id: entry.tasks[ref.task_id].label or job.label for ref in refs_of(job.work)}
     found |= {leaf.id: leaf.label or job.label for leaf in leaves_of(job.work) if isinstance(leaf, FlowStep)}
     return {task: needed for task, needed in found.items() if needed}
+
+
+def sandboxes_of(entry: Entry, name: str) -> set[str]:
+    """The sandboxes that its tasks and steps name."""
+    job = entry.jobs[name]
+    found: set[str | None] = {entry.tasks[ref.task_id].sandbox or job.sandbox for ref in refs_of(job.work)}
+    found |= {leaf.sandbox for leaf in leaves_of(job.work) if isinstance(leaf, FlowStep)}
+    return {mode for mode in found if mode}
 
 
 def to_json(entry: Entry) -> bytes:

@@ -28,7 +28,7 @@ from portico.jobs.call import call_job
 from portico.jobs.choice import check_offered
 from portico.jobs.commands import install
 from portico.jobs.engine import OPEN, Engine, LocalEngine
-from portico.jobs.entry import Entry, labels_of, name_of
+from portico.jobs.entry import Entry, labels_of, name_of, sandboxes_of
 from portico.jobs.interruption import hooks_of, may_crash, on_interrupt
 from portico.jobs.models import model_id, models_of_job, models_used
 from portico.jobs.resume import resumed
@@ -43,6 +43,7 @@ from portico.jobs.task_record import TaskInfo, close_task, end_of_work, info_of
 from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition
 from portico.log.log import NOT_WRITTEN, NotOwner
+from portico.sandboxes.feature import check_modes
 from portico.tasks import end_tasks
 
 LISTED_SECONDS = 3600.0
@@ -167,6 +168,7 @@ class Jobs:
         check_job(entry, name, where)
         folder = check_folder(cwd)
         await check_offered(self.host, models_of_job(entry, name))
+        check_modes(self.host, sandboxes_of(entry, name))
         plan = plan_of(entry, name)
         return await self._create(name, plan, folder, input, by, owner=owner, inputs=inputs, trigger=trigger)
 

@@ -301,6 +301,7 @@ class JobRun:
             input=self.state.input,
             by=f"job:{self._job}",
             owner=summary.owner,
+            sandbox=task.sandbox or self.state.job.sandbox or "",
             job=self._job,
             path=path,
             attempt=known.attempt + (not goes_on) if known is not None else 1,

@@ -30,6 +30,7 @@ from portico.jobs.steps.outcome import StepOutcome
 from portico.jobs.task import TaskPlan, TaskResult, TaskRun
 from portico.jobs.tools import Report
 from portico.log.log import NOT_WRITTEN
+from portico.sandboxes.feature import confine_required
 
 _RESOLVED, _GIVE_UP = "They are resolved", "Give up"
 _TAG = re.compile(r"^\[[A-Z ]+\] (?:Decision: |Task error: )?")
@@ -118,7 +119,8 @@ class StepRun(TaskRun):
         step, context = self._step, self._context
         match step.do:
             case RunDo():
-                return await run.run(step, values)
+                required = await confine_required(self._host, values.cwd)
+                return await run.run(step, values, required or run.AUTHOR)
             case HttpDo():
                 return await http.run(step, values, context.services.allow_private, context.services.lookup)
             case AskDo():

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from portico.jobs import entry as n
 from portico.jobs.load import load_entry
+from portico.sandbox.policy import Mode
 
 Lines = str | Sequence[str]
 Cell = str | tuple[str, str] | None
@@ -63,6 +64,7 @@ def task(
     on_interrupt: n.OnInterrupt = "retry",
     timeout: float | None = None,
     label: str = "",
+    sandbox: Mode | None = None,
 ) -> TaskDraft:
     """A task. `model` is a category of the entry or a Model, and so is each of `fallback`; `tools`, `condition` and
     `command` are its criteria."""
@@ -85,6 +87,7 @@ def task(
         on_interrupt=on_interrupt,
         timeout=timeout,
         label=label,
+        sandbox=sandbox,
     )
     return TaskDraft(n.Ref(task_id=name), {name: definition})
 

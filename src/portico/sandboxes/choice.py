@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from portico.errors import BadRequest, Forbidden
+from portico.host.autonomy import SANDBOX
 from portico.sandbox.policy import MODES, Mode
 from portico.settings import SandboxSettings
 
-KEY = "sandbox"
+KEY = SANDBOX
 """The field in the settings of a session."""
 REQUIRED = "This host requires a sandbox (sandbox.require). Choose 'project' or 'strict'."
 
 
-def chosen(config: Mapping[str, Any]) -> Mode | None:
-    """Return what the session's settings say; None if they say nothing. Raises BadRequest for other values."""
+def chosen(config: Mapping[str, Any], field: str = f"config.{KEY}") -> Mode | None:
+    """Return what the session's settings choose; None if they choose nothing. Raises BadRequest for other values."""
     value = config.get(KEY)
     if value is None or value == "":
         return None
@@ -21,15 +22,25 @@ def chosen(config: Mapping[str, Any]) -> Mode | None:
         if value == mode:
             return mode
     words = ", ".join(map(repr, MODES))
-    raise BadRequest(f"config.{KEY}: Should be one of {words}, not {value!r}.", field=f"config.{KEY}")
+    raise BadRequest(f"{field}: Should be one of {words}, not {value!r}.", field=field)
 
 
-def mode_of(config: Mapping[str, Any], agent: str, settings: SandboxSettings, *, unattended: bool, works: bool) -> Mode:
+def mode_of(
+    config: Mapping[str, Any],
+    agent: str,
+    settings: SandboxSettings,
+    *,
+    unattended: bool,
+    works: bool,
+    remembered: Mode | None = None,
+) -> Mode:
     """Return the sandbox of a session. Raises Forbidden if the settings require one and the session has none.
 
     `unattended`: it belongs to a job or an automation. `works`: whether a sandbox can be started on this machine; a
-    default does not apply where it cannot, but a choice does, and is then refused."""
-    mode = chosen(config) or default_of(agent, settings, unattended=unattended, works=works)
+    default does not apply where it cannot, but a choice does, and is then refused. `remembered`: what was chosen for
+    its folder before it was started."""
+    default = default_of(agent, settings, unattended=unattended, works=works)
+    mode = chosen(config) or (remembered if remembered is not None and not unattended else default)
     if mode == "off" and settings.require:
         if chosen(config) == "off":
             raise Forbidden(REQUIRED)

@@ -1,4 +1,4 @@
-"""Events of sandboxes, in the channel of their session."""
+"""Events of sandboxes: connections in the channel of their session, choices for folders in that of the host."""
 
 from portico.events import Event, register_events
 
@@ -26,4 +26,15 @@ class NetworkReached(Event, frozen=True, tag="network.reached"):
     """`policy`, `timeout`, `network` (it could not be reached), or who answered."""
 
 
-register_events(NetworkReached)
+class SandboxChosen(Event, frozen=True, tag="sandbox.chosen"):
+    """The sandbox of conversations that are started in a folder from now on."""
+
+    folder: str
+    """Its absolute path."""
+    mode: str
+    """`off`, `project` or `strict`; empty: the default of the host again."""
+    by: str
+    """Who chose it."""
+
+
+register_events(NetworkReached, SandboxChosen)

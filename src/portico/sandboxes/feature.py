@@ -6,16 +6,21 @@ unconfined because something failed.
 """
 
 import asyncio
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from portico import commands as c
 from portico.errors import Forbidden, SandboxUnavailable
-from portico.events import Record, SessionClosed, SessionConfigured
+from portico.events import AutomationPlan, Json, Record, SessionClosed, SessionConfigured, SessionStarted
 from portico.host.approval import Request, Ruling
-from portico.host.feature import Feature, receive
+from portico.host.feature import Feature, Routing, handle, receive
+from portico.host.folders import check_folder
 from portico.host.host import Host
+from portico.host.services import HostServices
 from portico.host.session import Session
+from portico.host.state import SessionState
 from portico.sandbox import available
 from portico.sandbox.network import Network
 from portico.sandbox.policy import (
@@ -28,8 +33,14 @@ from portico.sandboxes.access import AccessRequests, SessionGate
 from portico.sandboxes.agent import OFF, AgentProcess, ConfinableAgent
 from portico.sandboxes.build import build_policy, rules_of
 from portico.sandboxes.choice import KEY, REQUIRED, chosen, is_unattended, mode_of
+from portico.sandboxes.commands import ChooseSandbox, FolderSandbox
+from portico.sandboxes.events import SandboxChosen
+from portico.sandboxes.folders import FolderChoices, chosen_in, normal_folder
+from portico.sandboxes.grants import SandboxGrants
+from portico.sandboxes.offer import modes_for
 from portico.sandboxes.record import NetworkRecord
 from portico.sandboxes.running import RunningSandbox, remove_left
+from portico.sandboxes.shapes import SandboxChoice
 from portico.settings import SandboxSettings
 
 INSIDE = frozenset({"read", "write", "shell"})
@@ -39,6 +50,8 @@ INSIDE = frozenset({"read", "write", "shell"})
 class Sandboxes(Feature):
     name = "sandbox"
     needs = (NetworkRecord,)
+    commands = (ChooseSandbox,)
+    events = (SandboxChosen,)
     settings = SandboxSettings
 
     def __init__(self, host: Host, record: NetworkRecord) -> None:
@@ -49,6 +62,7 @@ class Sandboxes(Feature):
         self._vendors: dict[str, Network] = {}
         """What the agent of a session reaches besides: its commands share its network."""
         self._opening: dict[str, asyncio.Lock] = {}
+        self._folders = FolderChoices(host.log)
         agents: list[object] = list(host.agents.values())
         for agent in agents:
             if isinstance(agent, ConfinableAgent):
@@ -68,10 +82,16 @@ class Sandboxes(Feature):
         """Restart the agent's process with the next turn: it was started with the sandbox of before."""
         session = self.host.find(record.channel.removeprefix("session/"))
         event = record.event
-        if session is not None and isinstance(event, SessionConfigured) and (KEY in event.values or event.replace):
+        if session is None or not isinstance(event, SessionConfigured):
+            return
+        if KEY in event.values or event.replace:
             session.runner.refresh()
+        known = session.state
+        if known.parent is None and not is_unattended(known.by):
+            self._remember(event.values, chosen_in(known.cwd, known.worktree), event.by, record.channel)
 
     async def recover(self) -> None:
+        await self._folders.read()
         await asyncio.to_thread(remove_left)
 
     async def forget(self, session: Session, by: str) -> None:
@@ -110,13 +130,73 @@ class Sandboxes(Feature):
     # -- the choice ----------------------------------------------------------------------------------------------
 
     def mode(self, session: Session) -> Mode:
-        state = session.state
+        return self._mode_in(session.state)
+
+    def _mode_in(self, state: SessionState) -> Mode:
         above = self.host.find(state.parent) if state.parent is not None and chosen(state.config) is None else None
         if above is not None and above.loaded:
-            return self.mode(above)  # a sub-agent works in the sandbox of its session
-        unattended = is_unattended(state.by)
-        works = unattended and self._can_confine(state.agent) and available.problem() is None
-        return mode_of(state.config, state.agent, self._settings, unattended=unattended, works=works)
+            return self._mode_in(above.state)  # a sub-agent works in the sandbox of its session
+        remembered = self._folders.of(chosen_in(state.cwd, state.worktree), state.created)
+        return self._resolved(state.config, state.agent, state.by, remembered)
+
+    def _resolved(self, config: Json, agent: str, by: str, remembered: Mode | None) -> Mode:
+        unattended = is_unattended(by)
+        works = unattended and self._can_confine(agent) and available.problem() is None
+        return mode_of(config, agent, self._settings, unattended=unattended, works=works, remembered=remembered)
+
+    def choice(self, folder: str, agent: str) -> SandboxChoice:
+        """Return what can be chosen for a conversation in this folder."""
+        remembered = self._folders.latest(folder)
+        return self._choice(self._resolved({}, agent, "", remembered), remembered)
+
+    def _choice(self, mode: Mode, remembered: Mode | None) -> SandboxChoice:
+        problem = available.problem()
+        return SandboxChoice(
+            mode=mode,
+            modes=modes_for(required=self._settings.require, works=problem is None),
+            remembered=remembered or "",
+            required=self._settings.require,
+            problem=available.unavailable(*problem).message if problem is not None else "",
+        )
+
+    @handle
+    async def choose(self, command: ChooseSandbox, caller: c.Caller) -> FolderSandbox:
+        folder = check_folder(command.folder, "folder")
+        mode = chosen({KEY: command.mode}, field="mode")
+        self.check_possible(mode, "mode")
+        await self._folders.choose(folder, mode or "", caller.by, self.host.now())
+        return FolderSandbox(normal_folder(folder), mode or "")
+
+    @receive(SandboxChosen)
+    def _chosen(self, record: Record) -> None:
+        self._folders.apply(record)
+
+    @receive(SessionStarted)
+    def _started(self, record: Record) -> None:
+        """Remember an explicit choice of a person. Jobs, automations, sub-agents and forks choose for themselves."""
+        event = record.event
+        assert isinstance(event, SessionStarted)
+        if event.parent is None and event.origin is None and not is_unattended(event.by):
+            self._remember(event.config, chosen_in(event.cwd, event.worktree), event.by, record.channel)
+
+    def _remember(self, config: Json, folder: str, by: str, channel: str) -> None:
+        mode = chosen(config)
+        if mode is not None and mode != self._folders.latest(folder):
+            self.host.own(
+                self._folders.choose(folder, mode, by, self.host.now()), f"sandbox of the folder of {channel}"
+            )
+
+    def routes(self, route: Routing) -> None:
+        query = {"cwd": "of a new session", "agent": "of a new session", "session": "one that exists"}
+
+        @route("/v1/sandbox", "read", "The sandboxes that can be chosen for a session.", query=query)
+        async def sandbox(request: Any) -> SandboxChoice:
+            asked = request.query_params
+            if ident := asked.get("session"):
+                state = (await route.view(request).get(ident)).state
+                remembered = self._folders.latest(chosen_in(state.cwd, state.worktree))
+                return self._choice(self._mode_in(state), remembered)
+            return self.choice(asked.get("cwd") or str(self.host.default_folder()), asked.get("agent") or "")
 
     def _can_confine(self, ident: str) -> bool:
         agent: object = self.host.agents.get(ident)
@@ -128,9 +208,12 @@ class Sandboxes(Feature):
         if self._settings.require and command.__struct_config__.tag == "terminal.open":
             raise Forbidden("This host requires a sandbox (sandbox.require), and a terminal runs outside of it.")
         if not isinstance(command, c.StartSession | c.ChangeSession | c.ConfigureSession):
+            plan: object = getattr(command, "plan", None)
+            if isinstance(plan, AutomationPlan) and plan.prompt is not None:  # rejected now, not when it is due
+                self.check_possible(chosen(plan.prompt.config, f"prompt.config.{KEY}"), f"prompt.config.{KEY}")
             return
         if isinstance(command, c.StartSession):
-            before: Mode | None = "off"
+            before: Mode | None = self._default_for(command, caller)
             mode = chosen(command.config)
         else:
             known = self.host.find(command.session)
@@ -138,12 +221,22 @@ class Sandboxes(Feature):
             mode = _changed_to(command, before)
         if mode is None:
             return
+        self.check_possible(mode)
         if mode != before:
             caller.require("approve")
-        if mode != "off":
+
+    def check_possible(self, mode: Mode | None, field: str = f"config.{KEY}") -> None:
+        """Refuse a sandbox that does not work here, and a session without one where the settings require it."""
+        if mode == "off" and self._settings.require:
+            raise Forbidden(REQUIRED, field=field)
+        if mode not in ("off", None):
             available.check()
-        elif self._settings.require:
-            raise Forbidden(REQUIRED)
+
+    def _default_for(self, command: c.StartSession, caller: c.Caller) -> Mode:
+        """Return the sandbox that the session would have without a choice."""
+        folder = command.cwd if command.cwd is not None else str(self.host.default_folder())
+        remembered = self._folders.latest(folder)
+        return self._resolved({}, command.agent or "", caller.by, remembered)
 
     def _rule(self, session: Session, request: Request) -> Ruling | None:
         """Allow a call inside the sandbox: it cannot leave it. Rules that deny or ask come first."""
@@ -153,6 +246,16 @@ class Sandboxes(Feature):
         return Ruling(True, f"sandbox: {mode}") if mode != "off" else None
 
     # -- processes -----------------------------------------------------------------------------------------------
+
+    @property
+    def requires(self) -> bool:
+        return self._settings.require
+
+    async def confine_folder(self, cwd: str) -> Policy:
+        """Return how to start a command that belongs to no session: in the folder, without a network."""
+        available.check()
+        rules = rules_of(self._settings, "")
+        return await asyncio.to_thread(build_policy, cwd, (), SandboxGrants(), AgentProcess(), rules, "project")
 
     async def confine(self, session: Session) -> Confinement:
         """Return how to start a command of the session."""
@@ -211,9 +314,27 @@ def _merged(network: Network, hosts: tuple[str, ...], ports: tuple[int, ...]) ->
     )
 
 
+def _feature(host: HostServices) -> Sandboxes | None:
+    return next((part for part in host.parts if isinstance(part, Sandboxes)), None)
+
+
+def check_modes(host: Host, modes: Iterable[str]) -> None:
+    """Refuse a job whose sandboxes do not work here, or that leaves one which is required."""
+    feature = _feature(host)
+    for mode in sorted(modes):
+        if feature is not None:
+            feature.check_possible(chosen({KEY: mode}, KEY), KEY)
+
+
+async def confine_required(host: Host, cwd: str) -> Confinement | None:
+    """Return how to start a command that belongs to no session; None: this host does not require a sandbox."""
+    feature = _feature(host)
+    return await feature.confine_folder(cwd) if feature is not None and feature.requires else None
+
+
 async def confine(session: Session) -> Confinement:
     """Return how to start a command of the session, also on a host without this feature."""
-    feature = next((part for part in session.host.parts if isinstance(part, Sandboxes)), None)
+    feature = _feature(session.host)
     if feature is not None:
         return await feature.confine(session)
     if chosen(session.state.config) in (None, "off"):

@@ -1,6 +1,8 @@
-"""The record of connections as clients read it."""
+"""The choice of a sandbox and the record of connections, as clients read them."""
 
 from msgspec import Struct
+
+from portico.sandbox.policy import Mode
 
 NAMES = 8
 """People and rules that are named for one host."""
@@ -45,3 +47,26 @@ class NetworkUse(Struct):
 def name_once(names: list[str], by: str) -> None:
     if by and by not in names and len(names) < NAMES:
         names.append(by)
+
+
+class SandboxMode(Struct, frozen=True):
+    """One choice, with the texts that forms show."""
+
+    id: Mode
+    name: str
+    description: str
+
+
+class SandboxChoice(Struct, frozen=True):
+    """The sandboxes that can be chosen for a session or in a folder."""
+
+    mode: Mode
+    """The current one of the session, or the one of a conversation that is started in the folder without a choice."""
+    modes: list[SandboxMode]
+    """Those that are possible here."""
+    remembered: str = ""
+    """What was chosen for the folder last; empty: nothing."""
+    required: bool = False
+    """The host rejects sessions without a sandbox."""
+    problem: str = ""
+    """Why no sandbox works here, and how to fix it; empty: it works."""

@@ -65,7 +65,7 @@ OWN = {
 def test_only_a_repository_has_worktrees_and_branches(
     is_git: bool, isolation: object, where: list[str], branch: bool | None
 ) -> None:
-    found = session_schema(None, is_git=is_git, isolation=isolation)["properties"]
+    found = session_schema(None, {}, is_git=is_git, isolation=isolation)["properties"]
     assert found["isolation"]["enum"] == where
     assert len(found["isolation"]["enumLabels"]) == len(where)
     assert ("branch" in found) is is_git
@@ -74,7 +74,7 @@ def test_only_a_repository_has_worktrees_and_branches(
 
 
 def test_an_agents_own_settings_stand_beside_ours() -> None:
-    found = session_schema(AgentInfo("a", "A", config=OWN), is_git=False)["properties"]
+    found = session_schema(AgentInfo("a", "A", config=OWN), {}, is_git=False)["properties"]
     assert found["effort"] == {
         "type": "string",
         "title": "effort",
@@ -96,4 +96,4 @@ def test_an_agents_own_settings_stand_beside_ours() -> None:
     ],
 )
 def test_what_was_not_given_has_its_default(given: Json, found: Json) -> None:
-    assert values(session_schema(AgentInfo("a", "A", config=OWN), is_git=False), given) == found
+    assert values(session_schema(AgentInfo("a", "A", config=OWN), {}, is_git=False), given) == found

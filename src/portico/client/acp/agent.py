@@ -206,7 +206,8 @@ class HostAgent:
         if (known := self._attached.pop(state.id, None)) is not None:
             await known.leave()
         info = await self._info(state.agent)
-        made = OpenSession(self._editor, self._client, state.id, SessionOptions(info, state.model, state.config))
+        options = SessionOptions(info, state.model, state.config, await self._client.sandbox(session=state.id))
+        made = OpenSession(self._editor, self._client, state.id, options)
         if replay:
             await made.replay(state)
         made.follow(state)
@@ -250,7 +251,9 @@ class HostAgent:
 
     async def _set(self, session: str, options: SessionOptions, key: str, value: str) -> None:
         if not options.has(key, value):
-            raise RequestError(-32602, f"{key!r} cannot be {value!r}.")
+            known = ", ".join(map(repr, options.values(key)))
+            words = f"Should be one of {known}, not {value!r}." if known else "There is no such option."
+            raise RequestError(-32602, f"{key}: {words}")
         if key == MODEL:
             await self._client.set_model(session, value)
             options.model = value

@@ -12,6 +12,7 @@ from acp.schema import (
 
 from portico.events import Json
 from portico.host.agent import AgentInfo
+from portico.sandboxes.shapes import SandboxChoice
 
 Option = SessionConfigOptionSelect | SessionConfigOptionBoolean
 
@@ -21,15 +22,18 @@ APPROVALS = {
     "deny": ("Deny", "What would ask is refused"),
 }
 MODEL = "model"
+SANDBOX = "sandbox"
 
 
 class SessionOptions:
     """The available options of one session, and their current values."""
 
-    def __init__(self, info: AgentInfo, model: str, config: Json) -> None:
+    def __init__(self, info: AgentInfo, model: str, config: Json, sandbox: SandboxChoice | None = None) -> None:
+        """`sandbox`: the choice of its sandbox; None: the host has none."""
         self.info = info
         self.model = model
         self.config = dict(config)
+        self._sandbox = sandbox
 
     @property
     def mode_key(self) -> str:
@@ -45,13 +49,18 @@ class SessionOptions:
     def options(self) -> list[Option]:
         keys = [key for key in self.info.config.get("properties", {}) if self._values(key)]
         found: list[Option] = [self._model()] if self.info.models else []
-        found += [self._select(key) for key in dict.fromkeys([*keys, "approvals"])]
+        own = ["approvals", *([SANDBOX] if self._sandbox is not None else [])]
+        found += [self._select(key) for key in dict.fromkeys([*keys, *own])]
         return found
 
     def has(self, key: str, value: str) -> bool:
+        return value in self.values(key)
+
+    def values(self, key: str) -> list[str]:
+        """The possible values of an option; empty: there is no such option."""
         if key == MODEL:
-            return any(model.id == value for model in self.info.models)
-        return value in [each for each, _, _ in self._named(key)]
+            return [model.id for model in self.info.models]
+        return [each for each, _, _ in self._named(key)]
 
     def _model(self) -> SessionConfigOptionSelect:
         options = [SessionConfigSelectOption(value=each.id, name=each.name) for each in self.info.models]
@@ -63,7 +72,7 @@ class SessionOptions:
             for value, name, about in self._named(key)
         ]
         shape = self.info.config.get("properties", {}).get(key, {})
-        name = "Approvals" if key == "approvals" else str(shape.get("title") or key.replace("_", " ").capitalize())
+        name = str(shape.get("title") or key.replace("_", " ").capitalize())
         return _made(key, name, self._current(key), options, "mode" if key == self.mode_key else None)
 
     def _values(self, key: str) -> list[str]:
@@ -73,12 +82,15 @@ class SessionOptions:
     def _named(self, key: str) -> list[tuple[str, str, str | None]]:
         if values := self._values(key):
             return [(value, value.replace("_", " ").capitalize(), None) for value in values]
+        if key == SANDBOX and self._sandbox is not None:
+            return [(each.id, each.name, each.description) for each in self._sandbox.modes]
         return [(value, name, about) for value, (name, about) in APPROVALS.items()] if key == "approvals" else []
 
     def _current(self, key: str) -> str:
         shape = self.info.config.get("properties", {}).get(key, {})
         known = [value for value, _, _ in self._named(key)]
-        chosen = self.config.get(key, shape.get("default"))
+        default = self._sandbox.mode if key == SANDBOX and self._sandbox is not None else shape.get("default")
+        chosen = self.config.get(key, default)
         return chosen if chosen in known else known[0]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import cache, partial
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,7 @@ from portico.host.feature import Feature, ToolOffer
 from portico.host.session import Session
 from portico.host.state import CallPart, QuestionPart, SessionState, Summary, TextPart, TurnState
 from portico.host.tool import ToolResult
+from portico.sandbox.policy import MODES
 
 WAIT_SECONDS = 50.0
 """How long one call waits: less than the minute after which many clients time out. The caller can wait again."""
@@ -81,11 +82,13 @@ WITHOUT = {
     "push.unsubscribe": _PERSON,
     "chat.move": _PERSON,
     "sign_in.decline": _PERSON,
+    "sandbox.choose": "a model must not choose how it is confined",
 }
 """Commands that are not offered as tools, and the reason."""
 
+_Sandbox = Annotated[str, msgspec.Meta(extra_json_schema={"enum": ["", *MODES]})]
 _MORE: dict[type[c.Command], tuple[tuple[Any, ...], ...]] = {
-    c.StartSession: (("fallback", list[str], msgspec.field(default_factory=list)),),
+    c.StartSession: (("fallback", list[str], msgspec.field(default_factory=list)), ("sandbox", _Sandbox, "")),
     c.SendMessage: (("wait", float, WAIT_SECONDS),),
     c.StartJob: (("cwd", str | None, None),),
 }
@@ -93,7 +96,10 @@ _MORE: dict[type[c.Command], tuple[tuple[Any, ...], ...]] = {
 _FIXED: dict[type[c.Command], Json] = {c.StartSession: {"draft": True}, c.SendMessage: {"origin": "agent"}}
 """Arguments that a tool sets itself. A session in which a model writes nothing is not listed."""
 _WORDS: dict[type[c.Command], str] = {
-    c.StartSession: "Returns its id. Those of fallback (agent or agent/model) take over if it cannot answer.",
+    c.StartSession: (
+        "Returns its id. Those of fallback (agent or agent/model) take over if it cannot answer. sandbox: where its"
+        " processes run (off, project or strict); empty: the host's default."
+    ),
     c.SendMessage: "Waits (seconds) until the agent is done or needs somebody. If it still runs, call wait_session.",
     c.AnswerApproval: "Allows or denies a call that waits.",
     c.CreateAutomation: "plan: a trigger, such as schedule {cron, zone}, and a job {job, input} or prompt {text}.",
@@ -218,6 +224,8 @@ class HostTools:
         wait = said.pop("wait", WAIT_SECONDS)
         if fallback := said.pop("fallback", None):
             said["config"] = {**said["config"], "fallback": fallback}
+        if sandbox := said.pop("sandbox", None):
+            said["config"] = {**said["config"], "sandbox": sandbox}
         said |= _FIXED.get(kind, {})
         if kind is c.StartJob:
             said |= {"cwd": said["cwd"] or str(self._host.default_folder()), "strict": False}

@@ -8,7 +8,7 @@ from portico.jobs.check import CHECK_SECONDS, TAIL_CHARS
 from portico.jobs.step import FlowStep, RunDo
 from portico.jobs.step_values import StepValues
 from portico.jobs.steps.outcome import OUTPUT_CHARS, StepOutcome, with_output
-from portico.sandbox.policy import Unconfined
+from portico.sandbox.policy import Confinement, Unconfined
 from portico.workspace import process
 
 AUTHOR = Unconfined("a command that the author of a workflow wrote")
@@ -16,7 +16,7 @@ AUTHOR = Unconfined("a command that the author of a workflow wrote")
 in its sandbox."""
 
 
-async def run(step: FlowStep, values: StepValues) -> StepOutcome:
+async def run(step: FlowStep, values: StepValues, policy: Confinement = AUTHOR) -> StepOutcome:
     do = step.do
     assert isinstance(do, RunDo)
     command: str | list[str]
@@ -28,7 +28,7 @@ async def run(step: FlowStep, values: StepValues) -> StepOutcome:
     try:
         done = await process.run(
             command,
-            policy=AUTHOR,
+            policy=policy,
             cwd=Path(values.cwd),
             env=values.environment(step, more),
             timeout=step.timeout or CHECK_SECONDS,

@@ -10,6 +10,7 @@ from portico.doors.ahp.view import config
 from portico.doors.ahp.wire.record import Json
 from portico.errors import NotFound
 from portico.host.agent import AgentInfo, Completes
+from portico.sandboxes.offer import properties_in
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -21,7 +22,8 @@ async def resolve(connection: "Connection", params: Json) -> Json:
     is_git = folder is not None and await config.is_git(folder)
     connection.broker.git_folders[str(folder)] = is_git
     given = optional(params, "config", dict) or {}
-    schema = config.session_schema(info, is_git=is_git, isolation=given.get("isolation"))
+    sandbox = properties_in(connection.host, str(folder or ""), info.id)
+    schema = config.session_schema(info, sandbox, is_git=is_git, isolation=given.get("isolation"))
     return {"schema": schema, "values": config.values(schema, given)}
 
 

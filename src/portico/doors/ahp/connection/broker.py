@@ -40,6 +40,7 @@ from portico.host.agent import AgentInfo, client_of
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
 from portico.people.view import View
+from portico.sandboxes.offer import properties_in
 from portico.tasks import failed
 from portico.terminals import events as te
 from portico.terminals.state import TerminalState
@@ -412,7 +413,8 @@ class Broker:
 
     def config_of(self, state: SessionState) -> Json:
         is_git, isolation = self.git_folders.get(state.cwd, False), state.config.get("isolation")
-        schema = config.session_schema(self.agents.get(state.agent), is_git=is_git, isolation=isolation)
+        sandbox = properties_in(self.host, state.cwd, state.agent)
+        schema = config.session_schema(self.agents.get(state.agent), sandbox, is_git=is_git, isolation=isolation)
         return {"schema": schema, "values": state.config}
 
     def customizations(self, state: SessionState) -> list[Json]:

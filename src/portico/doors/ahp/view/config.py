@@ -35,7 +35,8 @@ ROOT_SCHEMA: Json = {
 }
 
 
-def session_schema(info: AgentInfo | None, *, is_git: bool, isolation: object = "folder") -> Json:
+def session_schema(info: AgentInfo | None, sandbox: Json, *, is_git: bool, isolation: object = "folder") -> Json:
+    """`sandbox`: the property for it (`sandboxes.offer`)."""
     properties: Json = {
         "isolation": {
             "type": "string",
@@ -53,6 +54,7 @@ def session_schema(info: AgentInfo | None, *, is_git: bool, isolation: object = 
             "default": "default",
             "sessionMutable": True,
         },
+        **sandbox,
     }
     if is_git:
         properties["branch"] = {
