@@ -145,7 +145,7 @@ async def wait(here: Standing, session: str) -> dict[str, Any]:
     found = await here.server.host.get(session)
     if found.state.active is not None:
         await found.wait(found.state.active.id)
-    answer: dict[str, Any] = (await here.http.get(f"/v1/sessions/{session}/draft")).json()
+    answer: dict[str, Any] = (await here.http.get(f"/v1/workflows/draft/{session}")).json()
     return answer
 
 
@@ -185,4 +185,4 @@ async def test_an_agent_that_never_writes_a_valid_file_gets_no_further_message(t
             messages += 1
         assert messages == ROUNDS
         other = await here.start(cwd=cwd)
-        problem(await here.http.get(f"/v1/sessions/{other}/draft"), 404, "not_found")
+        problem(await here.http.get(f"/v1/workflows/draft/{other}"), 404, "not_found")

@@ -36,7 +36,6 @@ export interface Routes {
   "POST /sessions/{id}/reopen": { body: EmptyBody; answer: Summary };
   "POST /sessions/{id}/truncate": { body: TruncateSessionBody; answer: Summary };
   "PUT /sessions/{id}/draft": { body: SetDraftBody; answer: DraftText };
-  "GET /sessions/{id}/draft": { body: undefined; answer: WorkflowDraft };
   "POST /sessions/{id}/share": { body: ShareSessionBody; answer: Summary };
   "POST /sessions/{id}/unshare": { body: UnshareSessionBody; answer: Summary };
   "POST /sessions/{id}/messages": { body: SendMessageBody; answer: TurnBegun | Queued | Steered };
@@ -132,6 +131,7 @@ export interface Routes {
   "GET /sessions/{id}/network": { body: undefined; answer: NetworkUse };
   "GET /pages": { body: undefined; answer: FeaturePages };
   "GET /recipes": { body: undefined; answer: Recipes };
+  "GET /workflows/draft/{id}": { body: undefined; answer: WorkflowDraft };
 }
 
 export type Event = ApprovalAnswered | ApprovalAsked | Audited | AutomationCreated | AutomationDeleted | AutomationEdited | AutomationPaused | AutomationResumed | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HookRotated | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | RunClaimed | RunEnded | RunReserved | RunSettled | RunSkipped | RunStarted | RunsMissed | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;

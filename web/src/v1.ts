@@ -92,7 +92,8 @@ export const v1 = {
   job: (id: string, signal?: AbortSignal) => ask("GET /jobs/{id}", { id }, { signal }),
   resumeJob: (id: string) => ask("POST /jobs/{id}/resume", { id }),
   answerBudget: (budget: string, answer: string) => ask("POST /budgets/answer", {}, { body: { budget, answer } }),
-  retryJob: (id: string) => ask("POST /jobs/{id}/retry", { id }),
+  /** `step`: keeps what succeeded before it. */
+  retryJob: (id: string, step = "") => ask("POST /jobs/{id}/retry", { id }, { body: step ? { step } : {} }),
 };
 
 export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") =>

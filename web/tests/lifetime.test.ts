@@ -151,8 +151,8 @@ const LOADED: Record<string, Pick<Case, "open" | "answers" | "text">> = {
   },
   "start a job": {
     open: (shell) => new StartJob(shell),
-    answers: () => ({ "GET /entry": { name: "the demo entry", entry: ENTRY }, "GET ": { workspaces: ["/w"], log: { seq: 1 } }, "GET /hosts": { hosts: [] } }),
-    text: { first: "the demo entry", second: "" },
+    answers: () => ({ "GET /entry": { name: "the demo entry", entry: ENTRY, chart: {} }, "GET /workflows": { workflows: [{ name: "nightly update", steps: 2 }] }, "POST /workflows/plan": { name: "nightly update", text: "" }, "GET /agents": { agents: [], default: "" }, "GET ": { workspaces: ["/w"], log: { seq: 1 } }, "GET /hosts": { hosts: [] } }),
+    text: { first: "nightly update", second: "" },
   },
   "automation form": {
     open: (shell) => automationsView({ at: "automations", id: "a1", form: true }, shell),

@@ -91,7 +91,7 @@ class WorkflowDrafts(Feature):
 
         summary = "The workflow that the agent of a draft has written, with its plan or its mistakes."
 
-        @route("/v1/sessions/{id}/draft", READS["sessions"], summary, codes=["not_found"])
+        @route("/v1/workflows/draft/{id}", READS["sessions"], summary, codes=["not_found"])
         async def draft(request: Any) -> WorkflowDraft:
             session = await route.view(request).get(request.path_params["id"])
             await session.load()

@@ -53,7 +53,7 @@ class SavedWorkflow(Struct):
 
 class DraftStarted(Struct):
     session: str
-    """It writes the draft; `GET /v1/sessions/{id}/draft` returns what it has written."""
+    """It writes the draft; `GET /v1/workflows/draft/{id}` returns what it has written."""
 
 
 class WorkflowDraft(Struct, omit_defaults=True):

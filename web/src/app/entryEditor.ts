@@ -7,6 +7,7 @@ import type { ChartGraph } from "../chart/graph";
 import { Zoom } from "../chart/zoom";
 import { make, makeButton } from "../page";
 import { call } from "../v1";
+import { CodeArea } from "./codeArea";
 import { offersAt, placeIn } from "./jsonPlace";
 
 export interface Checked {
@@ -20,7 +21,8 @@ const CHECK_MS = 400;
 
 export class EntryEditor {
   readonly element = make("div", "editor-grid");
-  readonly area = make("textarea", "entry-editor");
+  private readonly code = new CodeArea("json");
+  readonly area = this.code.area;
   private readonly word = make("p", "mistake");
   private readonly offers = make("div", "suggestions");
   private readonly charts = make("div", "stack");
@@ -33,8 +35,8 @@ export class EntryEditor {
   checked: Checked = {};
 
   constructor(private readonly changed: (checked: Checked) => void) {
-    this.area.spellcheck = false;
-    this.area.setAttribute("aria-label", "Entry (JSON)");
+    this.area.classList.add("entry-editor");
+    this.area.setAttribute("aria-label", "Plan (JSON)");
     this.area.setAttribute("aria-describedby", "entry-mistake");
     this.word.id = "entry-mistake";
     this.word.setAttribute("role", "status");
@@ -47,7 +49,7 @@ export class EntryEditor {
     this.which.setAttribute("aria-label", "Chart of");
     this.which.addEventListener("change", () => this.draw());
     const left = make("div", "stack complete");
-    left.append(this.area, this.offers, this.word);
+    left.append(this.code.element, this.offers, this.word);
     this.charts.append(this.which, this.box);
     this.element.append(left, this.charts);
     this.area.addEventListener("input", () => {
@@ -59,7 +61,7 @@ export class EntryEditor {
   }
 
   set(text: string): void {
-    this.area.value = text;
+    this.code.value = text;
     void this.check();
   }
 
@@ -138,6 +140,7 @@ export class EntryEditor {
     this.area.setRangeText(`"${text}"${place.at === "key" && !/^\s*:/.test(this.area.value.slice(caret + closed)) ? ": " : ""}`, place.from, caret + closed, "end");
     this.offers.hidden = true;
     this.area.focus();
+    this.code.changed();
     this.checkLater();
   }
 

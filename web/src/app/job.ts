@@ -14,8 +14,10 @@ import { Scope } from "../scope";
 import { JOB } from "../texts/job";
 import { call, v1 } from "../v1";
 import { type JobRow, lastName } from "./entries";
-import { type Decision, JobHistory, type JobRecord, lastRun, type StepNode, stepsOf, taskDecisions, treeOf, type WorkTree } from "./jobModel";
-import { stepTimes, stepTree, type Steps } from "./jobSteps";
+import { type Decision, type GroupNode, itemsOf, JobHistory, type JobRecord, lastRun, type Run, type StepNode, type StepState, stepsOf, taskDecisions, treeOf, type WorkTree } from "./jobModel";
+import { type ItemActions, ItemList } from "./jobItems";
+import { jobResult } from "./jobResult";
+import { MARKS, stepTimes, stepTree, type Steps } from "./jobSteps";
 import { said } from "./reasons";
 import { menu } from "./menu";
 import type { Place } from "./router";
@@ -32,6 +34,10 @@ const TASKS = 200;
 /** Changes of the job that come together are one request. */
 const SETTLE_MS = 50;
 const LOOK: Record<JobRow["status"], string> = { running: "work", waiting: "need", succeeded: "ok", failed: "bad", canceled: "" };
+/** The banner, the pill and the row of the list have the same mark for an outcome. */
+const STATE: Record<JobRow["status"], StepState> = { running: "work", waiting: "need", succeeded: "done", failed: "failed", canceled: "stopped" };
+/** With many runs each request is large, so changes of a longer time are one request. */
+const MOST_SETTLE_MS = 2_000;
 
 /** A step that waits for a person. */
 interface Waiting {
@@ -50,7 +56,9 @@ export class JobView implements View {
   private whole: Whole | undefined;
   private chart: FlowChart | undefined;
   private step: StepView | undefined;
-  private chosen: number | undefined;
+  /** The number of a step, or the path of an item. */
+  private chosen: number | string | undefined;
+  private readonly items = new Map<string, ItemList>();
   private entryShown = false;
   private missing = "";
   private trouble = "";
@@ -61,7 +69,7 @@ export class JobView implements View {
     wanted: string | undefined,
     private readonly context: ViewContext,
   ) {
-    this.chosen = wanted === undefined ? undefined : Number(wanted);
+    this.chosen = placeOf(wanted);
     this.element.classList.toggle("at-step", wanted !== undefined);
     this.chartBox.tabIndex = 0;
     this.chartBox.setAttribute("role", "region");
@@ -73,7 +81,7 @@ export class JobView implements View {
       load: (signal) => this.load(signal),
       loaded: (whole) => this.take(whole),
       address: () => keyed(`${root}/v1/events?${new URLSearchParams({ channel: `job/${id}`, after: String(this.history.pos) })}`),
-      message: (data) => this.history.apply(JSON.parse(data) as JobRecord) && this.refresh(),
+      message: (data) => this.history.apply(JSON.parse(data) as JobRecord) && this.refresh(Math.min(MOST_SETTLE_MS, SETTLE_MS + this.history.runs.length)),
       gone: (error) => this.failed(error),
     });
   }
@@ -130,7 +138,9 @@ export class JobView implements View {
     const tree = work ? treeOf(work, history.runs) : [];
     const all = stepsOf(tree);
     const waiting = this.waitingTask();
-    const steps: Steps = { tree, history, now: Date.now(), current: this.current, waiting: waiting?.task, modelOf: (step) => this.modelOf(step), choose: (step) => this.select(String(step)) };
+    const again = this.retries ? { retry: (step: StepNode) => this.retryFrom(step.id ?? "") } : {};
+    const current = typeof this.chosen === "string" ? undefined : this.current;
+    const steps: Steps = { tree, history, now: Date.now(), current, waiting: waiting?.task, modelOf: (step) => this.modelOf(step), choose: (step) => this.select(String(step)), items: (group) => this.itemsOf(group, waiting?.task), ...again };
     this.updateStep(all);
     this.markChart(all);
     const over = history.ended !== undefined;
@@ -139,7 +149,8 @@ export class JobView implements View {
     return html`${this.head(all, waiting)}
       <div class="scroll job-scroll">
         <p class="trouble" role="alert" ?hidden=${!this.trouble}>${this.trouble}</p>
-        ${this.strip(waiting)}${over ? this.decisions(true) : nothing}
+        ${this.strip(waiting)}${whole ? jobResult(whole.result, whole.artifacts ?? [], whole.branch ?? "") : nothing}
+        ${over && !this.flow ? this.decisions(true) : nothing}
         <div class="job-tabs modes">${tab("steps")}${tab("chart")}</div>
         <div class="jobgrid">
           <div class="jcard job-steps">
@@ -147,7 +158,7 @@ export class JobView implements View {
             <div class="tree">${whole ? stepTree(steps) : nothing}</div>
             <h2>${JOB.time}</h2>
             <div class="gantt">${whole ? stepTimes(all, steps) : nothing}</div>
-            ${over ? nothing : this.decisions(false)}
+            ${over && !this.flow ? nothing : this.decisions(false)}
           </div>
           <div class="jcard job-chart"><h2>${JOB.tabs.chart}</h2>${this.chartBox}</div>
           <div class="jcard job-step">${this.side(all)}</div>
@@ -184,8 +195,8 @@ export class JobView implements View {
 
   private strip(waiting: Waiting | undefined): TemplateResult {
     const status = this.whole?.status;
-    const look = waiting || status === "waiting" ? "need" : status === "succeeded" ? "ok" : "";
-    return html`<div class="strip ${look}" ?hidden=${!waiting && (status === "running" || status === undefined)}>${this.stripContent(waiting)}</div>`;
+    const look = waiting ? "need" : status ? LOOK[status] : "";
+    return html`<div class="strip outcome-${look || "none"} ${look}" ?hidden=${!waiting && (status === "running" || status === undefined)}>${this.stripContent(waiting)}</div>`;
   }
 
   private stripContent(waiting: Waiting | undefined): Content {
@@ -198,9 +209,10 @@ export class JobView implements View {
       return html`${iconOf("need")}<span class="strip-text"><b>${this.nameOf(work)}</b>${text}</span>${spring}${button(JOB.answer, () => work !== undefined && this.select(String(work)))}`;
     }
     if (whole?.status === "waiting") return html`${iconOf("need")}<span class="strip-text">${whole.reason || JOB.waitsForWord}</span>${spring}${button(JOB.resume, () => void this.scope.attempt(() => v1.resumeJob(this.id)), "primary")}`;
-    if (whole?.status === "succeeded") return html`${iconOf("done")}${this.summary(whole)}`;
-    if (whole?.status === "failed" || whole?.status === "canceled") return html`${this.summary(whole)}${spring}${button(JOB.resume, () => this.begin(v1.resumeJob))}${button(JOB.again, () => this.begin(v1.retryJob))}`;
-    return nothing;
+    if (!whole || whole.status === "running") return nothing;
+    const banner = html`${iconOf(MARKS[STATE[whole.status]][0])}${this.summary(whole)}`;
+    if (whole.status === "succeeded") return banner;
+    return html`${banner}${spring}${button(JOB.resume, () => this.begin(v1.resumeJob))}${button(JOB.again, () => this.begin(v1.retryJob))}<small class="strip-about soft">${JOB.resumeAbout}</small>`;
   }
 
   /** The result. */
@@ -217,6 +229,7 @@ export class JobView implements View {
 
   /** The step that failed and the result of its check, if both are known; else the job's own error. */
   private failure(whole: Whole): string {
+    if (this.flow && whole.error) return JOB.failed(plain(whole.error));
     const run = this.history.runs.findLast(({ outcome }) => outcome === "failed" || outcome === "crashed");
     const check = this.ofTasks.findLast(({ task, ok }) => task === run?.task && ok === false);
     const why = this.ofTasks.findLast(({ task, evidence }) => task === run?.task && evidence)?.evidence ?? (check ? said(check.text) : "");
@@ -235,13 +248,23 @@ export class JobView implements View {
   }
 
   private side(all: StepNode[]): Content {
-    if (this.entryShown) return html`<h2>${JOB.entry}</h2><pre class="box" tabindex="0">${JSON.stringify(this.whole?.entry, null, 2)}</pre>`;
+    if (this.entryShown) return html`<h2>${JOB.entry}</h2><pre class="box" tabindex="0">${this.flow?.source ?? JSON.stringify(this.whole?.entry, null, 2)}</pre>`;
     if (this.step) return this.step.element;
-    const step = this.chosen === undefined ? undefined : all.find(({ work }) => work === this.chosen);
+    const step = typeof this.chosen === "number" ? all.find(({ work }) => work === this.chosen) : undefined;
     return step ? html`<h2>${step.name}</h2><p class="soft">${JOB.notRun}</p>` : html`<p class="soft">${JOB.chooseStep}</p>`;
   }
 
   // -- what the job is ----------------------------------------------------------------------------------------------
+
+  /** What a workflow adds to a job; undefined for a job of an entry. */
+  private get flow(): { source?: string } | undefined {
+    return this.whole?.entry.jobs?.[this.whole.name]?.flow ?? undefined;
+  }
+
+  /** A workflow that has ended can run again from each step. */
+  private get retries(): boolean {
+    return this.flow !== undefined && this.whole?.ended !== undefined;
+  }
 
   private get work(): WorkTree | undefined {
     return this.whole?.entry.jobs?.[this.whole.name]?.work as WorkTree | undefined;
@@ -302,13 +325,36 @@ export class JobView implements View {
 
   // -- the step -----------------------------------------------------------------------------------------------------
 
+  /** The rows of the items of a group; undefined before it has begun. */
+  private itemsOf(group: GroupNode, waiting: string | undefined): HTMLElement | undefined {
+    if (group.items === undefined) return undefined;
+    const found = itemsOf(this.history, group.items, waiting);
+    if (found.length === 0) return undefined;
+    const list = this.items.get(group.items) ?? new ItemList();
+    this.items.set(group.items, list);
+    const retry = this.retries ? { retry: ({ run }: { run: Run | undefined }) => this.retryFrom(this.stepOf(run)?.id ?? "") } : {};
+    const actions: ItemActions = { current: typeof this.chosen === "string" ? this.chosen : undefined, now: Date.now(), choose: ({ path }) => this.select(path), ...retry };
+    list.show(found, actions);
+    return list.element;
+  }
+
+  private stepOf(run: Run | undefined): StepNode | undefined {
+    const tree = this.work;
+    return tree && run ? stepsOf(treeOf(tree, [])).find(({ work }) => work === run.work) : undefined;
+  }
+
+  private retryFrom(step: string): void {
+    this.begin((id) => v1.retryJob(id, step));
+  }
+
   private get current(): number | undefined {
+    if (typeof this.chosen === "string") return this.runOf(this.chosen)?.work;
     return this.chosen ?? this.history.runs.findLast(({ outcome }) => outcome === undefined)?.work ?? this.history.runs.at(-1)?.work;
   }
 
   /** Undefined: follow the running step. */
   select(step?: string): void {
-    this.chosen = step === undefined ? undefined : Number(step);
+    this.chosen = placeOf(step);
     this.entryShown = false;
     this.element.classList.toggle("at-step", step !== undefined);
     const path = `${root}/app/j/${encodeURIComponent(this.id)}${step === undefined ? "" : `/${encodeURIComponent(step)}`}`;
@@ -319,11 +365,24 @@ export class JobView implements View {
   /** Opens the conversation of the current step, and closes the one that is no longer shown. */
   private updateStep(all: StepNode[]): void {
     const step = this.entryShown ? undefined : all.find(({ work }) => work === this.current);
-    const run = step && lastRun(this.history.runs, step.work);
-    if (this.step && this.step.run === run) return;
+    const run = step && (typeof this.chosen === "string" ? this.runOf(this.chosen) : lastRun(this.history.runs, step.work));
+    if (this.step && this.step.run === run) return this.step.showResult(run && this.history.results.get(run.path));
     this.step?.leave();
     const rounds = this.history.runs.filter(({ work }) => work === step?.work).length;
-    this.step = step && run && new StepView({ ...step, model: this.modelOf(step) }, run, rounds > 1 ? JOB.round(rounds) : "", (agent) => this.context.feed.agentName(agent));
+    this.step = step && run && new StepView({ ...step, model: this.modelOf(step) }, run, this.roundOf(run, rounds), (agent) => this.context.feed.agentName(agent));
+    this.step?.showResult(run && this.history.results.get(run.path));
+  }
+
+  /** The run of an item: the one that failed, that works, or the last. */
+  private runOf(path: string): Run | undefined {
+    const [prefix = "", number = ""] = /^(.*\*)(\d+)$/.exec(path)?.slice(1) ?? [];
+    return itemsOf(this.history, prefix, this.waitingTask()?.task).find((item) => item.path === prefix + number)?.run;
+  }
+
+  private roundOf(run: Run, rounds: number): string {
+    const lane = /^.*\*\d+/.exec(run.path)?.[0];
+    const item = lane === undefined ? "" : (this.history.lanes.get(lane) ?? "");
+    return item || (rounds > 1 ? JOB.round(rounds) : "");
   }
 
   press(key: "y" | "n"): boolean {
@@ -371,10 +430,15 @@ export class JobView implements View {
   }
 
   private editEntry(): void {
-    sessionStorage.setItem("portico.entry", JSON.stringify({ text: JSON.stringify(this.whole?.entry, null, 2), job: this.whole?.name, cwd: this.whole?.cwd, input: this.history.input }));
+    const source = this.flow?.source;
+    const text = source === undefined ? { text: JSON.stringify(this.whole?.entry, null, 2) } : { text: source, workflow: true, inputs: this.whole?.inputs };
+    sessionStorage.setItem("portico.entry", JSON.stringify({ ...text, job: this.whole?.name, cwd: this.whole?.cwd, input: this.history.input }));
     this.context.go({ at: "new", what: "job" });
   }
 }
+
+/** A step by its number, or an item by its path. */
+const placeOf = (step: string | undefined): number | string | undefined => (step === undefined ? undefined : /^\d+$/.test(step) ? Number(step) : step);
 
 /** How many lines were added and removed; zero is left out. */
 const counts = (added: number, removed: number): TemplateResult => html`<span class="pm">${added || !removed ? html`<span class="good">+${added}</span>` : nothing}${added && removed ? " " : nothing}${removed ? html`<span class="bad">−${removed}</span>` : nothing}</span>`;

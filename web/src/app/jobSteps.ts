@@ -4,10 +4,10 @@ import { repeat } from "lit-html/directives/repeat.js";
 import type { Icon } from "../icons";
 import { html, iconOf, nothing, type TemplateResult } from "../render";
 import { JOB } from "../texts/job";
-import { type Bar, type JobHistory, lanesOf, lastRun, type Run, type StepNode, type StepState, stateOf, type TreeNode } from "./jobModel";
+import { type Bar, type GroupNode, type JobHistory, lanesOf, lastRun, type Run, type StepNode, type StepState, stateOf, type TreeNode } from "./jobModel";
 import { clock, elapsed, span, tookOf } from "../time";
 
-const MARKS: Record<StepState, [Icon, look: string]> = {
+export const MARKS: Record<StepState, [Icon, look: string]> = {
   todo: ["todo", ""],
   work: ["work", "work"],
   need: ["need", "need"],
@@ -21,6 +21,9 @@ const TEXT_WIDTH = 14;
 const MIDDLE_TICK_MS = 240_000;
 const SECONDS_MS = 300_000;
 
+/** Drawn here: the icons of icons.ts are part of the first load. */
+export const retryIcon = (): TemplateResult => html`<svg viewBox="0 0 16 16" aria-hidden="true"><path d="M3 8a5 5 0 1 1 1.6 3.7M3 12.500V9h3.500" /></svg>`;
+
 export interface Steps {
   tree: TreeNode[];
   history: JobHistory;
@@ -31,11 +34,25 @@ export interface Steps {
   waiting: string | undefined;
   modelOf(step: StepNode): string;
   choose(work: number): void;
+  /** The rows of the items of a group. */
+  items?(group: GroupNode): HTMLElement | undefined;
+  /** Present when the job can run again from a step. */
+  retry?(step: StepNode): void;
 }
 
 export const stepTree = (steps: Steps): TemplateResult => list(steps.tree, steps);
 
-const list = (nodes: TreeNode[], steps: Steps): TemplateResult => html`<ul>${nodes.map((node) => html`<li>${node.kind === "group" ? html`<div class="tn group-title"><span>${node.title}</span><em>${node.about}</em></div>${list(node.children, steps)}` : stepButton(node, steps)}</li>`)}</ul>`;
+const list = (nodes: TreeNode[], steps: Steps): TemplateResult => html`<ul>${nodes.map((node) => html`<li class=${node.kind}>${node.kind === "group" ? groupOf(node, steps) : stepRow(node, steps)}</li>`)}</ul>`;
+
+function groupOf(node: GroupNode, steps: Steps): TemplateResult {
+  return html`<div class="tn group-title"><span>${node.title}</span><em>${node.about}</em></div>${steps.items?.(node) ?? list(node.children, steps)}`;
+}
+
+function stepRow(node: StepNode, steps: Steps): TemplateResult {
+  const { retry } = steps;
+  const offered = retry && node.id !== undefined && lastRun(steps.history.runs, node.work);
+  return html`${stepButton(node, steps)}${offered ? html`<button type="button" class="icon retry-from" aria-label=${JOB.retryOf(node.name)} title="${JOB.retryFrom}. ${JOB.retryAbout}" @click=${() => retry(node)}>${retryIcon()}</button>` : nothing}`;
+}
 
 function stepButton(node: StepNode, steps: Steps): TemplateResult {
   const runs = steps.history.runs.filter(({ work }) => work === node.work);
@@ -47,7 +64,7 @@ function stepButton(node: StepNode, steps: Steps): TemplateResult {
     ><span class="mark ${look}">${iconOf(name, state === "work" ? "spin" : "")}<span class="vh">${JOB.step[state]}</span></span><span class="tn-name">${node.name}</span><em>${about}</em><span class="tn-time">${run ? timeOf(run, state, steps.now) : ""}</span></button>`;
 }
 
-function timeOf(run: Run, state: StepState, now: number): string {
+export function timeOf(run: Run, state: StepState, now: number): string {
   if (run.ended) return span(run.ended - run.started);
   return state === "need" ? JOB.step.need : elapsed(now - run.started);
 }

@@ -1,174 +1,355 @@
-/** Start a job: one of the host's entry, or of an entry written here. */
+/** Start a job: a workflow of a folder, a recipe, a draft from a description, or a job of the host's entry. */
 
-import { explain } from "../api";
-import { make, makeButton } from "../page";
+import { explain, isTemporary, Refused } from "../failure";
+import { make } from "../page";
+import { html, iconOf, nothing, render, type TemplateResult } from "../render";
+import type { PlannedWorkflow, Recipe, Routes, WorkflowInfo } from "../rest";
 import { Scope } from "../scope";
-import { type About, call, v1 } from "../v1";
+import { START_JOB as TEXTS } from "../texts/startJob";
+import { type About, ask, v1 } from "../v1";
+import { CodeArea } from "./codeArea";
+import { DraftJob } from "./draftJob";
 import { type Checked, EntryEditor } from "./entryEditor";
-import { icon } from "../icons";
+import { ChartBox, planView } from "./planView";
 import { offerWhere, type Where } from "./where";
 import type { View, ViewContext } from "./view";
+import { type Filled, inputFields, missingOf, valuesOf } from "./workflowInputs";
 
-interface Current {
-  name: string;
-  entry: { jobs: Record<string, { requireUserInput?: boolean }> };
-}
+type Current = Routes["GET /entry"]["answer"];
+type Way = keyof typeof TEXTS.ways;
 
+/** What the page of a job handed over: its entry, or the text of its workflow. */
 interface Kept {
   text: string;
+  workflow?: boolean;
   job?: string;
   cwd?: string;
   input?: string;
+  inputs?: Record<string, unknown>;
+}
+
+/** A workflow whose text is on this page: a recipe, a draft or a changed file. */
+interface Written {
+  name: string;
+  title: string;
+}
+
+const SETTLE_MS = 350;
+
+/** A host without an entry has workflows only. */
+function noEntry(error: unknown): undefined {
+  if (!(error instanceof Refused) || isTemporary(error)) throw error;
+  return undefined;
 }
 
 export class StartJob implements View {
-  readonly element = make("section", "place");
-  readonly title = "Start a job";
-  private readonly form = make("form", "start wide");
-  private readonly jobs = make("select");
-  private readonly folder = make("input");
-  private readonly input = make("textarea");
-  private readonly own = make("input");
-  private readonly place = make("div");
-  private readonly button = make("button", "primary", "Start");
-  private readonly trouble = make("p", "trouble");
-  private readonly from = make("p", "soft");
+  readonly element = make("section", "place start-job");
+  readonly title: string = TEXTS.title;
+  private readonly scope = new Scope();
+  private readonly form = make("form", "start wide broad");
+  private readonly places = make("div", "contents");
   private readonly editor = new EntryEditor((checked) => this.edited(checked));
+  private readonly code = new CodeArea("yaml");
+  private readonly chart = new ChartBox();
+  private readonly drafts: DraftJob;
+  private way: Way = "folder";
+  private folder = new URLSearchParams(window.location.search).get("folder") ?? "";
+  private folders: string[] = [];
+  private job = new URLSearchParams(window.location.search).get("job") ?? "";
   private current: Current | undefined;
+  private workflows: WorkflowInfo[] = [];
+  private recipes: Recipe[] | undefined;
+  private written: Written | undefined;
+  private planned: PlannedWorkflow | undefined;
+  private filled: Filled = {};
+  private input = "";
+  private own = false;
+  private trouble = "";
+  private said = "";
+  private starting = false;
   private where: () => Where = () => ({});
 
   constructor(private readonly context: ViewContext) {
-    const head = make("header", "head");
-    const back = makeButton("icon back", "", () => context.go({ at: "jobs" }));
-    back.append(icon("back"));
-    back.setAttribute("aria-label", "Back to the list");
-    const text = make("div", "head-text");
-    text.append(make("h1", "", "Start a job"), make("p", "", "A job runs a saved plan of tasks, with checks."));
-    head.append(back, text);
-    const scroll = make("div", "scroll");
-    scroll.append(this.form);
-    this.element.append(head, scroll);
-    this.build();
-    this.load();
-    void offerWhere(this.trouble, "", this.scope.signal).then((where) => (this.where = where));
-  }
-
-  private build(): void {
-    this.jobs.id = "job";
-    this.jobs.addEventListener("change", () => this.choose());
-    this.folder.id = "folder";
-    this.folder.spellcheck = false;
-    this.folder.placeholder = "An absolute path";
-    this.input.id = "job-input";
-    this.input.rows = 3;
-    this.input.dir = "auto";
-    this.own.type = "checkbox";
-    this.own.id = "own-entry";
-    this.own.addEventListener("change", () => this.showEditor());
-    this.button.id = "start-job";
-    this.trouble.hidden = true;
-    this.trouble.setAttribute("role", "alert");
-    const check = make("label", "check");
-    check.append(this.own, "Edit the plan (JSON, Ctrl+Space completes)");
-    this.form.append(this.from, labelled("Job", this.jobs), labelled("Input for the job", this.input), labelled("Folder", this.folder), check, this.place, this.trouble, this.button);
+    this.code.area.id = "workflow-text";
+    this.code.area.setAttribute("aria-label", TEXTS.source);
+    this.code.area.addEventListener("input", () => this.plan());
+    this.drafts = new DraftJob(this.scope, context.feed, () => this.folder.trim(), () => this.show(), (found) => this.write({ name: found.name, title: TEXTS.draft }, found.text));
+    if (sessionStorage.getItem("portico.draft")) this.way = "describe";
+    const anchor = make("span");
+    this.places.append(anchor);
+    void offerWhere(anchor, "", this.scope.signal).then((where) => (this.where = where));
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.begin();
     });
+    this.takeKept();
+    this.show();
+    this.load();
   }
-
-  private kept = takeKept();
-  private readonly scope = new Scope();
-  private readonly load = this.scope.latest(
-    (signal) => Promise.all([v1.about(signal), call<Current>("GET", "/entry", undefined, signal)]),
-    ([about, current]) => this.take(about, current),
-    {
-      failed: (error) => {
-        this.from.textContent = explain(error);
-        this.showKept(); // what was being edited is here without the host
-      },
-    },
-  );
 
   leave(): void {
     this.scope.end();
   }
 
-  private take(about: About, current: Current): void {
+  // -- what the host has --------------------------------------------------------------------------------------------
+
+  private readonly load = this.scope.latest(
+    (signal) => Promise.all([v1.about(signal), ask("GET /entry", {}, { signal }).catch(noEntry)]),
+    ([about, current]) => this.take(about, current),
+    { failed: (error) => this.report(explain(error)) },
+  );
+
+  private readonly list = this.scope.latest(
+    (signal) => ask("GET /workflows", {}, { query: { cwd: this.folder.trim() }, signal }),
+    ({ workflows }) => this.listed(workflows),
+    // A folder that does not exist has no workflows; Start reports the reason.
+    { failed: () => this.listed([]), settleMs: SETTLE_MS },
+  );
+
+  private readonly plan = this.scope.latest(
+    (signal) => (this.flows ? ask("POST /workflows/plan", {}, { body: this.planBody(), signal }) : Promise.resolve(undefined)),
+    (planned) => {
+      this.planned = planned;
+      this.show();
+    },
+    { failed: (error) => this.report(explain(error)), settleMs: SETTLE_MS },
+  );
+
+  private take(about: About, current: Current | undefined): void {
     this.current = current;
-    this.from.textContent = `The jobs of ${current.name}.`;
-    this.fill(Object.keys(current.entry.jobs));
-    this.showKept();
-    this.folder.value ||= about.workspaces[0] ?? "";
+    const recent = [...this.context.feed.rows.values()].sort((one, other) => other.session.modified - one.session.modified).map(({ session }) => session.cwd);
+    this.folders = [...new Set([...about.workspaces, ...recent])].filter((path) => !path.includes(".worktrees/"));
+    this.folder ||= this.folders[0] ?? "";
+    this.trouble = "";
+    this.list(0);
+    this.show();
   }
 
-  /** Once: a retry does not overwrite what was changed since. */
-  private showKept(): void {
-    const { kept } = this;
-    this.kept = undefined;
-    if (kept) {
-      this.folder.value = kept.cwd ?? "";
-      this.own.checked = true;
-      this.input.value = kept.input ?? "";
-      this.showEditor(kept.text);
-      if (kept.job) this.jobs.value = kept.job;
+  private listed(workflows: WorkflowInfo[]): void {
+    this.workflows = workflows;
+    if (!this.written && !this.own) this.choose(this.jobs.includes(this.job) ? this.job : (this.jobs[0] ?? ""));
+    this.show();
+  }
+
+  private takeKept(): void {
+    const text = sessionStorage.getItem("portico.entry");
+    sessionStorage.removeItem("portico.entry");
+    if (text === null) return;
+    const kept = JSON.parse(text) as Kept;
+    this.folder = kept.cwd ?? "";
+    if (kept.workflow) {
+      for (const [name, value] of Object.entries(kept.inputs ?? {})) this.filled[name] = typeof value === "boolean" ? value : Array.isArray(value) ? value.join("\n") : String(value ?? "");
+      return this.write({ name: kept.job ?? "", title: TEXTS.source }, kept.text);
     }
-    this.choose();
+    this.own = true;
+    this.job = kept.job ?? "";
+    this.input = kept.input ?? "";
+    this.editor.set(kept.text);
   }
 
-  private fill(names: string[]): void {
-    const before = this.jobs.value;
-    this.jobs.replaceChildren(...names.map((name) => new Option(name, name)));
-    if (names.includes(before)) this.jobs.value = before;
+  // -- what is chosen -----------------------------------------------------------------------------------------------
+
+  private get jobs(): string[] {
+    return [...this.workflows.map(({ name }) => name), ...this.entryJobs];
   }
 
-  private showEditor(text?: string): void {
-    this.place.replaceChildren(...(this.own.checked ? [this.editor.element] : []));
-    this.form.classList.toggle("broad", this.own.checked);
-    if (this.own.checked && (text !== undefined || this.editor.area.value === "")) this.editor.set(text ?? JSON.stringify(this.current?.entry ?? {}, null, 2));
-    if (!this.own.checked && this.current) this.fill(Object.keys(this.current.entry.jobs));
-    this.choose();
+  private get entryJobs(): string[] {
+    const own = new Set(this.workflows.map(({ name }) => name));
+    const names = this.own ? Object.keys(this.editor.checked.chart ?? {}) : Object.keys(this.current?.entry.jobs ?? {});
+    return names.filter((name) => this.own || !own.has(name));
+  }
+
+  /** Whether the chosen job is a workflow and not one of an entry. */
+  private get flows(): boolean {
+    return Boolean(this.written) || (!this.own && this.workflows.some(({ name }) => name === this.job));
+  }
+
+  private planBody(): Routes["POST /workflows/plan"]["body"] {
+    const inputs = valuesOf(this.planned?.inputs ?? {}, this.filled);
+    return this.written ? { name: this.written.name, text: this.code.value, inputs } : { name: this.job, cwd: this.folder.trim(), inputs };
+  }
+
+  private choose(job: string): void {
+    if (job !== this.job) [this.filled, this.planned] = [{}, undefined];
+    this.job = job;
+    if (this.own) this.editor.show(job);
+    this.plan(0);
+    this.show();
+  }
+
+  private open(way: Way): void {
+    this.way = way;
+    if (way === "recipes" && !this.recipes) void this.scope.attempt(async () => ((this.recipes = (await ask("GET /recipes")).recipes), this.show()));
+    if (way === "folder" && this.written) {
+      this.written = this.planned = undefined;
+      this.filled = {};
+      this.list(0);
+    }
+    this.show();
+  }
+
+  private write(written: Written, text: string): void {
+    if (this.written?.name !== written.name) this.planned = undefined;
+    this.written = written;
+    this.own = false;
+    this.said = "";
+    this.code.value = text;
+    this.plan(0);
+    this.show();
   }
 
   private edited(checked: Checked): void {
-    if (!checked.mistake) this.fill(Object.keys(checked.chart ?? {}));
-    this.button.disabled = Boolean(checked.mistake);
-    this.choose();
+    if (!checked.mistake && !this.entryJobs.includes(this.job)) this.job = this.entryJobs[0] ?? "";
+    if (this.own) this.editor.show(this.job);
+    this.show();
   }
 
-  /** The field for input is there where the job asks for some. */
-  private choose(): void {
-    const asks = this.own.checked ? this.editor.checked.inputs?.includes(this.jobs.value) : this.current?.entry.jobs[this.jobs.value]?.requireUserInput;
-    const label = this.input.closest("label");
-    if (label) label.hidden = !asks;
-    this.input.required = Boolean(asks);
-    if (this.own.checked) this.editor.show(this.jobs.value);
+  // -- rendering ----------------------------------------------------------------------------------------------------
+
+  private report(text: string): void {
+    this.trouble = text;
+    this.show();
+  }
+
+  private show(): void {
+    if (this.scope.ended) return;
+    render(this.page(), this.element);
+    render(this.content(), this.form);
+    const graph = this.flows ? this.planned?.chart : this.own ? undefined : this.current?.chart?.[this.job];
+    this.chart.show(graph, this.job);
+  }
+
+  private page(): TemplateResult {
+    return html`<header class="head"><button type="button" class="icon back" aria-label=${TEXTS.back} @click=${() => this.context.go({ at: "jobs" })}>${iconOf("back")}</button><div class="head-text"><h1>${TEXTS.title}</h1><p>${TEXTS.about}</p></div></header>
+      <div class="scroll">${this.form}</div>`;
+  }
+
+  private content(): TemplateResult {
+    const ways = Object.keys(TEXTS.ways) as Way[];
+    return html`
+      <label>${TEXTS.folder}<input id="folder" list="job-folders" spellcheck="false" autocomplete="off" placeholder=${TEXTS.path} .value=${this.folder} @input=${(event: Event) => this.moved((event.target as HTMLInputElement).value)} /></label>
+      <datalist id="job-folders">${this.folders.map((path) => html`<option value=${path}></option>`)}</datalist>
+      ${this.places}
+      <div class="ways" role="group" aria-label=${TEXTS.title}>${ways.map((way) => html`<button type="button" data-way=${way} aria-pressed=${String(this.way === way)} @click=${() => this.open(way)}>${TEXTS.ways[way]}</button>`)}</div>
+      ${this.way === "folder" ? this.ofFolder() : this.way === "recipes" && !this.written ? this.gallery() : this.way === "describe" ? this.drafts.view() : nothing}
+      ${this.way === "recipes" && !this.written ? nothing : this.chosen()}
+    `;
+  }
+
+  private moved(folder: string): void {
+    this.folder = folder;
+    this.list();
+    this.show();
+  }
+
+  private ofFolder(): TemplateResult {
+    const entry = this.entryJobs;
+    const option = (name: string) => html`<option value=${name} ?selected=${name === this.job}>${name}</option>`;
+    const group = (label: string, names: string[]) => (names.length ? html`<optgroup label=${label}>${names.map(option)}</optgroup>` : nothing);
+    return html`${this.current && this.workflows.length === 0 && !this.own ? html`<p class="soft">${TEXTS.noWorkflows}</p>` : nothing}
+      <label>${TEXTS.job}<select id="job" @change=${(event: Event) => this.choose((event.target as HTMLSelectElement).value)}>${this.own ? entry.map(option) : html`${group(TEXTS.ofFolder, this.workflows.map(({ name }) => name))}${group(TEXTS.ofHost(this.current?.name ?? ""), entry)}`}</select></label>`;
+  }
+
+  private gallery(): TemplateResult {
+    const card = (recipe: Recipe) => html`<li class="connect-card recipe"><h3>${recipe.name}</h3><p>${recipe.about}</p><p class="soft">${TEXTS.size(recipe.steps ?? 0, Object.keys(recipe.inputs ?? {}).length)}</p><button type="button" class="btn" aria-label="${TEXTS.use}: ${recipe.name}" @click=${() => this.write({ name: recipe.name, title: TEXTS.recipe(recipe.name) }, recipe.text)}>${TEXTS.use}</button></li>`;
+    return html`<p class="soft">${TEXTS.recipes}</p><ul class="recipes">${(this.recipes ?? []).map(card)}</ul>`;
+  }
+
+  /** The chosen job: its description, inputs, chart and plan, and Start. */
+  private chosen(): TemplateResult | typeof nothing {
+    if (this.way === "describe" && !this.written) return nothing;
+    if (!this.written && !this.job && !this.own) return nothing;
+    return this.flows ? this.workflow() : this.entryJob();
+  }
+
+  private workflow(): TemplateResult {
+    const { planned, written } = this;
+    const about = planned?.plan?.about ?? this.workflows.find(({ name }) => name === this.job)?.about ?? "";
+    const mistakes = planned?.mistakes ?? [];
+    return html`<div class="start-columns"><div class="stack">
+      ${written ? html`<h2>${written.title}</h2>` : nothing}
+      ${about ? html`<p class="job-about">${about}</p>` : nothing}
+      ${inputFields(planned?.inputs ?? {}, this.filled, (name, value) => this.fill(name, value))}
+      ${mistakes.length ? html`<div class="trouble mistakes" role="alert"><b>${TEXTS.mistakes(mistakes.length)}</b><ul>${mistakes.map(({ line, column, message }) => html`<li>${written ? html`<button type="button" class="quiet" @click=${() => this.code.goTo(line, column)}>${TEXTS.line(line)}</button>` : html`<span>${TEXTS.line(line)}</span>`} ${message}</li>`)}</ul></div>` : nothing}
+      ${written ? this.source(written) : nothing}
+      ${this.end(mistakes.length > 0)}
+      </div>${planned?.plan ? html`<div class="plan-side"><section class="jcard"><h2>${TEXTS.plan}</h2>${planView(planned.plan)}</section><section class="jcard plan-chart"><h2>${TEXTS.chart}</h2>${this.chart.element}</section></div>` : nothing}</div>`;
+  }
+
+  private source(written: Written): TemplateResult {
+    const named = (event: Event) => {
+      written.name = (event.target as HTMLInputElement).value.trim();
+      this.plan();
+    };
+    return html`<details class="source" ?open=${this.way === "describe" || Boolean(this.planned?.mistakes?.length)}><summary>${TEXTS.source}</summary>${this.code.element}
+      <div class="save-row"><label>${TEXTS.name}<input id="workflow-name" spellcheck="false" .value=${written.name} @input=${named} /></label><button type="button" id="save-workflow" @click=${() => void this.save(written)}>${TEXTS.save}</button></div>
+      </details>${this.said ? html`<p class="good" role="status">${this.said}</p>` : nothing}`;
+  }
+
+  private entryJob(): TemplateResult {
+    const asks = this.own ? this.editor.checked.inputs?.includes(this.job) : this.current?.entry.jobs?.[this.job]?.requireUserInput;
+    return html`<div class=${this.own ? "stack" : "start-columns"}><div class="stack">
+      <label ?hidden=${!asks}>${TEXTS.input}<textarea id="job-input" rows="3" dir="auto" ?required=${asks} .value=${this.input} @input=${(event: Event) => (this.input = (event.target as HTMLTextAreaElement).value)}></textarea></label>
+      <label class="check"><input id="own-entry" type="checkbox" .checked=${this.own} @change=${(event: Event) => this.edit((event.target as HTMLInputElement).checked)} />${TEXTS.edit}</label>
+      ${this.own ? this.editor.element : nothing}
+      ${this.end(this.own && Boolean(this.editor.checked.mistake))}
+      </div>${this.own ? nothing : html`<div class="plan-side"><section class="jcard plan-chart"><h2>${TEXTS.chart}</h2>${this.chart.element}</section></div>`}</div>`;
+  }
+
+  private end(blocked: boolean): TemplateResult {
+    return html`${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
+      <div class="start-row"><button class="primary" id="start-job" ?disabled=${blocked || this.starting}>${this.starting ? TEXTS.starting : TEXTS.start}</button><span class="soft">${TEXTS.nothingStarts}</span></div>`;
+  }
+
+  // -- actions ------------------------------------------------------------------------------------------------------
+
+  private fill(name: string, value: string | boolean): void {
+    this.filled[name] = value;
+    this.plan();
+    this.show();
+  }
+
+  private edit(own: boolean): void {
+    this.own = own;
+    if (own && this.editor.area.value === "") this.editor.set(JSON.stringify(this.current?.entry ?? {}, null, 2));
+    if (!own) this.choose(this.jobs.includes(this.job) ? this.job : (this.jobs[0] ?? ""));
+    this.show();
+  }
+
+  private async save(written: Written): Promise<void> {
+    this.trouble = this.said = "";
+    try {
+      const { file } = await ask("POST /workflows", {}, { body: { cwd: this.folder.trim(), name: written.name, text: this.code.value } });
+      this.said = TEXTS.saved(file);
+    } catch (error) {
+      this.trouble = explain(error);
+    }
+    this.show();
   }
 
   private async begin(): Promise<void> {
-    this.button.disabled = true;
-    this.trouble.hidden = true;
+    const missing = this.flows ? missingOf(this.planned?.inputs ?? {}, this.filled) : [];
+    if (missing[0]) return document.getElementById(`input-${missing[0]}`)?.focus();
+    this.starting = true;
+    this.report("");
     try {
-      const entry = this.own.checked ? { entry: JSON.parse(this.editor.area.value) as object } : {};
-      const { job } = await call<{ job: string }>("POST", "/jobs", { job: this.jobs.value, cwd: this.folder.value.trim(), input: this.input.required ? this.input.value : "", ...this.where(), ...entry });
+      const { job } = await ask("POST /jobs", {}, { body: this.body() });
+      sessionStorage.removeItem("portico.draft");
       this.context.go({ at: "job", id: job });
     } catch (error) {
-      this.trouble.textContent = explain(error);
-      this.trouble.hidden = false;
+      this.trouble = explain(error);
     }
-    this.button.disabled = false;
+    this.starting = false;
+    this.show();
   }
-}
 
-/** An entry that the page of a job handed over. */
-function takeKept(): Kept | undefined {
-  const text = sessionStorage.getItem("portico.entry");
-  sessionStorage.removeItem("portico.entry");
-  return text === null ? undefined : (JSON.parse(text) as Kept);
-}
-
-function labelled(text: string, field: HTMLElement): HTMLElement {
-  const label = make("label", "", text);
-  label.append(field);
-  return label;
+  private body(): Routes["POST /jobs"]["body"] {
+    const where = { cwd: this.folder.trim(), ...this.where() };
+    if (this.flows) {
+      const inputs = valuesOf(this.planned?.inputs ?? {}, this.filled);
+      return this.written ? { job: this.planned?.name || this.written.name, workflow: this.code.value, inputs, ...where } : { job: this.job, inputs, ...where };
+    }
+    const asks = this.own ? this.editor.checked.inputs?.includes(this.job) : this.current?.entry.jobs?.[this.job]?.requireUserInput;
+    return { job: this.job, input: asks ? this.input : "", ...where, ...(this.own ? { entry: JSON.parse(this.editor.area.value) as Record<string, unknown> } : {}) };
+  }
 }

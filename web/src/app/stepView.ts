@@ -8,7 +8,9 @@ import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { Scope } from "../scope";
 import { sessionAddress, v1 } from "../v1";
-import type { JobRecord, Run, StepNode } from "./jobModel";
+import { nothing, render } from "../render";
+import type { JobRecord, Run, StepNode, StepResult } from "./jobModel";
+import { resultView } from "./jobResult";
 import { facts, type StepDecision } from "./reasons";
 import { clock } from "../time";
 
@@ -25,6 +27,7 @@ export class StepView {
   private readonly view = make("div", "step-conversation");
   private readonly checks = make("section", "plan step-checks");
   private readonly trouble = make("p", "bad");
+  private readonly result = make("div", "step-result");
   private readonly conversation: Conversation;
   private readonly scope = new Scope((text) => (this.trouble.textContent = text));
   /** Of the session that is shown. */
@@ -69,7 +72,8 @@ export class StepView {
       resume: () => void this.scope.attempt(() => v1.resume(this.shown)),
       files: () => window.location.assign(`${sessionAddress(this.shown)}/changes`),
     });
-    this.element.append(this.head, this.trouble, this.view, end, this.checks);
+    this.element.append(this.head, this.trouble, this.result, this.view, end, this.checks);
+    this.element.classList.add("no-session");
     this.follow();
   }
 
@@ -102,7 +106,13 @@ export class StepView {
     }
   }
 
+  /** What the step gave, where it is not in a conversation. */
+  showResult(result: StepResult | undefined): void {
+    render(result && !this.found.some(({ driving }) => !driving) ? resultView(result) : nothing, this.result);
+  }
+
   private showSessions(): void {
+    this.element.classList.remove("no-session");
     this.sessions.replaceChildren(...this.found.map(({ id, model, driving }, index) => new Option(`${driving ? "Checks" : `Attempt ${this.found.slice(0, index + 1).filter((each) => !each.driving).length}`} · ${model}`, id)));
     this.sessions.hidden = this.found.length < 2;
     const last = this.found.at(-1);

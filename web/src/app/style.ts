@@ -6,7 +6,7 @@ import { root } from "../root";
 const loaded = new Map<string, Promise<void>>();
 
 /** Resolves when it applies: a chart measures its boxes, and nothing is shown without its look. */
-export function style(name: "app-places" | "chart"): Promise<void> {
+export function style(name: "app-places" | "app-jobs" | "chart"): Promise<void> {
   const found = loaded.get(name) ?? load(name);
   loaded.set(name, found);
   return found;
