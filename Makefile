@@ -10,6 +10,7 @@ HOURS ?= 1
 COMMA := ,
 
 LIVE := tests/live/node_modules/.installed
+CLIENTS := tests/clients/node_modules/.installed
 
 # What `make test` does, and with PORTICO_TEST_ALL=1 (as .ci/run sets it) what needs root, too. `unit` is the longest; the
 # short ones need little and begin while the others still wait for the network.
@@ -55,7 +56,7 @@ packages:
 check: $(VENV)/.dev
 	$(PART) $@ sh -c '$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy'
 
-unit: $(VENV)/.dev $(VENV)/.compiled $(VENV)/.collected $(WEB) $(LIVE) $(PACKAGES)
+unit: $(VENV)/.dev $(VENV)/.compiled $(VENV)/.collected $(WEB) $(LIVE) $(CLIENTS) $(PACKAGES)
 	$(PART) $@ $(BIN)/python .ci/unit.py $(ARGS)
 
 web-test: $(WEB)
@@ -130,6 +131,11 @@ $(VENV)/.collected: | $(VENV)/.dev $(VENV)/.compiled
 $(LIVE): tests/live/package.json tests/live/package-lock.json
 	bash tests/live/install.sh
 	touch $@
+
+# The conformance suite of MCP and the generators of clients.
+$(CLIENTS): tests/clients/package.json tests/clients/package-lock.json
+	$(call quiet,npm --prefix tests/clients ci --no-audit --no-fund --ignore-scripts --loglevel=error)
+	@touch $@
 
 screenshots: $(VENV)/.core $(WEB)
 	cd web && npm run screenshots

@@ -101,7 +101,10 @@ def stub(path: Path, text: str) -> None:
 SAYS = 'for each in one two; do echo "$0 $* $each"; [ -z "$SLOW" ] || sleep 0.2; done\n'
 FAILS = '[ -z "$FAILING" ] || case "$0 $*" in *"$FAILING"*) exit 2;; esac'
 PROGRAMS = ("ruff", "mypy", "python", "zensical")
-MADE = ("web/node_modules/.installed", "src/portico/doors/pages/.built", "tests/live/node_modules/.installed")
+MADE = (
+    *("web/node_modules/.installed", "src/portico/doors/pages/.built"),
+    *("tests/live/node_modules/.installed", "tests/clients/node_modules/.installed"),
+)
 PARTS = {
     "unit": ".ci/unit.py",
     "browser-test": "test:browser",
@@ -120,6 +123,7 @@ def checkout(tmp_path: Path) -> Path:
         stub(tmp_path / name, "")
     for name in ("package.json", "package-lock.json"):
         stub(tmp_path / "tests" / "live" / name, "")
+        stub(tmp_path / "tests" / "clients" / name, "")
     shutil.copy(CI.parent / "Makefile", tmp_path)
     shutil.copytree(CI, tmp_path / ".ci")
     stub(tmp_path / "web/browser/chromium.sh", "")

@@ -108,6 +108,7 @@ ROOMS: dict[str, set[str]] = {
         "host.agent",
         "host.state",
         "home",
+        "mcp",
         "usage.shapes",
     },
     "models": {"models", "sandbox", "workspace", "home"},

@@ -142,6 +142,9 @@ class DoorSettings(Struct, forbid_unknown_fields=True):
     disabled: list[str] = []
     """Doors that are not opened, by name, such as `anywhere` or `mcp`; `portico doctor` lists them. The command line
     needs `rest`, and browsers need `web`. Read at start."""
+    mcp_tools: Literal["ask", "work", "all"] = "work"
+    """The tools that a model sees over MCP: `ask` (8 tools to give work to agents), `work` (also to organize sessions
+    and to run jobs) or `all`. A token that names a set has that one."""
 
 
 class ApprovalSettings(Struct, forbid_unknown_fields=True):

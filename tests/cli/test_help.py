@@ -52,7 +52,7 @@ def test_no_line_of_a_list_of_verbs_is_cut(tmp_path: Path, group: tuple[str, ...
     assert "..." not in shown.partition("Commands:")[2]
 
 
-PROTOCOLS = ("model-server", "acp", "sandbox run")
+PROTOCOLS = ("model-server", "acp", "mcp", "sandbox run")
 """Verbs that speak a protocol of their own to programs, or print what another program prints."""
 
 

@@ -65,7 +65,7 @@ WITHOUT_A_HOST: dict[str, tuple[str, ...]] = {
 BY_ITSELF = {
     "sandbox run",
     "sandbox check",
-    *("serve", "run", "check", "chart", "acp", "version", "config", "doctor", "model-server", "cluster up"),
+    *("serve", "run", "check", "chart", "acp", "mcp", "version", "config", "doctor", "model-server", "cluster up"),
     *("model list", "model get", "model offer", "model remove", "model use"),
     *("agents list", "agents add", "agents search", "agents test", "agents bench", "agents default", "sessions import"),
     *("token new", "token list", "token revoke", "people list", "people add", "people remove"),

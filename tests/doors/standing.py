@@ -15,7 +15,7 @@ from portico.doors.serve_options import ServeOptions
 from portico.doors.server import Server
 from portico.home import Home
 
-TOOLS = [method_name(kind) for kind in COMMANDS.values()]
+TOOLS = [*(method_name(kind) for kind in COMMANDS.values()), "answer", "all"]
 """What a token of a test that is about something else may use through MCP."""
 
 

@@ -32,6 +32,7 @@ VERBS = (
     "sessions",
     "sandbox",
     "acp",
+    "mcp",
     "do",
     "token",
     "pair",

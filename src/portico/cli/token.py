@@ -23,7 +23,8 @@ def new(
     scope: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(SCOPES)}; repeatable. [all]")] = None,
     person: PersonOption = "",
     tool: Annotated[
-        list[str] | None, typer.Option(help="An MCP tool beyond those of read, drive and jobs; repeatable.")
+        list[str] | None,
+        typer.Option(help="An MCP tool beyond those of read, drive and jobs, or a set (ask, work, all); repeatable."),
     ] = None,
     days: Annotated[float | None, typer.Option(help="How long it lasts. [until it is revoked]")] = None,
     as_json: JsonFlag = False,

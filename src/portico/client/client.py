@@ -4,7 +4,7 @@ import asyncio
 import re
 import shlex
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -151,6 +151,12 @@ class Client(Methods):
         if answer.status_code >= 400:
             raise _remote(answer.status_code, answer.content)
         return answer.content
+
+    def post_stream(
+        self, path: str, content: bytes, headers: dict[str, str], timeout: httpx.Timeout
+    ) -> AbstractAsyncContextManager[httpx.Response]:
+        """POST bytes and read the answer as it arrives. Errors are not raised: the answer has its status."""
+        return self._http.stream("POST", path, content=content, headers=headers, timeout=timeout)
 
     async def about(self) -> Json:
         found: Json = msgspec.json.decode(await self.call("GET", "/v1"))

@@ -17,6 +17,7 @@ from portico.errors import (
     PorticoError,
     RateLimited,
     TooLarge,
+    Unauthenticated,
     Unreachable,
     WrongMethod,
     kind,
@@ -157,6 +158,8 @@ def error_response(error: PorticoError) -> Response:
     headers = {}
     if isinstance(error, WrongMethod):
         headers["Allow"] = ", ".join(error.allowed)
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = 'Bearer realm="Portico"'  # browsers show no dialog for this scheme
     if isinstance(error, RateLimited | LogUnavailable | PlaceAway | Unreachable) or error.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(error.retry_after or 1)))
     return JsonResponse(error_body(error), kind(error).http, headers)

@@ -323,9 +323,17 @@ def new_token(
     return token
 
 
+TOOL_SETS = frozenset({"ask", "work", "all"})
+"""Sets of MCP tools that a token can name like a tool. A set selects what is listed and allows nothing more."""
+
+
 def check_tools(tools: Sequence[str], scopes: Collection[str]) -> None:
-    known = {method_name(kind): kind.scope for kind in COMMANDS.values()}
-    for tool in tools:
+    known = {method_name(kind): kind.scope for kind in COMMANDS.values()} | {
+        "answer": COMMANDS["approval.answer"].scope
+    }
+    if len(TOOL_SETS.intersection(tools)) > 1:
+        raise BadRequest("A token has one set of tools: ask, work or all.", field="tools")
+    for tool in (each for each in tools if each not in TOOL_SETS):
         if tool not in known:
             raise BadRequest(f"There is no tool {tool!r}; the guide to agents lists them under MCP.", field="tools")
         if known[tool] != "any" and known[tool] not in scopes:

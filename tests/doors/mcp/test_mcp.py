@@ -56,10 +56,10 @@ async def driving(folder: Path) -> AsyncIterator[tuple[Standing, Client]]:
 
 
 @asynccontextmanager
-async def connected(here: Standing, token: str) -> AsyncIterator[Client]:
+async def connected(here: Standing, token: str, **options: Any) -> AsyncIterator[Client]:
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http,
-        Client(streamable_http_client(f"{here.url}/mcp", http_client=http)) as client,
+        Client(streamable_http_client(f"{here.url}/mcp", http_client=http), **options) as client,
     ):
         yield client
 
@@ -72,13 +72,13 @@ async def use(client: Client, tool: str, **arguments: Any) -> Any:
 
 async def test_start_send_and_read(tmp_path: Path) -> None:
     async with driving(tmp_path) as (_, client):
-        assert [agent["id"] for agent in await use(client, "list_agents")] == ["scripted"]
+        assert [agent["id"] for agent in (await use(client, "list_agents"))["agents"]] == ["scripted"]
         session = (await use(client, "start_session", agent="scripted", title="Mine"))["session"]
         sent = await use(client, "send_message", session=session, text="hi")
         assert sent == {"session": session, "status": "idle", "outcome": "completed", "answer": "You said hi."}
         told = await use(client, "read_session", session=session)
         assert [turn["answer"] for turn in told["turns"]] == ["You said hi."]
-        assert [each["title"] for each in await use(client, "list_sessions")] == ["Mine"]
+        assert [each["title"] for each in (await use(client, "list_sessions"))["sessions"]] == ["Mine"]
 
 
 async def test_a_session_with_a_fallback(tmp_path: Path) -> None:
@@ -165,7 +165,9 @@ async def test_a_token_sees_only_what_its_scopes_allow(tmp_path: Path) -> None:
         async with connected(here, token) as reader:
             names = {tool.name for tool in (await reader.list_tools()).tools}
             automations = {"list_automations", "read_automation"}
-            assert names == {"list_agents", "list_sessions", "wait_session", "read_session"} | automations
+            assert (
+                names == {"list_agents", "list_sessions", "wait_session", "read_session", "read_changes"} | automations
+            )
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "start_session"}}
         async with here.client(token) as reading:
             assert (await reading.post("/mcp", json=call)).json()["error"]["code"] == -32602

@@ -23,7 +23,7 @@ from tests.doors import sharing
 from tests.doors.standing import TOOLS, Standing, standing
 
 GUIDE = Path(__file__).parents[3] / "docs/guide/agents.md"
-NAMED = {
+NAMED = {"answer"} | {
     method_name(kind)
     for name, kind in COMMANDS.items()
     if name not in WITHOUT and kind.as_tool is True and kind.scope in ("approve", "files", "terminal", "admin")
@@ -111,7 +111,8 @@ async def test_a_misled_model_with_the_hosts_token(tmp_path: Path) -> None:
     """In 0.2 every one of these calls was carried out. A token that names the tool still can."""
     (tmp_path / "script.yaml").write_text(SCRIPT)
     (kept := tmp_path / "keep.txt").write_text("mine")
-    async with standing(tmp_path, agents=("scripted",), script=tmp_path / "script.yaml") as here:
+    flags = {"doors.mcp_tools": "all"}
+    async with standing(tmp_path, agents=("scripted",), script=tmp_path / "script.yaml", flags=flags) as here:
         new_token(here.home, "phone", ["read"])
         session, other = await here.start(), await here.start()
         await here.http.post(f"/v1/sessions/{session}/messages", json={"text": "write"})
@@ -161,6 +162,8 @@ async def test_a_misled_model_with_the_hosts_token(tmp_path: Path) -> None:
         (["no_such_tool"], list(SCOPES), "There is no tool 'no_such_tool'"),
         (["run_command"], ["read", "drive"], "needs the scope 'terminal'"),
         (["answer_approval", "delete_file"], ["read", "approve"], "needs the scope 'files'"),
+        (["answer"], ["read", "drive"], "The tool 'answer' needs the scope 'approve'"),
+        (["ask", "all"], ["read", "drive"], "one set of tools: ask, work or all"),
     ],
 )
 def test_a_token_names_tools_that_exist_and_that_it_may_use(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from portico import __version__, limits
-from portico.doors.rest.export import markdown
 from portico.events import Message
 from portico.host.state import CallPart, QuestionPart, SessionState, TurnState
+from portico.transcripts.document import markdown
 from tests.doors.standing import Standing, problem, standing
 
 

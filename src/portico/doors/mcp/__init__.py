@@ -3,20 +3,36 @@
 It only translates and contains no rules. The scopes of a token allow the same actions as in other doors.
 """
 
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from portico import mcp as protocol
 from portico.doors.app import App
 from portico.doors.door import Door
+from portico.doors.mcp.library import HostLibrary
 from portico.doors.mcp.tools import HostTools
 from portico.doors.route import Route, caller
 from portico.events import Json
+
+_SESSION = "Mcp-Session-Id"
+_STREAM = "text/event-stream"
+_QUIET_SECONDS = 15.0
+"""A stream without progress gets a comment this often, so that proxies keep it open."""
+
+CallKey = tuple[str, str, str]
+"""A call that runs: the caller, the session header of its client, and the id of its request."""
 
 
 class McpDoor(Door):
     def __init__(self, app: App) -> None:
         super().__init__(app)
+        self._running: dict[CallKey, HostTools] = {}
         self.routes = [
             Route(
                 "/mcp",
@@ -30,7 +46,99 @@ class McpDoor(Door):
         ]
 
     async def _answer(self, request: Request) -> Response:
-        reply = await protocol.answer(await request.body(), HostTools(self.app, caller(request)))
+        message: Any = None
+        try:
+            message = protocol.decode(await request.body())
+            protocol.check_version(request.headers.get("mcp-protocol-version"))
+        except protocol.Mistake as mistake:
+            status = 400 if mistake.code == protocol.UNSUPPORTED_VERSION else 200
+            ident = message.get("id") if isinstance(message, dict) else None
+            return _json(protocol.failure(ident, mistake.code, str(mistake), mistake.data), status)
+        if isinstance(message, list):
+            replies = [reply for each in message if (reply := await self._one(request, each)) is not None]
+            return _json(replies) if replies else Response(status_code=202)
+        tools = HostTools(self.app, caller(request))
+        if _is_long(request, message, tools):
+            stream = self._stream(request, message, tools)
+            return StreamingResponse(stream, media_type=_STREAM, headers={"X-Accel-Buffering": "no"})
+        reply = await self._one(request, message, tools)
         if reply is None:
             return Response(status_code=202)
-        return Response(reply, media_type="application/json")
+        stateless = protocol.is_stateless(message, request.headers)
+        answer = _json(reply, protocol.http_status(reply) if stateless else 200)
+        if "protocolVersion" in reply.get("result", {}):
+            answer.headers[_SESSION] = secrets.token_hex(16)  # separates the calls of several clients with one token
+        return answer
+
+    async def _one(self, request: Request, message: Any, tools: HostTools | None = None) -> Json | None:
+        """The reply to one message. While a call runs, another message can cancel it."""
+        tools = tools or HostTools(self.app, caller(request))
+        if isinstance(message, dict) and message.get("method") == "notifications/cancelled":
+            self._cancel(request, message.get("params"))
+            return None
+        key = _key(request, message.get("id") if isinstance(message, dict) else None)
+        self._running[key] = tools
+        try:
+            library = HostLibrary(self.app, caller(request))
+            return await protocol.Served(tools, library).reply(message, request.headers)
+        except protocol.CallCancelled:
+            return protocol.failure(message["id"], protocol.CANCELLED, "The call and what it started were cancelled.")
+        finally:
+            if self._running.get(key) is tools:
+                del self._running[key]
+
+    def _cancel(self, request: Request, params: Any) -> None:
+        ident = params.get("requestId") if isinstance(params, dict) else None
+        running = self._running.get(_key(request, ident))
+        if ident is not None and running is not None:
+            running.cancelled.set()
+
+    async def _stream(self, request: Request, message: Json, tools: HostTools) -> AsyncIterator[bytes]:
+        """Progress, then the reply. A client without handshake cancels its call by closing the stream."""
+        events: asyncio.Queue[Json] = asyncio.Queue()
+        meta = message["params"].get("_meta")
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if token is not None:
+            tools.report = lambda seconds, activity: events.put_nowait(_progress(token, seconds, activity))
+        work = self.app.host.own(self._one(request, message, tools), f"mcp call {message['id']!r}"[:100])
+        work.add_done_callback(lambda _: events.put_nowait({}))
+        try:
+            while True:
+                try:
+                    event = await asyncio.wait_for(events.get(), _QUIET_SECONDS)
+                except TimeoutError:
+                    yield b": waiting\n\n"
+                    continue
+                if not event:
+                    break
+                yield _event(event)
+            if (reply := work.result()) is not None:
+                yield _event(reply)
+        finally:
+            if not work.done() and protocol.is_stateless(message, request.headers):
+                tools.cancelled.set()
+
+
+def _is_long(request: Request, message: Any, tools: HostTools) -> bool:
+    """Whether the answer is a stream: the client accepts one, and the call waits for an agent."""
+    if not isinstance(message, dict) or message.get("method") != "tools/call" or message.get("id") is None:
+        return False
+    params = message.get("params")
+    return isinstance(params, dict) and tools.waits(params.get("name")) and _STREAM in request.headers.get("accept", "")
+
+
+def _progress(token: Any, seconds: float, activity: str) -> Json:
+    params: Json = {"progressToken": token, "progress": seconds, **({"message": activity} if activity else {})}
+    return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+
+
+def _key(request: Request, ident: Any) -> CallKey:
+    return caller(request).id, request.headers.get(_SESSION, ""), repr(ident)
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(content), status, media_type="application/json")
+
+
+def _event(content: Json) -> bytes:
+    return b"event: message\ndata: " + msgspec.json.encode(content) + b"\n\n"

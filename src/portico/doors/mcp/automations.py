@@ -6,6 +6,7 @@ from msgspec import Struct
 from portico.automation.automations import Automations
 from portico.automation.listing import info_of
 from portico.doors.mcp.offer import Nothing
+from portico.doors.mcp.shapes import AutomationList, ShownAutomation
 from portico.events import Json
 from portico.host.feature import ToolOffer
 
@@ -23,16 +24,15 @@ class AutomationTools:
 
     def offers(self) -> dict[str, ToolOffer]:
         return {
-            "list_automations": ToolOffer("automations", Nothing, self._list, "What starts by itself, and when next."),
+            "list_automations": ToolOffer("automations", Nothing, self._list, "The automations with their next start."),
             "read_automation": ToolOffer("automations", NameBody, self._read, "An automation and its last runs."),
         }
 
-    async def _list(self, body: Nothing) -> list[Json]:
+    async def _list(self, body: Nothing) -> AutomationList:
         found = [info_of(self._all, state, times=1) for state in self._all.store.automations.values()]
-        return [
-            {"name": each.name, "enabled": each.enabled, "when": each.when, "next": each.next[:1], "id": each.id}
-            for each in found
-        ]
+        return AutomationList(
+            [ShownAutomation(each.name, each.enabled, each.when, each.next[:1], each.id) for each in found]
+        )
 
     async def _read(self, body: NameBody) -> Json:
         state = self._all.store.get(body.automation)

@@ -1,8 +1,11 @@
 """The MCP tools: tools that read, and one for each command of the table, with its scope and arguments."""
 
 import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine
 from functools import cache, partial
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -13,21 +16,42 @@ from portico.commands.caller import TOOL_SCOPES
 from portico.doors.app import App
 from portico.doors.mcp.automations import AutomationTools
 from portico.doors.mcp.offer import Nothing
+from portico.doors.mcp.schema import as_object, input_schema, output_schema
+from portico.doors.mcp.sets import annotations, shown
+from portico.doors.mcp.shapes import (
+    CHARS,
+    AgentList,
+    AnsweredQuestion,
+    JobList,
+    RunJob,
+    SessionChanges,
+    SessionStanding,
+    SessionTurns,
+    ShownAgent,
+    ShownSession,
+    ShownSessions,
+    StartedSession,
+    conversation,
+    is_resting,
+    run_of,
+    standing,
+)
 from portico.doors.route import Caller
-from portico.errors import BadRequest, Forbidden
-from portico.events import Json, ToolSpec
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.events import Json, QuestionResponse
 from portico.host.feature import Feature, ToolOffer
 from portico.host.session import Session
-from portico.host.state import CallPart, QuestionPart, SessionState, Summary, TextPart, TurnState
+from portico.host.state import Summary
 from portico.host.tool import ToolResult
+from portico.mcp import CallCancelled, ServedResult, ServedTool
+from portico.queries.activity import activity
 from portico.sandbox.policy import MODES
+from portico.tasks import end_tasks
 
 WAIT_SECONDS = 50.0
 """How long one call waits: less than the minute after which many clients time out. The caller can wait again."""
-_TURNS = 20
-"""How many of the last turns are shown."""
-_CHARS = 20_000
-"""Maximum length of an answer or tool output: as much as a model can use."""
+REPORT_SECONDS = 5.0
+"""How often a waiting call reports progress: more often than clients time out, and rarely enough for their logs."""
 
 
 class SessionBody(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -37,6 +61,24 @@ class SessionBody(Struct, forbid_unknown_fields=True, kw_only=True):
 class WaitBody(Struct, forbid_unknown_fields=True, kw_only=True):
     session: str
     wait: float = WAIT_SECONDS
+
+
+class ChangesBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    session: str
+    turn: str | None = None
+    path: str | None = None
+    diff: bool = False
+
+
+class AnswerArguments(Struct, forbid_unknown_fields=True, kw_only=True):
+    approval: str | None = None
+    question: str | None = None
+    allow: bool | None = None
+    option: str | None = None
+    text: str | None = None
+    answers: Json = {}
+    response: QuestionResponse = "accept"
+    reason: str = ""
 
 
 class JobBody(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -89,61 +131,89 @@ WITHOUT = {
 _Sandbox = Annotated[str, msgspec.Meta(extra_json_schema={"enum": ["", *MODES]})]
 _MORE: dict[type[c.Command], tuple[tuple[Any, ...], ...]] = {
     c.StartSession: (("fallback", list[str], msgspec.field(default_factory=list)), ("sandbox", _Sandbox, "")),
-    c.SendMessage: (("wait", float, WAIT_SECONDS),),
+    c.SendMessage: (("wait", float, WAIT_SECONDS), ("keep", bool, False)),
     c.StartJob: (("cwd", str | None, None),),
 }
 """Arguments of tools that add to those of their command or replace them."""
-_FIXED: dict[type[c.Command], Json] = {c.StartSession: {"draft": True}, c.SendMessage: {"origin": "agent"}}
+FIXED: dict[type[c.Command], Json] = {c.StartSession: {"draft": True}, c.SendMessage: {"origin": "agent"}}
 """Arguments that a tool sets itself. A session in which a model writes nothing is not listed."""
 _WORDS: dict[type[c.Command], str] = {
-    c.StartSession: (
-        "Returns its id. Those of fallback (agent or agent/model) take over if it cannot answer. sandbox: where its"
-        " processes run (off, project or strict); empty: the host's default."
-    ),
-    c.SendMessage: "Waits (seconds) until the agent is done or needs somebody. If it still runs, call wait_session.",
+    c.StartSession: "Returns its id. Those of fallback (agent or agent/model) take over if it cannot answer.",
+    c.SendMessage: "Waits until the agent is done or needs an answer. If it still runs, call wait_session.",
     c.AnswerApproval: "Allows or denies a call that waits.",
     c.CreateAutomation: "plan: a trigger, such as schedule {cron, zone}, and a job {job, input} or prompt {text}.",
     c.AnswerQuestion: "With text, or, where it has several fields, with answers by their ids.",
 }
 
 
+ANSWER = "answer"
+_ANSWER_WORDS = "Answer an approval (allow or option) or a question (text or answers) that an agent waits for."
+
+
 @cache
 def _body(kind: type[c.Command]) -> type[Struct]:
     more = _MORE.get(kind, ())
-    without = [*(name for name, *_ in more), *_FIXED.get(kind, {})]
+    without = [*(name for name, *_ in more), *FIXED.get(kind, {})]
     return command_shapes.arguments(kind, *more, without=without, module=__name__) or Nothing
+
+
+class _Offered(Struct, frozen=True):
+    """A tool with what is shown of it."""
+
+    offer: ToolOffer
+    gives: Any
+    reads: bool
 
 
 class HostTools:
     """For one caller: every command that does not need a window or a connection, and what can be read.
 
     What its scopes do not allow is not listed. Tools that answer, write files, open a shell or manage the host are
-    listed only for a token that names them, and only they run with those scopes of the token."""
+    listed only for a token that names them, and only they run with those scopes of the token. Of the tools that
+    remain, the caller sees those of its set (`sets.py`)."""
 
     def __init__(self, app: App, who: Caller) -> None:
         self._host = app.host
         self._jobs = app.jobs
         self._who = who
         self._view = app.view(who)
-        offers = {
+        self.report: Callable[[float, str], None] = lambda seconds, activity: None
+        """Called with the seconds and the activity while a call waits."""
+        self.cancelled = asyncio.Event()
+        """The client cancels the call: set it, and the call ends what it started."""
+        reads = {
             "list_agents": ToolOffer("sessions", Nothing, self._agents, "The agents of this host with their models."),
             "list_sessions": ToolOffer("sessions", Nothing, self._sessions, "All sessions, newest first."),
             "wait_session": ToolOffer(
-                "sessions", WaitBody, self._wait, "Waits until the agent is done or needs somebody."
+                "sessions", WaitBody, self._wait, "Waits until the agent is done or needs an answer."
             ),
-            "read_session": ToolOffer("sessions", SessionBody, self._read, "What was said and done in a session."),
-            "list_jobs": ToolOffer("jobs", Nothing, self._list_jobs, "Which jobs can be run, and which have run."),
-            "read_job": ToolOffer("jobs", JobBody, self._read_job, "How a job stands."),
+            "read_session": ToolOffer("sessions", SessionBody, self._read, "Messages, answers and calls of a session."),
+            "read_changes": ToolOffer(
+                "changes", ChangesBody, self._changes, "The files that a session changed, and the changes as a diff."
+            ),
+            "list_jobs": ToolOffer("jobs", Nothing, self._list_jobs, "The jobs that can be run, and the latest runs."),
+            "read_job": ToolOffer("jobs", JobBody, self._read_job, "The state of a run, with its steps and result."),
         }
-        offers |= {
-            command_shapes.method_name(kind): self._offer(kind)
+        reads |= AutomationTools(app.automations).offers()
+        for feature in app.host.parts:
+            reads |= feature.tools(self._view) if isinstance(feature, Feature) else {}
+        found = {name: _Offered(offer, _returned(offer.run), True) for name, offer in reads.items()}
+        found |= {
+            command_shapes.method_name(kind): _Offered(self._offer(kind), _given(kind), False)
             for name, kind in c.COMMANDS.items()
             if name not in WITHOUT and kind.as_tool is True
         }
-        offers |= AutomationTools(app.automations).offers()
-        for feature in app.host.parts:
-            offers |= feature.tools(self._view) if isinstance(feature, Feature) else {}
-        self._offers = {name: offer for name, offer in offers.items() if self._may(app, name, offer)}
+        found[ANSWER] = _Offered(
+            ToolOffer(c.AnswerApproval, AnswerArguments, self._answer, _ANSWER_WORDS),
+            (c.Decided, AnsweredQuestion),
+            False,
+        )
+        names = shown(who, app.settings.doors.mcp_tools)
+        self._offers = {
+            name: each
+            for name, each in found.items()
+            if (names is None or name in names or name in who.tools) and self._may(app, name, each.offer)
+        }
 
     def _may(self, app: App, name: str, offer: ToolOffer) -> bool:
         """Return whether the caller may use a tool. Tools that only read need at most `read` or `jobs`, and show what
@@ -155,13 +225,18 @@ class HostTools:
         words = " ".join([c.sentence(kind), *([_WORDS[kind]] if kind in _WORDS else [])])
         return ToolOffer(kind, _body(kind), partial(self._do, kind), words, kind.about if kind.about != "host" else "")
 
-    def specs(self) -> list[ToolSpec]:
-        return [ToolSpec(name, offer.description, _schema(offer.body)) for name, offer in self._offers.items()]
+    def specs(self) -> list[ServedTool]:
+        return [_spec(name, each) for name, each in self._offers.items()]
+
+    def waits(self, name: Any) -> bool:
+        """Whether a call of this tool waits for an agent."""
+        return name in ("send_message", "wait_session") and name in self._offers
 
     async def call(self, name: str, arguments: Json) -> ToolResult:
-        offer = self._offers.get(name)
-        if offer is None:
+        found = self._offers.get(name)
+        if found is None:
             raise Forbidden(f"Your token does not allow {name!r}.")
+        offer = found.offer
         if offer.subject and "id" in arguments and offer.subject not in arguments:
             arguments = {offer.subject: arguments["id"], **{k: v for k, v in arguments.items() if k != "id"}}
         try:
@@ -169,147 +244,168 @@ class HostTools:
         except msgspec.ValidationError as error:
             raise BadRequest(f"The arguments are not as expected: {error}") from None
         try:
-            return ToolResult(True, msgspec.json.encode(await offer.run(body)).decode())
+            structured = as_object(await offer.run(body))
         except Forbidden as error:
             if self._who.with_tool(name) is self._who:
                 raise
             words = f"{error.message} Of your token's scopes, this tool uses {', '.join(sorted(TOOL_SCOPES))} unless"
             raise Forbidden(f"{words} the token was created with --tool {name}.", field=error.field) from None
+        return ServedResult(True, msgspec.json.encode(structured).decode(), structured=structured)
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
-    async def _agents(self, body: Nothing) -> list[Json]:
-        return [
-            {"id": info.id, "name": info.name, "models": [model.id for model in info.models], "missing": info.missing}
-            for info in await self._host.describe()
-        ]
+    async def _agents(self, body: Nothing) -> AgentList:
+        found = await self._host.describe()
+        return AgentList([ShownAgent(each.id, each.name, [m.id for m in each.models], each.missing) for each in found])
 
-    async def _sessions(self, body: Nothing) -> list[Json]:
+    async def _sessions(self, body: Nothing) -> ShownSessions:
         found = self._view.list(archived=False)[:100]
-        return [{"id": each.id, "title": each.title, "agent": each.agent, "status": each.status} for each in found]
+        return ShownSessions([ShownSession(each.id, each.title, each.agent, each.status) for each in found])
 
-    async def _wait(self, body: WaitBody) -> Json:
+    async def _wait(self, body: WaitBody) -> SessionStanding:
         return await self._settle(await self._view.get(body.session), body.wait)
 
-    async def _settle(self, session: Session, seconds: float) -> Json:
-        """Wait until nothing runs, a person is needed, or the time limit is reached."""
-        try:
-            async with asyncio.timeout(min(max(seconds, 0), WAIT_SECONDS)):
-                await session.wait_until(_resting)
-        except TimeoutError:
-            pass  # the returned state shows that it still runs
+    async def _settle(self, session: Session, seconds: float) -> SessionStanding:
+        """Wait until nothing runs, a person is needed, the call is cancelled, or the time limit is reached."""
+        limit, began = min(max(seconds, 0), WAIT_SECONDS), time.monotonic()
+        while not self.cancelled.is_set() and (left := began + limit - time.monotonic()) > 0:
+            if await _within(min(left, REPORT_SECONDS), session.wait_until(is_resting), self.cancelled.wait()):
+                break
+            self.report(round(time.monotonic() - began, 3), activity(session.state))
         self._view.check(session.id, "read")  # it may not be shared with them any more
-        return _standing(session.state)
+        return standing(session.state)
 
-    async def _read(self, body: SessionBody) -> Json:
-        state = (await self._view.get(body.session)).state
-        queue = [{"pending": each.id, "text": each.message.text[:_CHARS]} for each in state.queue]
-        turns = [_told(turn) for turn in state.turns[-_TURNS:]]
-        return {**_standing(state), "turns": turns, **({"queue": queue} if queue else {})}
+    async def _read(self, body: SessionBody) -> SessionTurns:
+        return conversation((await self._view.get(body.session)).state)
+
+    async def _changes(self, body: ChangesBody) -> SessionChanges:
+        session = await self._view.get(body.session)
+        found = await session.changes(body.turn)
+        files = found.files if body.path is None else [each for each in found.files if each.path == body.path]
+        answer = SessionChanges(body.session, found.git, files=files, more=found.cut, note=found.note or "")
+        if body.diff and found.git:
+            diff = await session.diff(body.path, body.turn)
+            answer.diff = diff[:CHARS]
+            if len(diff) > CHARS:
+                answer.note = f"The diff has {len(diff)} characters and is cut. Set path to read it file by file."
+        return answer
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
-    async def _list_jobs(self, body: Nothing) -> Json:
+    async def _list_jobs(self, body: Nothing) -> JobList:
         jobs = self._jobs
         seen = self._view.jobs(jobs.history())
-        return {"jobs": sorted(jobs.entry.jobs), "history": [_job(each) for each in seen[-20:]]}
+        return JobList(sorted(jobs.entry.jobs), [run_of(each) for each in seen[-20:]])
 
-    async def _read_job(self, body: JobBody) -> Json:
-        return _job(self._view.job(self._jobs.job(body.id)))
+    async def _read_job(self, body: JobBody) -> RunJob:
+        return run_of(self._view.job(self._jobs.job(body.id)))
 
     # -- commands ----------------------------------------------------------------------------------------------
 
     async def _do(self, kind: type[c.Command], body: Struct) -> Any:
-        said = {name: getattr(body, name) for name in body.__struct_fields__}
-        wait = said.pop("wait", WAIT_SECONDS)
-        if fallback := said.pop("fallback", None):
-            said["config"] = {**said["config"], "fallback": fallback}
-        if sandbox := said.pop("sandbox", None):
-            said["config"] = {**said["config"], "sandbox": sandbox}
-        said |= _FIXED.get(kind, {})
+        given = {name: getattr(body, name) for name in body.__struct_fields__}
+        wait, keep = given.pop("wait", WAIT_SECONDS), given.pop("keep", False)
+        if fallback := given.pop("fallback", None):
+            given["config"] = {**given["config"], "fallback": fallback}
+        if sandbox := given.pop("sandbox", None):
+            given["config"] = {**given["config"], "sandbox": sandbox}
+        given |= FIXED.get(kind, {})
         if kind is c.StartJob:
-            said |= {"cwd": said["cwd"] or str(self._host.default_folder()), "strict": False}
-        command = kind(**said)
+            given |= {"cwd": given["cwd"] or str(self._host.default_folder()), "strict": False}
+        command = kind(**given)
         who = self._who.with_tool(command_shapes.method_name(kind))
-        return await self._told(command, await self._host.do(command, who), wait)
+        answer = await self._host.do(command, who)
+        if isinstance(command, c.SendMessage):
+            return await self._sent(command, answer, wait, keep)
+        return await self._shown(command, answer)
 
-    async def _told(self, command: c.Command, answer: Any, wait: float) -> Any:
+    async def _sent(self, command: c.SendMessage, answer: Any, wait: float, keep: bool) -> SessionStanding:
+        session = await self._host.get(command.session)
+        now = await self._settle(session, wait)
+        if not self.cancelled.is_set():
+            return now
+        if keep:
+            return standing(session.state, "The call was cancelled. The agent continues.")
+        await self._stop(command, answer)
+        raise CallCancelled
+
+    async def _stop(self, command: c.SendMessage, answer: Any) -> None:
+        """Cancel the turn that a cancelled call has started, or remove its message from the queue."""
+        who = self._who.with_tool("send_message")
+        stops: list[c.Command] = []
+        if isinstance(answer, c.TurnBegun):
+            stops.append(c.CancelTurn(session=command.session, turn=answer.turn))
+        elif isinstance(answer, c.Queued):
+            stops.append(c.RemoveQueued(session=command.session, pending=answer.pending))
+        for stop in stops:
+            with contextlib.suppress(NotFound, Conflict):  # it has ended, or the message has become a turn
+                await self._host.do(stop, who)
+
+    async def _answer(self, body: AnswerArguments) -> Any:
+        if (body.approval is None) == (body.question is None):
+            raise BadRequest("Set either approval or question, as needs contains it.", field="approval")
+        who = self._who.with_tool(ANSWER)
+        command: c.Command
+        if body.approval is not None:
+            command = c.AnswerApproval(approval=body.approval, allow=body.allow, option=body.option, reason=body.reason)
+        else:
+            command = c.AnswerQuestion(
+                question=str(body.question), response=body.response, answers=body.answers, text=body.text
+            )
+        return await self._shown(command, await self._host.do(command, who))
+
+    async def _shown(self, command: c.Command, answer: Any) -> Any:
         match command:
-            case c.SendMessage(session=session):
-                return await self._settle(await self._host.get(session), wait)
             case c.StartSession() | c.ForkSession():
-                return {"session": answer.id, "agent": answer.agent, "model": answer.model}
+                return StartedSession(answer.id, answer.agent, answer.model)
             case c.AnswerQuestion(question=question):
-                return {"question": question}
+                return AnsweredQuestion(question)
             case c.StartJob() | c.ResumeJob() | c.RetryJob():
-                return _job(self._jobs.job(answer.job))
+                return run_of(self._jobs.job(answer.job))
             case c.StopJob(job=job):
-                return _job(self._jobs.job(job))
-        return _standing((await self._host.get(answer.id)).state) if isinstance(answer, Summary) else answer
+                return run_of(self._jobs.job(job))
+        return standing((await self._host.get(answer.id)).state) if isinstance(answer, Summary) else answer
 
 
-def _job(summary: Any) -> Json:
-    told: Json = msgspec.to_builtins(summary)
-    return {key: value for key, value in told.items() if key not in ("pos", "by")}
+def _given(kind: type[c.Command]) -> Any:
+    """The shape of what `_shown` makes of the answer."""
+    if kind is c.SendMessage:
+        return SessionStanding
+    if kind in (c.StartSession, c.ForkSession):
+        return StartedSession
+    if kind is c.AnswerQuestion:
+        return AnsweredQuestion
+    if kind in (c.StartJob, c.ResumeJob, c.RetryJob, c.StopJob):
+        return RunJob
+    return kind.gives
 
 
-def _resting(state: SessionState) -> bool:
-    return state.active is None or bool(_needs(state.active))
+def _returned(run: Callable[..., Any]) -> Any:
+    """The shape that a tool declares."""
+    return get_type_hints(run).get("return")
 
 
-def _needs(turn: TurnState) -> list[Json]:
-    """Return the requests that wait for a person."""
-    needs: list[Json] = []
-    for part in turn.parts:
-        if isinstance(part, CallPart) and (waiting := part.approval) is not None:
-            about = {"command": waiting.command, "path": waiting.path, "diff": waiting.diff, "input": waiting.input}
-            shown = {key: value[:_CHARS] for key, value in about.items() if value}
-            needs.append({"approval": waiting.id, "tool": part.tool, "title": waiting.title, **shown})
-        elif isinstance(part, QuestionPart) and not part.done:
-            needs.append({"question": part.id, "text": part.text, "fields": part.fields})
-    return needs
+@cache
+def _schemas(name: str, body: type[Struct], kind: type[Struct] | None, gives: Any) -> tuple[Json, Json]:
+    return input_schema(body, name, kind), output_schema(gives)
 
 
-def _standing(state: SessionState) -> Json:
-    if state.active is not None:
-        needs = _needs(state.active)
-        return {"session": state.id, "status": "waiting" if needs else "running", "needs": needs}
-    last = state.turns[-1] if state.turns else None
-    standing: Json = {"session": state.id, "status": "idle"}
-    if last is not None:
-        standing |= {"outcome": last.outcome, "answer": _answer_of(last)}
-        if last.error is not None:
-            standing["error"] = last.error.message
-    return standing
+def _spec(name: str, found: _Offered) -> ServedTool:
+    offer = found.offer
+    kind = offer.needs if isinstance(offer.needs, type) and name != ANSWER else None
+    schema, output = _schemas(name, offer.body, kind, found.gives)
+    title = name.replace("_", " ").capitalize()
+    return ServedTool(name, offer.description, schema, title, output, annotations(name, found.reads))
 
 
-def _answer_of(turn: TurnState) -> str:
-    texts = [part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text"]
-    return "\n\n".join(texts)[-_CHARS:]
-
-
-def _told(turn: TurnState) -> Json:
-    calls = [
-        {"tool": part.tool, "title": part.title, "outcome": part.outcome, "output": part.output[:1000]}
-        for part in turn.parts
-        if isinstance(part, CallPart)
-    ]
-    return {"prompt": turn.message.text[:_CHARS], "answer": _answer_of(turn), "calls": calls, "outcome": turn.outcome}
-
-
-def _schema(body: type[Struct]) -> Json:
-    """Return a flat JSON Schema: some agents do not resolve references."""
-    (_, definitions) = msgspec.json.schema_components([body], ref_template="{name}")
-    schema: Json = _flat(definitions[body.__name__], definitions)
-    schema.pop("title", None)
-    return schema
-
-
-def _flat(schema: Any, definitions: Json) -> Any:
-    if isinstance(schema, list):
-        return [_flat(each, definitions) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return _flat(definitions[schema["$ref"]], definitions)
-    return {name: _flat(each, definitions) for name, each in schema.items()}
+async def _within(seconds: float, *waits: Coroutine[Any, Any, Any]) -> bool:
+    """Whether one of them ended in time. The others are cancelled."""
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(each, name="mcp wait") for each in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+        return bool(done)
+    finally:
+        await end_tasks(*tasks)
