@@ -138,8 +138,8 @@ CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0
 """Graceful stop: running turns are asked to end, then the process goes."""
-AGENT_CHECK_SECONDS = 60.0
-"""A check of an agent ends by then: some programs unpack themselves at their first start."""
+AGENT_CHECK_SECONDS = 75.0
+"""A check of an agent ends by then: some programs unpack themselves at their first start, for which they have 60 s."""
 AGENT_RECHECK_SECONDS = 60.0
 """An agent that was not ready is asked again after this, when a default is wanted: somebody may have signed in."""
 AGENT_FACT_SECONDS = 300.0

@@ -153,7 +153,11 @@ class Fake:
         if words := os.environ.get("FAKE_REFUSES"):
             raise Refusal(-32603, words)
         if kind := os.environ.get("FAKE_AUTH_STATUS"):
-            self.say({"method": "_auth/status_update", "params": {"authStatus": {"kind": kind}}})
+            status = {"method": "_auth/status_update", "params": {"authStatus": {"kind": kind}}}
+            if late := os.environ.get("FAKE_AUTH_LATE"):  # seconds after the session is open
+                threading.Timer(float(late), lambda: self.say(status)).start()
+            else:
+                self.say(status)
         self.servers = params["mcpServers"]
         self.folders = params.get("additionalDirectories", [])
         self.here.session = f"fake-{os.getpid()}-{time.monotonic_ns()}"

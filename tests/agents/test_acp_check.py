@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from portico.agents import supervisor
 from portico.agents.acp import check
 from portico.agents.acp.check import satisfies
 from portico.agents.acp.program import PRESETS, Program
+from portico.compose import build_host
+from portico.events import Message
 from portico.host.agent import Check
-from tests.agents.acp_agent import fake_agent
+from portico.log.sqlite import SqliteLog
+from tests.agents.acp_agent import FAKE, fake_agent, said
 
 
 async def checked(home: Path, settings: dict[str, Any] | None = None, **env: str) -> Check:
@@ -117,14 +121,11 @@ async def test_one_that_is_not_installed(tmp_path: Path) -> None:
         ("ends at once", ["false"], "exit code 1"),
         ("prints its usage", ["sh", "-c", "echo 'usage: tool FILE' >&2; exit 2"], "usage: tool FILE"),
         ("prints something else", ["sh", "-c", "echo hello"], "exit code 0"),
-        ("never answers", ["sleep", "60"], "did not answer within 1 seconds"),
         ("says everything again", ["cat"], "no such session"),
         ("speaks another JSON-RPC", [sys.executable, "-c", "REFUSE"], "Method not found"),
     ],
 )
-async def test_what_is_no_acp_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: list[str], words: str
-) -> None:
+async def test_what_is_no_acp_program(tmp_path: Path, name: str, command: list[str], words: str) -> None:
     """Each was "ready" in the doctor: the program was on the PATH."""
     refuse = (
         "import json,sys\n"
@@ -132,12 +133,52 @@ async def test_what_is_no_acp_program(
         "    error = {'code': -32601, 'message': 'Method not found'}\n"
         "    print(json.dumps({'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'error': error}), flush=True)\n"
     )
-    if name == "never answers":
-        monkeypatch.setattr(check, "START_SECONDS", 1.0)
     found = await checked(tmp_path, {"command": [word.replace("REFUSE", refuse) for word in command]})
     assert found.status == "not_acp"
     assert words in found.detail
     assert "a program that speaks the Agent Client Protocol" in found.detail
+
+
+async def test_one_that_has_not_answered_yet_is_slow(tmp_path: Path) -> None:
+    """A program that unpacks itself at its first start was reported as one that does not speak ACP."""
+    found = await checked(tmp_path, {"command": ["sleep", "60"], "start_timeout": 0.5})
+    assert found.status == "slow"
+    assert "did not answer within 0.5 seconds of its start. It is slow or" in found.detail
+    assert "`start_timeout`" in found.detail
+    assert "is `sleep 60` a program that speaks the Agent Client Protocol?" in found.detail
+
+
+async def test_a_slow_start_is_ready_in_the_end_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "SLOW_SECONDS", 0.0)
+    found = await checked(tmp_path)
+    assert (found.status, found.detail.startswith("version 1.2, 2 models; its start took ")) == ("ready", True)
+
+
+async def test_the_first_turn_reports_a_slow_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "SLOW_SECONDS", 0.0)
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!/bin/sh\nsleep 0.3\nexec {sys.executable} -SE {FAKE}\n")
+    slow.chmod(0o755)
+    log = await SqliteLog.open(tmp_path / "log.db")
+    host = await build_host(log, [fake_agent(tmp_path, settings={"command": [str(slow)], "name": "Slow"})])
+    session = await host.start(by="test", agent="acp:fake", cwd=str(tmp_path))
+    turn = await session.wait(await session.send(Message("hello"), by="test"))
+    assert (turn.outcome, said(turn)) == ("completed", "You said: hello")
+    notice = "Slow is still starting. The first start can take up to 60 seconds."
+    assert said(session.state.turns[-1], "notice") == notice
+    await host.close()
+    await log.close()
+
+
+async def test_the_status_of_claude_can_arrive_after_the_session(tmp_path: Path) -> None:
+    """Claude's adapter reported that no one is signed in after it had opened the session: the doctor reported ready,
+    and the first turn failed."""
+    script = tmp_path / "claude-agent-acp"
+    script.write_text(f"#!{sys.executable} -SE\n{FAKE.read_text()}")
+    script.chmod(0o755)
+    env = {"FAKE_AUTH_STATUS": "none", "FAKE_AUTH_LATE": "0.3", "FAKE_LOCKED_PROMPT": "1"}
+    found = await checked(tmp_path, {"command": [str(script)], "login": "claude /login"}, **env)
+    assert (found.status, "run `claude /login`" in found.detail) == ("not_signed_in", True)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")

@@ -143,7 +143,7 @@ async def test_an_agent_that_hangs_does_not_hang_the_check(
     monkeypatch.setattr("portico.limits.AGENT_CHECK_SECONDS", 0.01)
     host = await open_host(Hanging("a"))
     found = await host.readiness.check("a")
-    assert (found.status, found.detail) == ("failed", "It did not answer within 0.01 seconds.")
+    assert (found.status, found.detail) == ("slow", "It did not answer within 0.01 seconds; try again.")
 
 
 async def test_agents_that_cannot_be_started_just_for_a_check_tell_what_they_know(open_host: HostOpener) -> None:

@@ -1718,7 +1718,7 @@ export interface PlannedWorkflow {
 /** The result of starting an agent to check it. */
 export interface PorticoHostAgentCheck {
   agent: string;
-  status: "failed" | "missing" | "not_acp" | "not_signed_in" | "ready" | "wrong_node" | "wrong_version";
+  status: "failed" | "missing" | "not_acp" | "not_signed_in" | "ready" | "slow" | "wrong_node" | "wrong_version";
   detail: string;
 }
 

@@ -31,6 +31,8 @@ LINE_BYTES = 32 * 1024 * 1024
 """One line of an agent's output: a whole file in base64 fits. A longer line means that the agent is broken."""
 START_SECONDS = 60.0
 """From the start to the first answer. Some agents unpack themselves at the first start."""
+SLOW_SECONDS = 5.0
+"""After this time the turn reports that the agent is still starting: most start within two seconds."""
 IDLE_SECONDS = 1800.0
 """Time without a turn: long enough for a person to think, short enough for a laptop."""
 _LOOKS = 4
@@ -67,6 +69,10 @@ def agent_environment(passed: Sequence[str] = (), extra: Mapping[str, str] | Non
     settings pass on by name, and variables that they define. Never our token, never another agent's key."""
     own = {name: os.environ[name] for name in (*PASSED, *passed) if name in os.environ}
     return command_environment(NO_COLOR="1", TERM="dumb") | own | dict(extra or {})
+
+
+class SlowStart(AgentUnavailable):
+    """The program runs and has not answered yet: it may be unpacking itself."""
 
 
 class Process:
@@ -282,7 +288,12 @@ class Supervisor(Generic[C]):
                 raise AgentUnavailable(f"{self.name} has been closed.")
             if self._pool is not None:
                 await self._pool.admit(self, tell)
-            self._current = await self._start()
+            slow = f"{self.name} is still starting. The first start can take up to {self._start_seconds:g} seconds."
+            timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, tell, slow)
+            try:
+                self._current = await self._start()
+            finally:
+                timer.cancel()
             if self._idle_seconds and self._current.resumes:
                 self._own(self._rest(self._current), f"rest {self.name}")
             return self._current
@@ -337,8 +348,10 @@ class Supervisor(Generic[C]):
         except TimeoutError:
             words = process.last_words
             await self.end(process)
-            raise AgentUnavailable(
-                f"{self.name} did not answer within {self._start_seconds:g} seconds of its start{words}"
+            raise SlowStart(
+                f"{self.name} did not answer within {self._start_seconds:g} seconds of its start{words.rstrip('.')}. "
+                "It is slow or does not speak its protocol. A first start can be slow: try again, or set a longer "
+                "`start_timeout`."
             ) from None
         except AgentDied as error:
             await self.end(process)

@@ -161,7 +161,7 @@ class Completes(Protocol):
         """Return items with `value`, `label` and optionally `description`; the caller filters them by `query`."""
 
 
-CheckStatus = Literal["ready", "missing", "not_signed_in", "wrong_version", "wrong_node", "not_acp", "failed"]
+CheckStatus = Literal["ready", "missing", "not_signed_in", "wrong_version", "wrong_node", "not_acp", "slow", "failed"]
 
 
 class Check(Struct, frozen=True):

@@ -93,7 +93,7 @@ async def check_agent(agent: Agent) -> Check:
         async with asyncio.timeout(limits.AGENT_CHECK_SECONDS):
             return await agent.check() if isinstance(agent, Checks) else described(await agent.describe())
     except TimeoutError:
-        return Check(agent.id, "failed", f"It did not answer within {limits.AGENT_CHECK_SECONDS:g} seconds.")
+        return Check(agent.id, "slow", f"It did not answer within {limits.AGENT_CHECK_SECONDS:g} seconds; try again.")
     except Exception as error:  # noqa: BLE001 - a bug in a plugin affects its agent only
         logger.warning("the check of the agent %r failed: %r", agent.id, error)
         return Check(agent.id, "failed", f"It cannot be checked: {error}")

@@ -242,7 +242,6 @@ class AcpAgent(ConfinableAgent):
 
     def supervise(
         self,
-        start_seconds: float | None = None,
         folder: Path | None = None,
         *,
         pooled: bool = True,
@@ -259,7 +258,7 @@ class AcpAgent(ConfinableAgent):
             self._registry,
             self._connect,
             confine=confine,
-            start_seconds=start_seconds or program.start_timeout,
+            start_seconds=program.start_timeout,
             idle_seconds=program.idle_timeout,
             pool=self._pool if pooled else None,
         )

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from portico.agents.acp.autonomy import asking
-from portico.agents.acp.check import START_SECONDS
 from portico.agents.acp.choice import choices
 from portico.agents.acp.link import AgentLink
 from portico.agents.acp.service import choose
@@ -60,7 +59,7 @@ async def asks(agent: "AcpAgent") -> bool | None:
     with tempfile.TemporaryDirectory(prefix="portico-asks-", ignore_cleanup_errors=True) as place:
         folder, refusing, word = Path(place), Refusing(), f"word-{secrets.token_hex(4)}"
         own = folder if agent.program.in_folder else None
-        supervisor = agent.supervise(start_seconds=START_SECONDS, folder=own, pooled=False)
+        supervisor = agent.supervise(folder=own, pooled=False)
         try:
             with contextlib.suppress(AgentError, TimeoutError):
                 async with asyncio.timeout(SECONDS):

@@ -8,13 +8,16 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acp import PROTOCOL_VERSION
 
+from portico.agents.acp.autonomy import kind_of
 from portico.agents.acp.link import AgentLink
 from portico.agents.acp.program import Program
+from portico.agents.supervisor import SlowStart
 from portico.errors import AgentError, AgentUnavailable
 from portico.events import Json
 from portico.host.agent import Check, CheckStatus
@@ -22,22 +25,29 @@ from portico.host.agent import Check, CheckStatus
 if TYPE_CHECKING:
     from portico.agents.acp.agent import AcpAgent
 
-START_SECONDS = 30.0
-"""For `initialize`: a person waits for the result, and a program that does not speak ACP may never answer."""
+SLOW_SECONDS = 10.0
+"""A start that takes longer is reported. Most agents need two seconds; some unpack themselves at the first start."""
+AUTH_SECONDS = 5.0
+"""Claude's adapter asks another program for the sign-in status and reports it within two seconds of its start."""
 PROMPT_SECONDS = 15.0
 """For the answer to a one-word prompt. A refusal is quick, so an agent that takes longer is working on it."""
 _METHOD_NOT_FOUND = "(-32601)"
 
 
 async def check(agent: "AcpAgent") -> Check:
-    supervisor = agent.supervise(start_seconds=START_SECONDS, pooled=False)
+    """It waits for the start as long as a turn does, so that both have the same result."""
+    supervisor, began = agent.supervise(pooled=False), time.monotonic()
     try:
         try:
             link = await supervisor.get()
+            started = time.monotonic() - began
         except AgentError as error:
             return Check(agent.id, *_explain(agent.program, error, starting=True))
         with tempfile.TemporaryDirectory(prefix="portico-check-") as folder:
-            return await _shake_hands(agent, link, folder)
+            found = await _shake_hands(agent, link, folder)
+        if found.ok and started > SLOW_SECONDS:
+            return Check(found.agent, "ready", f"{found.detail}; its start took {started:.0f} seconds")
+        return found
     except AgentError as error:
         return Check(agent.id, *_explain(agent.program, error, starting=False))
     finally:
@@ -54,13 +64,13 @@ async def _shake_hands(agent: "AcpAgent", link: AgentLink, folder: str) -> Check
             "Install a version of it that speaks this one.",
         )
     try:
-        answer = await _begin(link, folder)
+        answer = await _begin(agent, link, folder)
     except AgentUnavailable:
         if agent.program.auth is None:
             agent.remember(agent.sign_in_words(link))
             return Check(agent.id, "not_signed_in", agent.sign_in_words(link))
         await agent.authenticate(link)
-        answer = await _begin(link, folder)
+        answer = await _begin(agent, link, folder)
     agent.learn(link, answer)
     agent.works()
     if link.capability("sessionCapabilities", "close"):
@@ -72,11 +82,15 @@ async def _shake_hands(agent: "AcpAgent", link: AgentLink, folder: str) -> Check
     return Check(agent.id, "ready", f"{version}{count} model{'s' * (count != 1)}")
 
 
-async def _begin(link: AgentLink, folder: str) -> Json:
+async def _begin(agent: "AcpAgent", link: AgentLink, folder: str) -> Json:
     """Open a session; raises AgentUnavailable if the user is not signed in. An agent that reports this and still opens
     a session may ignore a token in its environment, so it gets a prompt: without a login it refuses immediately, and
     no tokens are spent."""
     answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
+    if kind_of(agent.program) == "claude":  # its status can arrive after the session
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(AUTH_SECONDS):
+                await link.auth_known.wait()
     if link.says_signed_out:
         prompt = {"sessionId": answer.get("sessionId"), "prompt": [{"type": "text", "text": "Reply with: ok"}]}
         with contextlib.suppress(TimeoutError):
@@ -88,6 +102,10 @@ async def _begin(link: AgentLink, folder: str) -> Json:
 def _explain(program: Program, error: AgentError, *, starting: bool) -> tuple[CheckStatus, str]:
     if wrong := wrong_node(program):
         return "wrong_node", f"{wrong} {error.message}"
+    if isinstance(error, SlowStart):
+        command = " ".join(program.command)
+        hint = f"If it never answers: is `{command}` a program that speaks the Agent Client Protocol?"
+        return "slow", f"{error.message} {hint}"
     if starting or _METHOD_NOT_FOUND in error.message:
         command = " ".join(program.command)
         hint = f"Is `{command}` a program that speaks the Agent Client Protocol on its standard input?"

@@ -46,6 +46,8 @@ class AgentLink(Connected):
         """The agent's answer to `initialize`."""
         self.says_signed_out = False
         """As reported by the agent (`_auth/status_update`). It need not know every way to sign in."""
+        self.auth_known = asyncio.Event()
+        """The agent has reported its sign-in status."""
         self._files = files
         self._terminals = terminals
         self._sessions: dict[str, UpdateListener] = {}
@@ -143,6 +145,7 @@ class AgentLink(Connected):
         if is_notification:
             if method == _AUTH_STATUS and isinstance(status := params.get("authStatus"), dict):
                 self.says_signed_out = status.get("kind") == "none"
+                self.auth_known.set()
             return None
         if ears is None:
             raise RequestError.invalid_params({"details": f"no such session: {params.get('sessionId')!r}"})

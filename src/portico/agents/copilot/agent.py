@@ -239,7 +239,7 @@ class CopilotAgent:
         except AgentError as error:
             return Check(self.id, "failed", error.message)
         except TimeoutError:
-            return Check(self.id, "failed", f"It did not answer within {ASK_SECONDS:g} seconds.")
+            return Check(self.id, "slow", f"It did not answer within {ASK_SECONDS:g} seconds; try again.")
         self._checked = time.monotonic()
         if missing := (await self.describe()).missing:
             self._supervisor.dismiss(runtime)
