@@ -10,11 +10,13 @@ from uuid import UUID
 import pytest
 from copilot.session_events import SessionEvent
 
+from portico.agents.acp.history import HistoryBuilder
 from portico.agents.agent import AgentContext, Message, Opening, Turn
 from portico.agents.copilot import copilot
 from portico.agents.copilot.agent import CopilotAgent
 from portico.agents.copilot.conversation import CopilotConversation
 from portico.agents.copilot.event import Events
+from portico.agents.copilot.native import updates
 from portico.errors import SignInRequired
 from portico.events import Json, PartEnded, ToolOutput
 from portico.host.state import CallPart, TextPart, TurnState
@@ -213,3 +215,32 @@ async def test_a_refused_key_of_a_provider_is_a_missing_sign_in_until_it_is_take
     await listen()
     assert (await agent.describe()).missing is None
     await agent.close()
+
+
+async def test_an_imported_history_has_the_turns_of_the_program() -> None:
+    """Events as `get_events` returns them: sub-agents and unknown events are left out."""
+    builder = HistoryBuilder("copilot", "n1", 0)
+    call = {"toolCallId": "c1", "toolName": "bash", "arguments": {"command": "ls"}}
+    done = {"toolCallId": "c1", "success": True, "result": {"content": "a.txt"}}
+    bad = {"toolCallId": "c2", "success": False, "error": {"message": "no such file"}}
+    found: list[tuple[str, dict[str, Any]]] = [
+        ("session.title_changed", {"title": "Files"}),
+        ("user.message", {"content": "list the files"}),
+        ("assistant.message", {"messageId": "m1", "content": "", "reasoningText": "ls will do", "toolRequests": []}),
+        ("tool.execution_start", call),
+        ("tool.execution_complete", done),
+        ("tool.execution_start", {"toolCallId": "c2", "toolName": "view", "arguments": {"path": "b"}}),
+        ("tool.execution_complete", bad),
+        ("assistant.message", {"messageId": "m2", "content": "There is a.txt.", "toolRequests": []}),
+        ("user.message", {"content": "thanks"}),
+    ]
+    for kind, data in found:
+        for update in updates(SessionEvent.from_dict(event(kind, **data))):
+            await builder.update(update)
+    first, second = builder.finish()
+    assert (first.message.text, second.message.text, second.parts) == ("list the files", "thanks", [])
+    shown = [(part.kind, part.text) for part in first.parts if isinstance(part, TextPart)]
+    assert shown == [("reasoning", "ls will do"), ("text", "There is a.txt.")]
+    calls = [(part.kind, part.output, part.ok) for part in first.parts if isinstance(part, CallPart)]
+    assert calls == [("execute", "a.txt", True), ("read", "no such file", False)]
+    assert first.started == 1_794_823_200_000

@@ -13,6 +13,7 @@ from portico.host.host import Host
 from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessions
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import said
+from tests.live.copilot_agent import copilot_agent
 from tests.live.host import SECONDS, agent_of, hosting, play, script
 from tests.live.programs import COPILOT, LIVE, MODULES, NODE22, QWEN, Live
 from tests.live.test_acp import TITLES
@@ -87,14 +88,17 @@ async def find(host: Host, agent: str, cwd: Path) -> list[str]:
                 return [each.id for each in page.sessions]
 
 
-@pytest.mark.parametrize("live", [*(each for each in LIVE if each.name in PROGRAMS), QWEN], ids=lambda live: live.name)
-async def test_a_session_moves_between_its_program_and_the_host(live: Live, tmp_path: Path) -> None:
-    work = tmp_path / "work"
+NAMES = {**{live.name: live for live in (*LIVE, QWEN) if live.name in PROGRAMS}, "copilot-sdk": LIVE[0]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_session_moves_between_its_program_and_the_host(name: str, tmp_path: Path) -> None:
+    live, work = NAMES[name], tmp_path / "work"
     work.mkdir()
     async with ModelServer(TITLES) as model:
         await start_natively(live, tmp_path, model.url, "Said in the terminal.")
-        agent = agent_of(tmp_path, live, model.url)
-        assert isinstance(agent, AcpAgent)
+        sdk = name == "copilot-sdk"
+        agent = copilot_agent(tmp_path, model.url) if sdk else agent_of(tmp_path, live, model.url)
         async with hosting(tmp_path, agent) as host:
             (native,) = await find(host, agent.id, work)
             adopt = AdoptSession(agent=agent.id, native=native, cwd=str(work), confirm=True)

@@ -3,7 +3,10 @@
 import asyncio
 import logging
 import secrets
+import shlex
 import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +18,7 @@ from msgspec import Struct
 from portico.agents.agent import AgentContext, AgentInfo, Autonomy, Capabilities, Check, Model, Opening, Resource
 from portico.agents.copilot.option import EFFORT, EFFORTS, CopilotOptions, thinking
 from portico.agents.facts import FactsFile, Problem
+from portico.agents.native import NativeHistory, NativePage, NativeSession
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -280,6 +284,36 @@ class CopilotAgent:
         conversation = CopilotConversation(self, opening, self._lent.get(opening.client, self._supervisor))
         await conversation.begin()
         return conversation
+
+    @asynccontextmanager
+    async def _connected(self) -> "AsyncIterator[Runtime]":
+        if missing := self._missing():
+            raise AgentUnavailable(missing)
+        await _import("native")
+        runtime = await self._supervisor.get()
+        with self._supervisor.busy(runtime):
+            yield runtime
+
+    async def native_sessions(self, cwd: str | None, cursor: str | None, folders: Sequence[str]) -> NativePage:
+        async with self._connected() as runtime:
+            from portico.agents.copilot.native import list_sessions
+
+            return await list_sessions(runtime, cwd, cursor)
+
+    async def native_history(self, session: NativeSession) -> NativeHistory:
+        async with self._connected() as runtime:
+            from portico.agents.copilot.native import read_history
+
+            provider = self.options.provider
+            return await read_history(runtime, session, provider.config() if provider is not None else None)
+
+    async def native_release(self) -> None:
+        """A closed conversation is released: the CLI has no lock on it."""
+
+    def native_command(self, session: str, cwd: str) -> str:
+        home = self.options.home
+        own = f"COPILOT_HOME={shlex.quote(str(Path(home).expanduser()))} " if home is not None else ""
+        return f"cd {shlex.quote(cwd)} && {own}{shlex.join([self.options.program, f'--resume={session}'])}"
 
     async def _connect(self, process: Process) -> "Runtime":
         await _import("runtime")
