@@ -59,9 +59,15 @@ afterAll(async () => {
 test("a command waits for the card, and its connection is in the details", async () => {
   const { page } = person;
   const picture = (name: string) => page.screenshot({ path: join(out, `sandbox-${name}.png`) });
-  const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent: "acp:reader", title: "Read the documentation", cwd: join(host.folder, "api"), config: { sandbox: "project" } });
-  await page.goto(`${host.url}/app/s/${id}`);
-  await host.ask(`/v1/sessions/${id}/messages`, { text: `Read http://localhost:${port}/` });
+  await page.goto(`${host.url}/app/new?folder=${encodeURIComponent(join(host.folder, "api"))}`);
+  await page.check('#agents input[value="acp:reader"]');
+  await page.waitForSelector("#sandbox:enabled");
+  expect(await page.inputValue("#sandbox")).toBe("off");
+  await page.selectOption("#sandbox", "project");
+  await page.fill("#first", `Read http://localhost:${port}/`);
+  await picture("0-start");
+  await page.click("#start");
+  await page.waitForURL(/\/app\/s\//);
   const card = page.locator(".card.approval");
   await card.locator("h2").waitFor();
   expect(await card.locator("h2").textContent()).toBe(`Connect to localhost:${port}?`);
@@ -75,4 +81,22 @@ test("a command waits for the card, and its connection is in the details", async
   await row.waitFor();
   expect(await row.locator("td").allTextContents()).toEqual([`localhost:${port}`, "1", expect.stringMatching(/^\d+ B, \d+ B$/), "now", "You"]);
   await picture("3-details");
+});
+
+test("the choice is remembered for the folder, and changed in the menu of the composer", async () => {
+  const { page } = person;
+  await page.goto(`${host.url}/app/new?folder=${encodeURIComponent(join(host.folder, "api"))}`);
+  await page.waitForSelector("#sandbox:enabled");
+  await page.waitForFunction(() => document.querySelector<HTMLSelectElement>("#sandbox")?.value === "project");
+  await page.goto(`${host.url}/app`);
+  await page.waitForURL(/\/app\/s\//);
+  const session = page.url().split("/").at(-1) ?? "";
+  await page.click("#composer #sandbox");
+  await page.waitForSelector("#sandbox-strict");
+  await page.screenshot({ path: join(out, "sandbox-4-menu.png") });
+  await page.waitForTimeout(500); // early clicks have no effect
+  await page.click("#sandbox-strict");
+  await page.waitForSelector('#composer #sandbox:has-text("Sandbox: strict")');
+  expect((await host.ask<{ config: object }>(`/v1/sessions/${session}`)).config).toMatchObject({ sandbox: "strict" });
+  expect(person.trouble).toEqual([]);
 });

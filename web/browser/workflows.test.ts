@@ -94,6 +94,7 @@ test("a question of a job is answered by one tap on its page", async () => {
   await page.goto(`${host.url}/app/j/${job}`);
   await page.tap('.strip button:has-text("Show and answer")');
   await page.waitForSelector(".question .option");
+  expect(await page.$$eval(".question button", (all) => all.map((each) => each.textContent?.replace(/^\d/, "").trim()))).toEqual(["Ship", "Wait"]);
   await page.waitForTimeout(500); // early taps have no effect
   await page.tap('.question .option:has-text("Ship")');
   await page.waitForSelector(".strip.ok", { state: "attached" });

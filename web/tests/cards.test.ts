@@ -315,6 +315,34 @@ describe("questions", () => {
     await vi.waitFor(() => expect(card.querySelectorAll("button:enabled").length).toBe(3));
   });
 
+  describe("of a job", () => {
+    const CHECK: Field[] = [{ id: "answer", kind: "single-select", message: "Is it good?", required: true, options: [{ id: "yes", label: "Yes" }, { id: "no", label: "No" }] }, { id: "reason", kind: "text", message: "Why?" }];
+    const buttons = (card: HTMLElement) => [...card.querySelectorAll("button")].map((each) => each.textContent?.replace(/^\d/, "").trim());
+
+    test("one tap answers a person check; there is no third button", () => {
+      const { card, answer, press } = asked(CHECK);
+      expect(buttons(card)).toEqual(["Yes", "No"]);
+      press("Yes");
+      expect(answer.mock.calls).toEqual([["q", { answers: { answer: "yes" } }]]);
+    });
+
+    test("the reason is next to it, and goes along", () => {
+      const { card, answer, press } = asked(CHECK);
+      card.querySelector<HTMLInputElement>("input.reason")!.value = " too slow ";
+      card.dispatchEvent(new globalThis.Event("submit"));
+      expect(answer).not.toHaveBeenCalled();
+      press("No");
+      expect(answer.mock.calls).toEqual([["q", { answers: { answer: "no", reason: "too slow" } }]]);
+    });
+
+    test("a step that asks offers its choices only; a question of an agent can be declined", () => {
+      const [choice] = CHECK as [Field];
+      expect(buttons(asked([{ ...choice, message: "Choose" }]).card)).toEqual(["Yes", "No"]);
+      expect(buttons(asked([{ ...choice, id: "ok" }, { id: "note", title: "Note" }]).card)).toEqual(["Yes", "No", "Decline"]);
+      expect(buttons(asked([{ ...choice, id: "colour" }]).card)).toEqual(["Yes", "No", "Decline"]);
+    });
+  });
+
   test("only some people may answer, and there is a link to the page of the question; other addresses are none", () => {
     const { card } = asked([], { people: ["ann", "bob"], url: "https://example.org/ask" });
     expect([card.querySelector("p.soft")?.textContent, card.querySelector("a")?.href]).toEqual(["Only ann, bob may answer.", "https://example.org/ask"]);

@@ -28,6 +28,7 @@ const AGENTS = [
   { id: "codex", name: "Codex", models: [{ id: "big", name: "Big", multiplier: 10 }, { id: "small", name: "Small", multiplier: 0 }] },
 ];
 const ROW = { session: { id: "s1", agent: "codex", cwd: "/w/api", modified: 5 } };
+const CHOICE = (mode: string) => ({ mode, modes: [{ id: "off", name: "No sandbox", description: "All." }, { id: "project", name: "Project", description: "The folder." }, { id: "strict", name: "Strict", description: "The model." }] });
 let host: V1Host;
 let gone: object[];
 const find = <T extends Element = HTMLInputElement>(selector: string) => document.querySelector<T>(selector)!;
@@ -44,6 +45,8 @@ beforeEach(() => {
   host = new V1Host({
     "GET /agents": { agents: AGENTS, default: "codex" },
     "GET ": { workspaces: ["/w"] },
+    "GET /sandbox?cwd=/w/api&agent=codex": CHOICE("off"),
+    "GET /sandbox?cwd=/w&agent=codex": CHOICE("strict"),
     "POST /sessions": { id: "s9" },
     "POST /sessions/s9/messages": { turn: "t1" },
   });
@@ -120,4 +123,48 @@ test("an agent that lacks something says what, with its command and another chec
   [...document.querySelectorAll("button")].find(({ textContent }) => textContent === "Check again")!.click();
   await vi.waitFor(() => expect(find<HTMLButtonElement>("#start").disabled).toBe(false));
   expect(find("#agents input:checked").value).toBe("absent");
+});
+
+describe("the sandbox", () => {
+  const pick = () => find<HTMLSelectElement>("#sandbox");
+  const start = async () => {
+    find<HTMLTextAreaElement>("#first").value = "go";
+    find<HTMLButtonElement>("#start").click();
+    await vi.waitFor(() => expect(gone.length).toBe(1));
+    return (host.bodies.get("POST /sessions") as { config?: object }).config;
+  };
+
+  test("is the choice of the host for the folder, and is sent only if it was changed", async () => {
+    await open();
+    await vi.waitFor(() => expect(pick().hidden).toBe(false));
+    expect([...pick().options].map((each) => each.text)).toEqual(["No sandbox", "Sandbox: project", "Sandbox: strict"]);
+    expect([pick().value, await start()]).toEqual(["off", undefined]);
+  });
+
+  test("is sent with the session when it was changed", async () => {
+    await open();
+    await vi.waitFor(() => expect(pick().hidden).toBe(false));
+    pick().value = "project";
+    pick().dispatchEvent(new Event("change"));
+    expect([pick().title, await start()]).toEqual(["The folder. The choice is remembered for this folder.", { sandbox: "project" }]);
+  });
+
+  test("follows the folder", async () => {
+    await open();
+    find("#folder").value = "/w";
+    find("#folder").dispatchEvent(new Event("input"));
+    await vi.waitFor(() => expect(pick().value).toBe("strict"));
+    expect(await start()).toBeUndefined();
+  });
+
+  test("is not offered where the host cannot answer, and explains what is missing where it cannot work", async () => {
+    delete host.answers["GET /sandbox?cwd=/w/api&agent=codex"];
+    await open();
+    await vi.waitFor(() => expect(host.calls).toContain("GET /sandbox?cwd=/w/api&agent=codex"));
+    expect(pick().hidden).toBe(true);
+    host.answers["GET /sandbox?cwd=/w/api&agent=codex"] = { mode: "off", modes: [{ id: "off", name: "No sandbox", description: "All." }], problem: "Install bubblewrap." };
+    await open();
+    await vi.waitFor(() => expect(pick().title).toBe("All. Install bubblewrap."));
+    expect(pick().disabled).toBe(true);
+  });
 });

@@ -20,6 +20,7 @@ export class Composer extends MessageBox {
   private readonly denying = makeButton("btn small", "Deny with this note", () => void this.answer(false));
   private readonly allowing = makeButton("btn small", "Allow with this note", () => void this.answer(true));
   private readonly copy = make("span", "own-copy");
+  private readonly sandbox = makeButton("sandbox-choice", "", () => void this.chooseSandbox());
   private readonly runs = make("p", "runs");
   /** A turn runs. */
   private busy = false;
@@ -66,7 +67,15 @@ export class Composer extends MessageBox {
     this.denying.id = "deny-with-note";
     this.allowing.id = "allow-and-add";
     this.copy.append(icon("branch"), make("span", "", "Separate copy"));
-    this.tools.append(this.copy, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
+    this.sandbox.id = "sandbox";
+    this.sandbox.setAttribute("aria-haspopup", "menu");
+    this.sandbox.append(icon("shield"), make("span"));
+    this.tools.append(this.sandbox, this.copy, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
+  }
+
+  private async chooseSandbox(): Promise<void> {
+    const { openSandboxMenu } = await import("./sandboxPick");
+    await openSandboxMenu(this.id, this.sandbox, this.attempt);
   }
 
   private get asking(): CallPart | undefined {
@@ -142,6 +151,8 @@ export class Composer extends MessageBox {
     this.area.placeholder = hint(state, lost);
     const chosen = String(state.config?.["approvals"] ?? "ask");
     if (document.activeElement !== this.mode) this.mode.value = chosen;
+    const sandbox = String(state.config?.["sandbox"] ?? "");
+    this.sandbox.lastElementChild!.textContent = sandbox && sandbox !== "off" ? `Sandbox: ${sandbox}` : "Sandbox";
     this.copy.hidden = !state.worktree;
     this.copy.title = state.worktree?.branch ? `It works in its own copy of the folder, on the branch ${state.worktree.branch}` : "";
     this.changed();

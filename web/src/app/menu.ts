@@ -8,6 +8,8 @@ import { settle } from "../settle";
 export interface Choice {
   id?: string;
   text: string;
+  /** What it means, in a second line. */
+  about?: string;
   key?: string;
   danger?: boolean;
   href?: string;
@@ -69,6 +71,7 @@ export function item(choice: Choice, close: () => void): HTMLElement {
       choice.run?.();
     });
   }
+  if (choice.about) found.append(make("small", "", choice.about));
   if (choice.id) found.id = choice.id;
   if (choice.key) {
     const letter = make("kbd", "", choice.key);

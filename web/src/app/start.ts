@@ -10,6 +10,7 @@ import { type About, type Agent, type AgentModel, type Agents, call, type KnownA
 import { icon } from "../icons";
 import { MessageBox, post } from "./messageBox";
 import { remember, remembered } from "./preferences";
+import { SandboxField } from "./sandboxPick";
 import type { View, ViewContext } from "./view";
 import { offerWhere, type Where } from "./where";
 
@@ -60,6 +61,7 @@ class StartBox extends MessageBox {
   private begun: { key: string; id: string } | undefined;
 
   private readonly load: () => void;
+  private readonly sandbox: SandboxField;
 
   constructor(
     private readonly context: ViewContext,
@@ -82,7 +84,7 @@ class StartBox extends MessageBox {
     this.folder.spellcheck = false;
     this.folder.autocomplete = "off";
     this.folder.placeholder = "An absolute path";
-    this.folder.addEventListener("input", () => this.markRecent());
+    this.folder.addEventListener("input", () => this.moved());
     this.recent.setAttribute("role", "group");
     this.recent.setAttribute("aria-label", "Folders used last");
     this.agents.id = "agents";
@@ -90,7 +92,8 @@ class StartBox extends MessageBox {
     this.agents.setAttribute("aria-label", "Agent");
     this.trouble.hidden = true;
     this.trouble.setAttribute("role", "alert");
-    this.tools.append(this.ownCopy(), make("span", "spring"), this.button);
+    this.sandbox = new SandboxField(scope, () => ({ cwd: this.folder.value.trim(), agent: this.chosen }));
+    this.tools.append(this.sandbox.element, this.ownCopy(), make("span", "spring"), this.button);
     const where = make("label", "start-folder", "Folder");
     where.append(this.folder);
     this.connect.hidden = true;
@@ -176,13 +179,18 @@ class StartBox extends MessageBox {
       ...paths.map((path) => {
         const chip = makeButton("chip", folder(path), () => {
           this.folder.value = path;
-          this.markRecent();
+          this.moved();
         });
         chip.title = path;
         return chip;
       }),
     );
     this.markRecent();
+  }
+
+  private moved(): void {
+    this.markRecent();
+    this.sandbox.refresh();
   }
 
   private markRecent(): void {
@@ -215,6 +223,7 @@ class StartBox extends MessageBox {
     this.missing.hidden = !hint;
     this.missing.replaceChildren(...(hint ? [make("p", "", hint), ...commandsOf(hint).map(commandView), this.checkAgain(id)] : []));
     this.button.disabled = Boolean(hint) || !agent;
+    if (id) this.sandbox.refresh(0);
   }
 
   /** The host starts the agent and exchanges the first messages: that proves more than a look at the disk. */
@@ -250,7 +259,8 @@ class StartBox extends MessageBox {
       const body: StartSessionBody = { agent: this.chosen, ...(model ? { model } : {}), ...(cwd ? { cwd } : {}) };
       if (this.copy.checked) body.worktree = true;
       Object.assign(body, this.where());
-      if (this.mode.value !== "ask") body.config = { approvals: this.mode.value };
+      const config = { ...(this.mode.value !== "ask" ? { approvals: this.mode.value } : {}), ...this.sandbox.config };
+      if (Object.keys(config).length > 0) body.config = config;
       // One that began and whose message was not taken is used again, and not begun twice.
       const key = JSON.stringify(body);
       if (this.begun?.key !== key) this.begun = { key, id: (await v1.start(body)).id };

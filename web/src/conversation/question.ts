@@ -60,6 +60,19 @@ class QuestionCard {
     return this.fields[this.at] as Field;
   }
 
+  /** A choice with an optional reason next to it, as a person check of a job asks: one tap answers. */
+  private get reason(): Field | undefined {
+    const [first, second, ...more] = this.fields;
+    const choice = first?.required && first.options?.length && first.kind !== "multi-select";
+    return choice && second && more.length === 0 && !second.required && !second.options?.length && second.kind !== "boolean" ? second : undefined;
+  }
+
+  /** A question of a job: its choices are all there is, and one who does not answer declines nothing. */
+  private get isOfJob(): boolean {
+    const [first] = this.fields;
+    return first?.id === "answer" && (this.reason?.id === "reason" || (this.fields.length === 1 && first.message === QUESTION.choose && Boolean(first.options?.length)));
+  }
+
   private get isMany(): boolean {
     return this.field.kind === "multi-select" && Boolean(this.field.options?.length);
   }
@@ -77,7 +90,11 @@ class QuestionCard {
   }
 
   private step(): TemplateResult {
-    const { field } = this;
+    const { field, reason } = this;
+    if (reason) {
+      const named = plain(reason.title ?? reason.message ?? reason.id);
+      return html`${this.choices(field)}<label>${named}<input class="reason" dir="auto" placeholder=${QUESTION.optional} /></label>${this.elsewhere()}${this.isOfJob ? nothing : this.foot(field)}`;
+    }
     return html`${this.heading(field)}${field.options?.length ? this.choices(field) : this.input(field)}${this.elsewhere()}${this.foot(field)}`;
   }
 
@@ -133,6 +150,7 @@ class QuestionCard {
   /** The answer to the current field, as it is entered. */
   private read(): unknown {
     if (this.isMany) return [...this.picked];
+    if (this.reason) return undefined; // Enter in the reason chooses nothing
     const input = this.element.querySelector<HTMLInputElement>(".question-step input");
     if (!input) return undefined;
     if (this.field.kind === "boolean") return input.checked;
@@ -154,14 +172,24 @@ class QuestionCard {
     const plainButton = (text: string, press: () => void, look = "") => html`<button type="button" class=${look || nothing} ?disabled=${this.sending} @click=${press}>${text}</button>`;
     return html`<div class="answers">${!one || this.other ? html`<button class="primary" ?disabled=${this.sending}>${word}</button>` : nothing}${
       one && !field.required && this.fields.length > 1 ? plainButton(QUESTION.skip, () => this.take(undefined)) : nothing
-    }${this.at > 0 ? plainButton(QUESTION.back, () => this.goTo(this.at - 1)) : nothing}${plainButton(QUESTION.decline, decline, "apart")}</div>`;
+    }${this.at > 0 ? plainButton(QUESTION.back, () => this.goTo(this.at - 1)) : nothing}${this.isOfJob ? nothing : plainButton(QUESTION.decline, decline, "apart")}</div>`;
   }
 
   private take(answer: unknown): void {
+    if (this.reason) return void this.answerCheck(answer, this.reason.id);
     if (answer === undefined) this.answers.delete(this.field.id);
     else this.answers.set(this.field.id, answer);
     if (this.at + 1 < this.fields.length) this.goTo(this.at + 1);
     else void this.send();
+  }
+
+  private async answerCheck(answer: unknown, reason: string): Promise<void> {
+    if (answer === undefined) return;
+    const text = this.element.querySelector<HTMLInputElement>("input.reason")?.value.trim();
+    this.answers.set(this.field.id, answer);
+    if (text) this.answers.set(reason, text);
+    else this.answers.delete(reason);
+    await this.send();
   }
 
   private async send(): Promise<void> {

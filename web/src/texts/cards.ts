@@ -70,6 +70,9 @@ export const QUESTION = {
   skip: "Leave it open",
   back: "Back",
   decline: "Decline",
+  optional: "Optional",
+  /** What a job writes above the choices of its question. */
+  choose: "Choose",
 } as const;
 
 export const GRANTS = {
