@@ -237,7 +237,9 @@ async def test_permission(desk: Desk, choose: Any, status: str, written: bool) -
     desk.editor.choose = choose
     await desk.say("write it")
     ((call, options),) = desk.editor.asked
-    assert "+hello" in call.content[0].content.text, "what is approved is what is shown"
+    (diff,) = call.content
+    assert (diff.type, diff.path, diff.old_text, diff.new_text) == ("diff", str(desk.folder / "a.txt"), None, "hello\n")
+    assert [each.path for each in call.locations] == [diff.path]
     assert {each.kind for each in options} >= {"allow_once", "allow_always", "reject_once"}
     assert (desk.editor.call()["status"], (desk.folder / "a.txt").exists()) == (status, written)
 

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from portico import events as e
-from portico.client.acp.update import OUTPUT_CHARS, TAIL_CHARS, KnownParts, commands_of, replayed, updates
+from portico.client.acp.content import OUTPUT_CHARS, files_of, hunks
+from portico.client.acp.update import (
+    TAIL_CHARS,
+    KnownParts,
+    commands_of,
+    ending,
+    replayed,
+    updates,
+    user_message,
+)
 from portico.events import ErrorInfo, Event, Message
 from portico.host.state import Approval, CallPart, QuestionPart, TextPart, TurnState
 
@@ -182,12 +191,15 @@ def test_who_comes_in_the_middle_knows_what_still_grows() -> None:
         CallPart("c1", "look", output="x" * (TAIL_CHARS + 1)),
         CallPart("c2", "look", done=True, output="y"),
     ]
-    known = KnownParts.of(turn(*parts))
+    known = KnownParts()
+    known.join(turn(*parts))
     assert (known.kinds, {call: len(shown) for call, shown in known.output.items()}) == (
         {"p2": "text"},
         {"c1": TAIL_CHARS},
     )
-    assert KnownParts.of(None) == KnownParts()
+    known.reset()
+    known.join(None)
+    assert known == KnownParts()
 
 
 def test_a_plan_is_an_update_of_its_own_live_and_in_the_history() -> None:
@@ -224,3 +236,174 @@ def test_a_plan_is_an_update_of_its_own_live_and_in_the_history() -> None:
 def test_the_history_names_how_a_turn_ended(outcome: Any, error: ErrorInfo | None, last: str) -> None:
     turn = TurnState("t", Message("go"), "me", 0, 0, outcome=outcome, error=error)
     assert text(replayed(turn)[-1].model_dump(exclude_none=True)) == last
+
+
+def test_a_text_without_pieces_is_shown_when_it_ends() -> None:
+    """A notice that an agent reported as a whole was in the history, but not shown live."""
+    known = KnownParts()
+    told(e.PartStarted(turn="t", part="p", kind="notice"), known)
+    (found,) = told(e.PartEnded(turn="t", part="p", text="Retrying."), known)
+    assert (text(found), found["message_id"]) == ("\nRetrying.\n", "p")
+
+
+def test_a_message_has_the_same_id_live_and_in_the_history() -> None:
+    known = KnownParts()
+    told(e.PartStarted(turn="t", part="p", kind="text"), known)
+    (live,) = told(e.PartDelta(turn="t", part="p", text="hi"), known)
+    first, loaded = [each.model_dump(exclude_none=True) for each in replayed(turn(TextPart("p", "text", "hi")))]
+    assert (first["message_id"], live) == ("t", loaded)
+
+
+PICTURE = {"type": "embeddedResource", "data": "aGk=", "contentType": "image/png", "label": "shot"}
+
+
+@pytest.mark.parametrize(
+    ("attachment", "kinds"),
+    [
+        (PICTURE, ["text", "image"]),
+        ({**PICTURE, "contentType": "audio/wav"}, ["text", "audio"]),
+        ({"type": "resource", "uri": "file:///w/a.py", "label": "a.py"}, ["text", "resource_link"]),
+        ({"type": "embeddedResource", "data": "aGk=", "contentType": "text/plain", "uri": "untitled:1"}, None),
+        ({"type": "simple", "label": "words"}, ["text"]),
+    ],
+)
+def test_what_was_attached_to_a_message(attachment: dict[str, Any], kinds: list[str] | None) -> None:
+    found = user_message(Message("look", attachments=[attachment]), "t")
+    assert [each.content.type for each in found] == (kinds or ["text", "resource_link"])
+    assert {each.message_id for each in found} == {"t"}
+    assert replayed(TurnState("t", Message("look", attachments=[attachment]), "me", 0, 1)) == found
+
+
+def test_a_picture_that_a_tool_shows() -> None:
+    (found,) = told(e.ToolEnded(turn="t", call="c", ok=True, content=[PICTURE]))
+    assert [each["content"]["type"] for each in found["content"]] == ["image"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "shown"),
+    [
+        ("failed", ErrorInfo("x", "it broke"), "This turn failed: it broke"),
+        ("failed", None, "This turn failed."),
+        ("interrupted", ErrorInfo("interrupted", "The host was stopped."), "This turn was interrupted: The host was"),
+        ("cancelled", None, "This turn was cancelled."),
+        ("completed", None, ""),
+        (None, None, ""),
+    ],
+)
+def test_why_a_turn_ended(outcome: Any, error: ErrorInfo | None, shown: str) -> None:
+    found = [each.content.text.strip() for each in ending("t", outcome, error)]
+    assert [each[: len(shown)] for each in found] == ([shown] if shown else [])
+
+
+@pytest.mark.parametrize(
+    ("given", "files"),
+    [
+        ({"path": "a.py"}, ["/w/a.py"]),
+        ({"file_path": "/x/a.py", "line": 3}, ["/x/a.py"]),
+        ({"filePath": "../a.py"}, ["/a.py"]),
+        ({"files": ["a", 7, "b"]}, ["/w/a", "/w/b"]),
+        ({"path": "file:///x/a.py"}, ["/x/a.py"]),
+        ({"path": ""}, []),
+        ({"path": "a\0b"}, []),
+        ({"command": "make"}, []),
+        ([1], []),
+        (None, []),
+    ],
+)
+def test_the_files_of_a_call(given: Any, files: list[str]) -> None:
+    assert files_of(given, "/w") == files
+
+
+def test_a_call_has_its_files_live_and_in_the_history() -> None:
+    (live,) = told(e.ToolReady(turn="t", call="c", input='{"path": "a.py", "line": 3}'), KnownParts(cwd="/w"))
+    part = CallPart("c", "read", input='{"path": "a.py", "line": 3}', done=True, ok=True)
+    start = replayed(turn(part), KnownParts(cwd="/w"))[1].model_dump(exclude_none=True)
+    assert [live["locations"], start["locations"]] == [[{"path": "/w/a.py", "line": 3}]] * 2
+    edit = [{"type": "diff", "path": "/w/b.py", "old": "1", "new": "2"}]
+    (end,) = told(e.ToolEnded(turn="t", call="c", ok=True, content=edit))
+    assert end["locations"] == [{"path": "/w/b.py"}]
+
+
+TWO = """--- a/a.py
++++ b/a.py
+@@ -1,2 +1,2 @@
+ one
+-two
++2
+@@ -9 +9,2 @@
+ nine
++ten
+"""
+NEW = "--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+hello\n"
+NO_END = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n"
+SEPARATOR = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\x0cb\n+c\n"
+
+
+@pytest.mark.parametrize(
+    ("diff", "sides"),
+    [
+        (TWO, [("one\ntwo\n", "one\n2\n"), ("nine\n", "nine\nten\n")]),
+        (NEW, [(None, "hello\n")]),
+        (NO_END, [("a", "b")]),
+        (SEPARATOR, [("a\x0cb\n", "c\n")]),
+        (TWO[:-6], []),
+        (TWO + "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x\n+y\n", []),
+        ("... cut", []),
+        ("", []),
+    ],
+    ids=["two hunks", "a new file", "without a last line end", "a form feed", "cut", "two files", "no diff", "nothing"],
+)
+def test_the_hunks_of_a_diff(diff: str, sides: list[tuple[str | None, str]]) -> None:
+    assert [(each.old_text, each.new_text) for each in hunks("/w/a.py", diff)] == sides
+
+
+def test_an_edit_of_which_only_the_diff_is_known() -> None:
+    (found,) = told(e.ToolContent(turn="t", call="c", content=[{"type": "diff", "path": "/w/a.py", "diff": TWO}]))
+    assert [(each["type"], each["new_text"]) for each in found["content"]] == [
+        ("diff", "one\n2\n"),
+        ("diff", "nine\nten\n"),
+    ]
+
+
+def commands(**fields: Any) -> list[dict[str, Any]]:
+    """What an editor with terminals gets of a command."""
+    known = KnownParts(cwd="/w", terminals=True)
+    events: list[Event] = [
+        e.ToolStarted(turn="t", call="c", tool="bash", kind="execute"),
+        *([e.ToolOutput(turn="t", part="c", text="one\n")] if fields.pop("printed", False) else []),
+        e.ToolEnded(turn="t", call="c", **fields),
+    ]
+    return [update for event in events for update in told(event, known)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "printed", "code"),
+    [
+        ({"ok": True, "output": "one\n", "printed": True}, ["one\n"], 0),
+        ({"ok": True, "output": "one\n"}, ["one\n"], 0),
+        ({"ok": True}, [], 0),
+        ({"ok": False, "exit_code": 2, "printed": True}, ["one\n"], 2),
+        ({"ok": False, "error": ErrorInfo("x", "no shell")}, ["no shell"], 1),
+    ],
+)
+def test_a_command_in_a_terminal(fields: dict[str, Any], printed: list[str], code: int) -> None:
+    start, *rest = commands(**fields)
+    assert start["content"] == [{"type": "terminal", "terminal_id": "c"}]
+    assert start["field_meta"] == {"terminal_info": {"terminal_id": "c", "cwd": "/w"}}
+    pieces = [each["field_meta"]["terminal_output"]["data"] for each in rest[:-1]]
+    assert (pieces, rest[-1]["field_meta"]["terminal_exit"]["exit_code"]) == (printed, code)
+
+
+def test_a_command_of_the_history_in_a_terminal() -> None:
+    part = CallPart("c", "bash", kind="execute", output="one\n", done=True, ok=True, exit_code=0)
+    found = [each.model_dump(exclude_none=True) for each in replayed(turn(part), KnownParts(cwd="/w", terminals=True))]
+    assert found[1:] == commands(ok=True, output="one\n", exit_code=0)
+
+
+def test_the_text_of_a_sub_agent_is_in_its_call() -> None:
+    part = CallPart("c", "task", output="done", done=True, ok=True)
+    (*_, end) = [each.model_dump(exclude_none=True) for each in replayed(turn(part), None, {"c": "I looked.\n\n"})]
+    assert output(end) == ["I looked.", "done"]
+    repeated = CallPart("c", "task", output="I looked.", done=True, ok=True)
+    (*_, end) = [each.model_dump(exclude_none=True) for each in replayed(turn(repeated), None, {"c": "I looked."})]
+    assert output(end) == ["I looked."]

@@ -8,14 +8,42 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp.schema import CreateFormSessionElicitationRequest
+from acp.schema import (
+    CancelRequestNotification,
+    CreateFormSessionElicitationRequest,
+    RequestPermissionRequest,
+    SessionNotification,
+)
+from pydantic import BaseModel
 
+from portico import events as e
+from portico.client import Client
 from portico.client.acp.agent import HostAgent
+from portico.client.acp.editor import Editor
+from portico.client.acp.open_session import OpenSession
+from portico.client.acp.options import SessionOptions
 from portico.client.acp.question import answers_of, choices, chosen, form_of
 from portico.client.acp.versions import REQUIRED_2, VERSION_1, VERSIONS, Version, negotiated
+from portico.events import ErrorInfo
 from tests.client.test_acp import SCRIPT
 from tests.doors.standing import Standing, standing
 from tests.process import PORTICO, environment
+
+SENT: dict[str, type[BaseModel]] = {
+    "session/update": SessionNotification,
+    "session/request_permission": RequestPermissionRequest,
+    "elicitation/create": CreateFormSessionElicitationRequest,
+    "$/cancel_request": CancelRequestNotification,
+}
+
+
+def check(frame: dict[str, Any]) -> None:
+    """What we send fits the official schema, without a field that it does not know."""
+    if "method" in frame:
+        model = SENT[frame["method"]].model_validate(frame["params"])
+        dumped = model.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        assert json.loads(json.dumps(dumped)) == frame["params"]
+
 
 FORMS: dict[str, Any] = {"elicitation": {"form": {}}}
 
@@ -42,6 +70,7 @@ class Wire:
         async with asyncio.timeout(30):
             while line := await self._process.stdout.readline():
                 self.frames.append(json.loads(line))
+                check(self.frames[-1])
                 if condition(self.frames[-1]):
                     return self.frames[-1]
         raise AssertionError(self.frames)
@@ -57,6 +86,17 @@ class Wire:
     async def asked(self, method: str) -> dict[str, Any]:
         return await self.until(lambda frame: frame.get("method") == method)
 
+    def updates(self, *kinds: str) -> list[dict[str, Any]]:
+        found = [each["params"]["update"] for each in self.frames if each.get("method") == "session/update"]
+        return [each for each in found if each["sessionUpdate"] in kinds]
+
+    def calls(self) -> dict[str, dict[str, Any]]:
+        """The tool calls by their ids, their updates put together."""
+        found: dict[str, dict[str, Any]] = {}
+        for each in self.updates("tool_call", "tool_call_update"):
+            found.setdefault(each["toolCallId"], {}).update(each)
+        return found
+
     async def leave(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -67,10 +107,12 @@ class Wire:
 
 
 @asynccontextmanager
-async def wire(folder: Path, capabilities: dict[str, Any] | None = None) -> AsyncIterator[tuple[Wire, Standing]]:
-    script = folder / "script.yaml"
-    script.write_text(SCRIPT)
-    async with standing(folder, script=script, agents=("scripted",)) as here:
+async def wire(
+    folder: Path, capabilities: dict[str, Any] | None = None, script: str = SCRIPT
+) -> AsyncIterator[tuple[Wire, Standing]]:
+    path = folder / "script.yaml"
+    path.write_text(script)
+    async with standing(folder, script=path, agents=("scripted",)) as here:
         pipe, env = asyncio.subprocess.PIPE, environment(PORTICO_HOME=str(here.home.path))
         process = await asyncio.create_subprocess_exec(PORTICO, "acp", stdin=pipe, stdout=pipe, env=env)
         editor = Wire(process)
@@ -293,6 +335,137 @@ def test_the_choices_of_a_question_without_forms(fields: list[dict[str, Any]], n
 )
 def test_the_answer_by_a_choice(field: dict[str, Any], option: str, answer: dict[str, Any]) -> None:
     assert chosen(field, option) == answer
+
+
+async def test_a_command_is_a_terminal_where_the_editor_shows_them(tmp_path: Path) -> None:
+    async with wire(tmp_path, {"_meta": {"terminal_output": True}}) as (editor, here):
+        await here.http.patch(f"/v1/sessions/{editor.session}", json={"config": {"approvals": "allow"}})
+        await editor.prompt(1, "run it")
+        await editor.until(lambda frame: frame.get("id") == 1)
+        calls = [
+            frame["params"]["update"]
+            for frame in editor.frames
+            if frame.get("method") == "session/update" and "toolCallId" in frame["params"]["update"]
+        ]
+        ident = calls[0]["toolCallId"]
+        assert calls[0]["content"] == [{"type": "terminal", "terminalId": ident}]
+        meta = [each["_meta"] for each in calls if "_meta" in each]
+        assert meta[0]["terminal_info"]["terminal_id"] == ident
+        assert "".join(each["terminal_output"]["data"] for each in meta if "terminal_output" in each) == "one\ntwo\n"
+        assert meta[-1]["terminal_exit"] == {"terminal_id": ident, "exit_code": 0, "signal": None}
+
+
+SUB = """
+rules:
+  - match: ^delegate
+    steps:
+      - do: spawn
+        prompt: count
+        title: Counter
+        steps:
+          - {do: say, text: "One, two. "}
+          - {do: write, path: b.txt, text: "hello\\n"}
+          - {do: say, text: Three.}
+"""
+
+
+async def test_a_sub_agent_is_shown_and_asks_in_its_call(tmp_path: Path) -> None:
+    """An editor saw nothing of a sub-agent, and was not asked for its approvals."""
+    async with wire(tmp_path, script=SUB) as (editor, _):
+        await editor.prompt(1, "delegate it")
+        asked = await editor.asked("session/request_permission")
+        (call,) = editor.calls()
+        assert asked["params"]["toolCall"]["toolCallId"] == call
+        assert asked["params"]["toolCall"]["content"][0]["newText"] == "hello\n"
+        allow = next(each for each in asked["params"]["options"] if each["kind"] == "allow_once")
+        await editor.answer(asked, {"outcome": {"outcome": "selected", "optionId": allow["optionId"]}})
+        await editor.until(lambda frame: frame.get("id") == 1)
+        live = editor.calls()[call]
+        assert "One, two." in json.dumps(live)
+        assert "Three." in json.dumps(live)
+        editor.frames.clear()
+        await editor.ask("l", "session/load", sessionId=editor.session, cwd=str(tmp_path), mcpServers=[])
+        loaded = editor.calls()[call]
+        assert {key: loaded[key] for key in ("status", "content")} == {key: live[key] for key in ("status", "content")}
+
+
+async def test_usage_is_reported_live_and_in_the_answer(tmp_path: Path) -> None:
+    script = """
+providers: [{id: scripted, name: Scripted, models: [{id: big, name: Big, context: 1000}]}]
+rules: [{match: ^count, steps: [{do: usage, input: 100, output: 20, cost: 0.5}, {do: say, text: done}]}]
+"""
+    async with wire(tmp_path, script=script) as (editor, _):
+        await editor.prompt(1, "count")
+        done = await editor.until(lambda frame: frame.get("id") == 1)
+        used = {"totalTokens": 120, "inputTokens": 100, "outputTokens": 20}
+        assert done["result"] == {"stopReason": "end_turn", "usage": used}
+        (update,) = editor.updates("usage_update")
+        cost = {"amount": 0.5, "currency": "USD"}
+        assert update == {"sessionUpdate": "usage_update", "used": 120, "size": 1000, "cost": cost}
+
+
+async def test_the_failed_turn_of_another_client_is_shown_with_its_reason(tmp_path: Path) -> None:
+    async with wire(tmp_path) as (editor, here):
+        body = {
+            "text": "fail",
+            "attachments": [{"type": "embeddedResource", "data": "aGk=", "contentType": "image/png"}],
+        }
+        await here.http.post(f"/v1/sessions/{editor.session}/messages", json=body)
+        await editor.until(lambda frame: "it broke" in json.dumps(frame))
+        assert [each["content"]["type"] for each in editor.updates("user_message_chunk")] == ["text", "image"]
+        live = editor.updates("user_message_chunk", "agent_message_chunk")
+        editor.frames.clear()
+        await editor.ask("l", "session/load", sessionId=editor.session, cwd=str(tmp_path), mcpServers=[])
+        assert editor.updates("user_message_chunk", "agent_message_chunk") == live
+
+
+async def test_agent_and_model_are_chosen_in_the_editor(tmp_path: Path) -> None:
+    script = """
+providers:
+  - {id: scripted, name: Scripted, models: [{id: big, name: Big}]}
+  - {id: other, name: Other, models: [{id: small, name: Small}, {id: tiny, name: Tiny}]}
+rules: [{match: "", steps: [{do: say, text: "I am {agent}"}]}]
+"""
+    async with wire(tmp_path, script=script) as (editor, here):
+        choose = {"sessionId": editor.session, "configId": "portico.agent"}
+        answer = await editor.ask("o", "session/set_config_option", **choose, value="other")
+        options = {each["id"]: each["currentValue"] for each in answer["result"]["configOptions"]}
+        assert (options["portico.agent"], options["model"]) == ("other", "small")
+        await editor.ask("m", "session/set_config_option", sessionId=editor.session, configId="model", value="tiny")
+        await editor.prompt(1, "hello")
+        await editor.until(lambda frame: frame.get("id") == 1)
+        state = (await here.server.host.get(editor.session)).state
+        assert (state.agent, state.model, state.turns[-1].outcome) == ("other", "tiny", "completed")
+        wrong = await editor.ask("w", "session/set_config_option", **choose, value="none")
+        assert wrong["error"]["code"] == -32602
+
+
+STOPS: list[tuple[e.TurnEnded, str]] = [
+    (e.TurnEnded("t", "completed"), "end_turn"),
+    (e.TurnEnded("t", "completed", stop="max_tokens"), "max_tokens"),
+    (e.TurnEnded("t", "completed", stop="max_turn_requests"), "max_turn_requests"),
+    (e.TurnEnded("t", "completed", stop="refusal"), "refusal"),
+    (e.TurnEnded("t", "failed", ErrorInfo("agent_failed", "The model refused to answer."), stop="refusal"), "refusal"),
+    (e.TurnEnded("t", "cancelled", stop="max_tokens"), "cancelled"),
+]
+
+
+@pytest.mark.parametrize(("event", "reason"), STOPS)
+async def test_why_a_prompt_ended(event: e.TurnEnded, reason: str) -> None:
+    client = Client("http://127.0.0.1:9")
+    session = OpenSession(Editor(Silent()), client, "s", SessionOptions([], "a", "m", {}))
+    waiting = session._waiting["t"] = asyncio.get_running_loop().create_future()
+    await session._take(event)
+    assert (await waiting).stop_reason == reason
+    await client.close()
+
+
+class Silent:
+    async def request(self, method: str, params: dict[str, Any]) -> Any:
+        raise AssertionError(method)
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        pass
 
 
 # -- versions ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from portico import events as e
 from portico import mcp
 from portico.agents.copilot.notice import _reason
 from portico.agents.loop.refusal import _words
-from portico.client.acp.update import _decoded
+from portico.client.acp.content import decoded
 from portico.doors.ahp.wire import uri
 from portico.doors.anywhere.translate import _preview
 from portico.events import Message
@@ -33,7 +33,7 @@ TEXTS = [DEEP, OBJECT, DEEP[:50_000], '"\ud800"', "1" * 10_000, ""]
 READERS: dict[str, Callable[[str], Any]] = {
     "reason of Copilot": _reason,
     "error of a model": lambda text: _words(text.encode("utf-8", "replace")),
-    "call in ACP": _decoded,
+    "call in ACP": decoded,
     "preview": _preview,
     "argument of a tool": argument_of,
 }

@@ -27,7 +27,7 @@ async def events(session: Session) -> list[Event]:
 async def test_facts_survive_a_restart(open_host: HostOpener, tmp_path: Path) -> None:
     session = await (await open_host()).start(by="test", cwd=str(tmp_path))
     await session.rename("  My work ", by="ada")
-    await session.set_model("gpt-4.1", by="ada")
+    await session.do(c.SetModel(session=session.id, model="gpt-4.1"), "ada")
     await session.do(c.ConfigureSession(session=session.id, values={"a": 1, "b": 2}), "ada")
     await session.do(c.ConfigureSession(session=session.id, values={"b": 3}), "ada")
     await session.archive(True, by="ada")
@@ -71,7 +71,7 @@ async def test_a_title_has_bounds(session: Session, title: str) -> None:
 
 async def test_an_unknown_model(session: Session) -> None:
     with pytest.raises(NotFound, match="Scripted has: 'gpt-5-mini'"):
-        await session.set_model("gpt-99", by="test")
+        await session.do(c.SetModel(session=session.id, model="gpt-99"), "test")
     with pytest.raises(NotFound):
         await session.send(Message("hi", model="gpt-99"), by="test")
     assert session.state.turns == []
@@ -83,7 +83,7 @@ async def test_the_model_of_the_next_turn(open_host: HostOpener) -> None:
     session = await host.start(by="test", cwd="/")
     for message in (Message("one"), Message("two"), Message("three", model="large"), Message("four")):
         await session.wait(await session.send(message, by="test"))
-    await session.set_model("large", by="test")
+    await session.do(c.SetModel(session=session.id, model="large"), "test")
     await session.wait(await session.send(Message("five"), by="test"))
     assert [opening.model for opening in agent.openings] == ["small", "large", "small", "large"]
 

@@ -64,16 +64,16 @@ def test_the_property_of_session_settings(given: SandboxChoice, enum: list[str],
     ],
 )
 def test_the_option_of_acp(config: dict[str, Any], sandbox: SandboxChoice, current: str) -> None:
-    options = SessionOptions(AgentInfo("a", "A"), "", config, sandbox)
+    options = SessionOptions([AgentInfo("a", "A")], "a", "", config, sandbox)
     found = next(each for each in options.options() if each.id == "sandbox")
     assert (found.name, found.current_value) == ("Sandbox", current)
-    assert [options.has("sandbox", mode) for mode in (*MODES, "yes", "")] == [True, True, True, False, False]
+    assert [options.value("sandbox", mode) for mode in (*MODES, "yes", "")] == [*MODES, None, None]
 
 
 def test_a_host_without_sandboxes_offers_none() -> None:
-    options = SessionOptions(AgentInfo("a", "A"), "", {})
+    options = SessionOptions([AgentInfo("a", "A")], "a", "", {})
     assert [each.id for each in options.options()] == ["approvals"]
-    assert not options.has("sandbox", "off")
+    assert options.value("sandbox", "off") is None
 
 
 @pytest.mark.parametrize(

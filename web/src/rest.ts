@@ -69,6 +69,7 @@ export interface Routes {
   "POST /sessions/{id}/discard": { body: DiscardChangesBody; answer: Discarded };
   "POST /sessions/{id}/discard/undo": { body: RestoreChangesBody; answer: undefined };
   "PUT /sessions/{id}/pin": { body: PinSessionBody; answer: Summary };
+  "PUT /sessions/{id}/agent": { body: ChooseAgentBody; answer: Summary };
   "PATCH /settings": { body: SetSettingBody; answer: SettingSaved };
   "GET /settings": { body: undefined; answer: SettingList };
   "POST /agents/loop/model": { body: ConnectModelBody; answer: PorticoHostAgentCheck };
@@ -645,6 +646,11 @@ export interface ChildStarted {
 export interface Choice {
   label: string;
   work?: Ref | Seq | Par | Loop | Alt | Ask | Wait | Each | FlowStep | If | Again | Over | Branches;
+}
+
+export interface ChooseAgentBody {
+  agent: string;
+  model?: string;
 }
 
 export interface ChooseSandboxBody {
@@ -2724,6 +2730,7 @@ export interface TurnEnded {
   outcome: "cancelled" | "completed" | "failed" | "interrupted";
   error?: ErrorInfo;
   by?: string;
+  stop?: string;
 }
 
 /** The last turn failed or was interrupted; it goes on, keeping its parts. */

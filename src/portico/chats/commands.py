@@ -1,4 +1,4 @@
-"""The command that pins a session, and its event."""
+"""The commands that pin a session and choose its agent."""
 
 from portico.commands import AboutSession, Http, register
 from portico.events import Event, register_events
@@ -13,10 +13,23 @@ class PinSession(AboutSession, frozen=True, tag="session.pin"):
     pinned: bool = True
 
 
+class ChooseAgent(AboutSession, frozen=True, tag="session.agent"):
+    """Let another agent continue a session, from the next turn on. One that asks less needs the scope approve."""
+
+    scope = "drive"
+    http = Http("PUT", "/v1/sessions/{id}/agent")
+    errors = ("not_found", "turn_in_progress")
+
+    agent: str
+    model: str | None = None
+    """The agent's first, when none is named."""
+
+
 class SessionPinned(Event, frozen=True, tag="session.pinned"):
     pinned: bool
     by: str
 
 
 register(PinSession)
+register(ChooseAgent)
 register_events(SessionPinned)

@@ -1,4 +1,4 @@
-"""The feature `chats`: moves conversations and pins sessions."""
+"""The feature `chats`: moves conversations, pins sessions and changes their agents."""
 
 import contextlib
 from typing import TYPE_CHECKING
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from portico import commands as c
-from portico.chats.commands import PinSession, SessionPinned
+from portico.chats import agent  # noqa: F401  # sets the columns of `session.agent`
+from portico.chats.commands import ChooseAgent, PinSession, SessionPinned
 from portico.chats.move import Family, Moving, move, ordered
 from portico.errors import Conflict, NotFound
 from portico.host.decide.decision import Context, Outcome, set_column
@@ -35,7 +36,7 @@ set_column("decide", pin)
 
 class Chats(Feature):
     name = "chats"
-    commands = (c.MoveChat, PinSession)
+    commands = (c.MoveChat, PinSession, ChooseAgent)
     events = (SessionPinned,)
     slice = ChatsSlice
 

@@ -421,6 +421,9 @@ class Methods:
     async def pin_session(self, session: str, *, pinned: bool = True, request: str = "") -> Summary:
         """Pin a session, so that lists show it first, or unpin it."""
 
+    async def choose_agent(self, session: str, agent: str, *, model: str | None = None, request: str = "") -> Summary:
+        """Let another agent continue a session, from the next turn on. One that asks less needs the scope approve."""
+
     async def set_setting(self, key: str, *, value: Any = None, request: str = "") -> configuration.SettingSaved:
         """Change one setting in the settings file, or remove it from the file. Comments and all other lines stay."""
 

@@ -34,6 +34,8 @@ class TurnEnded(Event, frozen=True, tag="turn.ended"):
     outcome: Outcome
     error: ErrorInfo | None = None
     by: str = "agent"
+    stop: str = ""
+    """Why the model stopped early: `max_tokens`, `max_turn_requests` or `refusal`."""
 
 
 class TurnStep(Event, frozen=True, tag="turn.step"):

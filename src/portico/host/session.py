@@ -241,9 +241,6 @@ class Session:
     async def rename(self, title: str, *, by: str) -> None:
         await self.do(c.RenameSession(session=self.id, title=title), by)
 
-    async def set_model(self, model: str, *, by: str, config: Json | None = None) -> None:
-        await self.do(c.SetModel(session=self.id, model=model, config=config or {}), by)
-
     async def archive(self, archived: bool, *, by: str) -> None:
         await self.do(c.ArchiveSession(session=self.id, archived=archived), by)
 
@@ -405,7 +402,7 @@ class Session:
                         raise turn.lost  # lost while waiting for the lock
                     active = self.state.active
                     if active is not None and active.id == turn.id:
-                        end = e.TurnEnded(turn=turn.id, outcome=outcome, error=error, by=by)
+                        end = e.TurnEnded(turn=turn.id, outcome=outcome, error=error, by=by, stop=turn.stop)
                         await self.append(*(() if plain else closing(self.state, outcome, by)), end)
                     self.forget(turn.id)
                 break

@@ -68,6 +68,7 @@ class Turn:
         self.active_at = session.host.clock.awake()
         self.activity = ""
         """What the agent does without output, as the end of a sentence: `retrying after 429`. Set by the agent."""
+        self.stop = ""  # see `TurnEnded.stop`; set by the agent
         self._part: _Part | None = None
         self._size = 0
         self._full = False

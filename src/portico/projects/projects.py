@@ -301,7 +301,7 @@ class Projects(Feature):
         conversation, models = self._conversations[session.id], self.models
         if conversation.agent != BUILT_IN or not models or conversation.model != session.state.model != models[0]:
             return
-        await session.set_model(models[0], by="settings")
+        await session.do(c.SetModel(session=session.id, model=models[0]), "settings")
         conversation.model = models[0]
         await self._note(session.id)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from portico import commands as c
 from portico import limits
 from portico.doors.route import Route
 from portico.events import Message
@@ -295,7 +296,7 @@ async def test_the_settings_change_the_model_of_a_conversation(here: Bridge) -> 
         assert await answered_by(model="scripted") == "scripted"
         assert await answered_by() == "other"
         session = await here.server.host.get("session-1")
-        await session.set_model("scripted", by="somebody")
+        await session.do(c.SetModel(session=session.id, model="scripted"), "somebody")
         assert await answered_by() == "scripted"
 
 

@@ -257,6 +257,7 @@ class AcpConversation:
             turn.notice("The agent stopped because a call was refused.")
         if failed is not None:
             raise failed
+        turn.stop = str(reason) if reason in (*_STOPS, "refusal") else ""
         if reason == "refusal":
             raise AgentError("The model refused to answer.")
         if reason in _STOPS:

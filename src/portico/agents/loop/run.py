@@ -50,10 +50,10 @@ INVALID_MAX = 3
 """How often in a row a model sees what was wrong with its answer before the run ends."""
 EMPTY_ANSWER = "<notice>\nYour answer was empty. Answer the last message in words.\n</notice>"
 ENDINGS = {
-    "length": "The answer ended at the model's limit of tokens.",
-    "content_filter": "The answer was stopped by the content filter of the endpoint.",
+    "length": ("The answer ended at the model's limit of tokens.", "max_tokens"),
+    "content_filter": ("The answer was stopped by the content filter of the endpoint.", "refusal"),
 }
-"""Ends of an answer that a person should know of."""
+"""Ends of an answer that a person should know of, and what they are in `TurnEnded.stop`."""
 SHORTENED_MAX = 4
 """How often one request is shortened for a model that finds it too long."""
 WRONG_CHARS = 4000
@@ -256,8 +256,9 @@ class LoopRun:
         await shown.end_void()
         self._asker.count(reply, self._size)
         self._count(reply)
-        if reply.finish in ENDINGS:
-            self._turn.notice(ENDINGS[reply.finish])
+        words, self._turn.stop = ENDINGS.get(reply.finish, ("", ""))
+        if words:
+            self._turn.notice(words)
         return reply
 
     def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> CompletionRequest:

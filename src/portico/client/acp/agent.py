@@ -32,11 +32,10 @@ from portico import __version__
 from portico.client import Client
 from portico.client.acp.editor import Editor, EditorChannel
 from portico.client.acp.open_session import OpenSession
-from portico.client.acp.options import MODEL, SessionOptions
+from portico.client.acp.options import AGENT, MODEL, SessionOptions
 from portico.client.acp.prompt import message_of
 from portico.client.acp.versions import VersionMethod, negotiated
 from portico.errors import PorticoError
-from portico.host.agent import AgentInfo
 from portico.host.state import SessionState, Summary
 
 Servers = list[HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio] | None
@@ -205,18 +204,16 @@ class HostAgent:
         assert self._editor is not None
         if (known := self._attached.pop(state.id, None)) is not None:
             await known.leave()
-        info = await self._info(state.agent)
-        options = SessionOptions(info, state.model, state.config, await self._client.sandbox(session=state.id))
+        booleans = self._editor.has_booleans
+        agents = await self._client.agents()
+        sandbox = await self._client.sandbox(session=state.id)
+        options = SessionOptions(agents, state.agent, state.model, state.config, sandbox, booleans=booleans)
         made = OpenSession(self._editor, self._client, state.id, options)
         if replay:
             await made.replay(state)
         made.follow(state)
         self._attached[state.id] = made
         return made
-
-    async def _info(self, agent: str) -> AgentInfo:
-        found = next((each for each in await self._client.agents() if each.id == agent), None)
-        return found or AgentInfo(agent, agent)
 
     async def _get(self, session: str) -> OpenSession:
         """Return an open session. One that was lost because its host stopped is opened again."""
@@ -246,20 +243,24 @@ class HostAgent:
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> SetSessionConfigOptionResponse:
         session = await self._get(session_id)
-        await self._set(session_id, session.options, config_id, str(value))
+        await self._set(session_id, session.options, config_id, value)
         return SetSessionConfigOptionResponse(config_options=session.options.options())
 
-    async def _set(self, session: str, options: SessionOptions, key: str, value: str) -> None:
-        if not options.has(key, value):
+    async def _set(self, session: str, options: SessionOptions, key: str, value: str | bool) -> None:
+        chosen = options.value(key, value)
+        if chosen is None:
             known = ", ".join(map(repr, options.values(key)))
             words = f"Should be one of {known}, not {value!r}." if known else "There is no such option."
             raise RequestError(-32602, f"{key}: {words}")
-        if key == MODEL:
-            await self._client.set_model(session, value)
-            options.model = value
+        if key == AGENT:
+            summary = await self._client.choose_agent(session, str(chosen))
+            options.agent, options.model = summary.agent, summary.model
+        elif key == MODEL:
+            await self._client.set_model(session, str(chosen))
+            options.model = str(chosen)
         else:
-            await self._client.configure_session(session, {key: value})
-            options.config[key] = value
+            await self._client.configure_session(session, {key: chosen})
+            options.config[key] = chosen
 
 
 def _validated(method: VersionMethod, params: Any) -> BaseModel:

@@ -22,14 +22,28 @@ from pydantic import ValidationError
 from portico import commands as c
 from portico import events as e
 from portico.client import Client, RemoteSession
+from portico.client.acp.content import children_of
 from portico.client.acp.editor import Editor, FormAnswer
 from portico.client.acp.options import SessionOptions
 from portico.client.acp.question import answers_of, choices, chosen, form_of, link_of
-from portico.client.acp.update import KnownParts, asked_call, commands_of, permission_options, replayed, updates
+from portico.client.acp.update import (
+    KnownParts,
+    asked_call,
+    child_text,
+    child_update,
+    commands_of,
+    ending,
+    permission_options,
+    replayed,
+    updates,
+    user_message,
+    written,
+)
+from portico.client.acp.usage import UsageReport
 from portico.client.client import RemoteError
 from portico.errors import PorticoError
 from portico.events import Json, Outcome
-from portico.host.state import CallPart, QuestionPart, SessionState
+from portico.host.state import CallPart, QuestionPart, SessionState, TextPart
 from portico.tasks import end_tasks
 
 logger = logging.getLogger("portico.acp")
@@ -43,11 +57,14 @@ class OpenSession:
         self._editor = editor
         self._client = client
         self._session: RemoteSession = client.session(session)
-        self._known = KnownParts()
+        self._known = KnownParts(terminals=editor.shows_terminals)
+        self._spending = UsageReport()
         self._own: set[str] = set()
         """Turns and queued messages of this editor, which already shows them."""
         self._waiting: dict[str, asyncio.Future[PromptResponse]] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
+        self._watching: dict[str, asyncio.Task[None]] = {}
+        """Sub-agents of running calls, by their session."""
         self._posting = asyncio.Lock()
         self._follower: asyncio.Task[None] | None = None
         self._left = False
@@ -56,16 +73,36 @@ class OpenSession:
 
     async def replay(self, state: SessionState) -> None:
         """Send the whole history, before any new events."""
+        known = KnownParts(cwd=state.cwd, terminals=self._editor.shows_terminals)
         for turn in state.turns:
-            for update in replayed(turn):
+            calls = [part for part in turn.parts if isinstance(part, CallPart)]
+            texts = {call.id: await self._written(children_of(call.content)) for call in calls}
+            for update in replayed(turn, known, texts):
                 await self._tell(update)
 
+    async def _written(self, children: list[str]) -> str:
+        """What these sub-agents wrote. One that was deleted, or that is at a host that is away, wrote nothing."""
+        found = ""
+        for child in children:
+            with contextlib.suppress(PorticoError):
+                found += written(await self._client.session(child).state())
+        return found
+
     def follow(self, state: SessionState) -> None:
-        self._known = KnownParts.of(state.active)
+        self._known.cwd = state.cwd
+        self._known.join(state.active)
+        self._spending = UsageReport(state)
         self._follower = asyncio.get_running_loop().create_task(self._follow(state.pos), name=f"follow {state.id}")
+        self._ask_pending(state)
+        for part in state.active.parts if state.active is not None else ():
+            if isinstance(part, CallPart) and not part.done:
+                self._watch(part.id, part.content)
+
+    def _ask_pending(self, state: SessionState, call: str = "") -> None:
+        """Ask what already waits for a person."""
         for part in state.active.parts if state.active is not None else ():
             if isinstance(part, CallPart) and (waiting := part.approval) is not None:
-                self._ask(waiting.id, self._permission(_asked_again(state, part)))
+                self._ask(waiting.id, self._permission(_asked_again(state, part), call))
             elif isinstance(part, QuestionPart) and not part.done:
                 self._ask(part.id, self._question(part.id, part.text, part.fields, part.url))
 
@@ -76,7 +113,7 @@ class OpenSession:
     async def leave(self) -> None:
         """Detach the editor. The session and its running turns stay."""
         self._left = True
-        tasks = [*self._asking.values(), *([self._follower] if self._follower else [])]
+        tasks = [*self._asking.values(), *self._watching.values(), *([self._follower] if self._follower else [])]
         await end_tasks(*tasks)
 
     async def discard_draft(self) -> None:
@@ -107,23 +144,75 @@ class OpenSession:
             case e.TurnStarted():
                 await self._begun(event)
             case e.TurnEnded():
-                self._over(event.turn, event)
+                await self._over(event)
             case e.QueueRemoved() if event.pending in self._own:
                 reason = "end_turn" if event.reason == "steered" else "cancelled"
                 self._settle(event.pending, PromptResponse(stop_reason=reason))  # type: ignore[arg-type]
+            case e.SessionConfigured() | e.SessionModel():
+                await self._configured(event)
+            case e.UsageReported():
+                self._spending.add(event)
+                if (update := self._spending.update(self.options.window)) is not None:
+                    await self._tell(update)
+            case _:
+                if self._asked(event):
+                    return
+                if isinstance(event, e.ToolContent):
+                    self._watch(event.call, event.content)
+                for update in updates(event, self._known):
+                    await self._tell(update)
+
+    def _asked(self, event: e.Event, call: str = "") -> bool:
+        """Ask the editor, or withdraw what it was asked. `call`: of a sub-agent, the call that runs it."""
+        match event:
             case e.ApprovalAsked():
-                self._ask(event.approval, self._permission(event))
+                self._ask(event.approval, self._permission(event, call))
             case e.QuestionAsked():
                 self._ask(event.question, self._question(event.question, event.text, event.fields, event.url))
             case e.ApprovalAnswered():
                 self._answered(event.approval)
             case e.QuestionAnswered():
                 self._answered(event.question)
-            case e.SessionConfigured() | e.SessionModel():
-                await self._configured(event)
             case _:
-                for update in updates(event, self._known):
-                    await self._tell(update)
+                return False
+        return True
+
+    # -- sub-agents --------------------------------------------------------------------------------------------
+
+    def _watch(self, call: str, content: list[Json]) -> None:
+        """Show what the sub-agents of a call write, and ask what they ask."""
+        for child in children_of(content):
+            if child not in self._watching:
+                loop = asyncio.get_running_loop()
+                self._watching[child] = loop.create_task(self._follow_child(child, call), name=f"watch {child}")
+
+    async def _follow_child(self, child: str, call: str) -> None:
+        session = self._client.session(child)
+        try:
+            state = await session.state()
+            await self._wrote(call, written(state))
+            self._ask_pending(state, call)
+            kinds = {part.id: part.kind for turn in state.turns for part in turn.parts if isinstance(part, TextPart)}
+            async with aclosing(session.follow(state.pos)) as records:
+                async for record in records:
+                    event = record.event
+                    if isinstance(event, e.PartStarted):
+                        kinds[event.part] = event.kind
+                    elif isinstance(event, e.ToolContent):
+                        self._watch(call, event.content)
+                    if not self._asked(event, call) and kinds.get(getattr(event, "part", "")) != "reasoning":
+                        await self._wrote(call, child_text(event))
+                    if isinstance(event, e.TurnEnded):
+                        return
+        except PorticoError as error:
+            logger.info("the sub-agent %s is not shown: %s", child, error.message)
+
+    async def _wrote(self, call: str, text: str) -> None:
+        if text:
+            self._known.children[call] = self._known.children.get(call, "") + text
+            await self._tell(child_update(call, self._known))
+
+    # -- turns and settings ------------------------------------------------------------------------------------
 
     async def _begun(self, event: e.TurnStarted) -> None:
         async with self._posting:  # wait for the answer to our own message: it contains the id of this turn
@@ -133,15 +222,21 @@ class OpenSession:
             self._own.add(event.turn)
             self._waiting[event.turn] = waiting
         if event.turn not in self._own:
-            await self._tell(acp.update_user_message_text(event.message.text))
+            for update in user_message(event.message, event.turn):
+                await self._tell(update)
 
-    def _over(self, turn: str, event: e.TurnEnded) -> None:
-        self._known = KnownParts()
-        reason = _STOP_REASONS.get(event.outcome)
+    async def _over(self, event: e.TurnEnded) -> None:
+        self._known.reset()
+        usage, waiting = self._spending.end(event.turn), self._waiting.get(event.turn)
+        if waiting is None:  # the turn of another client: this editor gets no answer that contains the reason
+            for update in ending(event.turn, event.outcome, event.error):
+                await self._tell(update)
+        reason = "refusal" if event.stop == "refusal" else _STOP_REASONS.get(event.outcome)
         if reason is not None:
-            self._settle(turn, PromptResponse(stop_reason=reason))  # type: ignore[arg-type]
+            reason = event.stop if reason == "end_turn" and event.stop else reason
+            self._settle(event.turn, PromptResponse(stop_reason=reason, usage=usage))  # type: ignore[arg-type]
             return
-        waiting = self._waiting.pop(turn, None)
+        self._waiting.pop(event.turn, None)
         if waiting is not None and not waiting.done():
             why = event.error.message if event.error is not None else f"The turn was {event.outcome}."
             waiting.set_exception(RequestError(-32603, why, {"outcome": event.outcome}))
@@ -153,7 +248,7 @@ class OpenSession:
 
     async def _configured(self, event: e.SessionConfigured | e.SessionModel) -> None:
         if isinstance(event, e.SessionModel):
-            self.options.model = event.model
+            self.options.model, self.options.agent = event.model, event.agent or self.options.agent
         else:
             self.options.config = {**({} if event.replace else self.options.config), **event.values}
         mode = self.options.modes().current_mode_id
@@ -224,10 +319,10 @@ class OpenSession:
         if task is not None and task is not asyncio.current_task():
             task.cancel()
 
-    async def _permission(self, event: e.ApprovalAsked) -> None:
-        chosen = await self._choice(asked_call(event), permission_options(event.options))
-        if chosen is not None:
-            await self._answer(c.AnswerApproval(approval=event.approval, option=chosen))
+    async def _permission(self, event: e.ApprovalAsked, call: str = "") -> None:
+        option = await self._choice(asked_call(event, call), permission_options(event.options))
+        if option is not None:
+            await self._answer(c.AnswerApproval(approval=event.approval, option=option))
 
     async def _question(self, ident: str, text: str, fields: list[Json], url: str | None) -> None:
         """Ask the editor: in a form, else by choices, else with a link to the page where it can be answered."""
@@ -293,5 +388,6 @@ def _asked_again(state: SessionState, part: CallPart) -> e.ApprovalAsked:
         options=waiting.options,
         path=waiting.path,
         command=waiting.command,
+        files=waiting.files,
         diff=waiting.diff,
     )

@@ -1,29 +1,47 @@
 """The events of a session as ACP's updates. Pure: the same events give the same updates.
 
-`Known` is what a reader has to remember from one event to the next. ACP replaces a call's content with every update, so
-what a tool prints is shown by its end while it runs and as a whole when it is done.
+`KnownParts` is what a reader has to remember from one event to the next. ACP replaces a call's content with every
+update, so what a tool prints is shown by its end while it runs and as a whole when it is done. An editor that shows
+terminals gets the output of a command piece by piece.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import acp
-import msgspec
 from acp.schema import (
+    AgentMessageChunk,
     AgentPlanUpdate,
+    AgentThoughtChunk,
     AvailableCommand,
     AvailableCommandsUpdate,
     PermissionOption,
     PlanEntry,
     SessionInfoUpdate,
+    TerminalToolCallContent,
+    ToolCallProgress,
+    ToolCallStart,
     ToolCallStatus,
     ToolCallUpdate,
+    UserMessageChunk,
 )
 
 from portico import events as e
-from portico.events import Json, Option
-from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
+from portico.client.acp.content import (
+    OUTPUT_CHARS,
+    attached,
+    contents,
+    decoded,
+    diff_paths,
+    files_of,
+    hunks,
+    locations,
+    words,
+)
+from portico.events import ErrorInfo, Json, Message, Option, Outcome
+from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 from portico.markdown import PLAN, checklist_steps, escape, is_disguised, visible
 
 Update = Any
@@ -31,33 +49,45 @@ Update = Any
 
 TAIL_CHARS = 4_000
 """Of a running tool's output, with each update: the last lines, as a terminal shows them."""
-OUTPUT_CHARS = 100_000
-"""Of a finished tool's output; the whole is in the host."""
 _KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"})
 _APPROVED = {"read": "read", "write": "edit", "shell": "execute"}
 
 
 @dataclass
 class KnownParts:
+    cwd: str = ""
+    """The folder of the session: calls name files relative to it."""
+    terminals: bool = False
+    """The editor shows the output of commands in terminals; see `Editor.shows_terminals`."""
     kinds: dict[str, str] = field(default_factory=dict)
     """Of the text parts that grow, by their id."""
+    seen: set[str] = field(default_factory=set)
+    """Those of them of which the editor has a piece."""
     plans: set[str] = field(default_factory=set)
     """Calls that show a plan: ACP has an update of its own for them."""
     output: dict[str, str] = field(default_factory=dict)
     """Of the running calls, by their id: the end of what they printed."""
+    commands: set[str] = field(default_factory=set)
+    """Running calls that are shown as terminals."""
+    children: dict[str, str] = field(default_factory=dict)
+    """Of the running calls, by their id: what their sub-agents wrote."""
 
-    @classmethod
-    def of(cls, turn: TurnState | None) -> "KnownParts":
-        """For a reader that comes in the middle of this turn."""
-        known = cls()
+    def join(self, turn: TurnState | None) -> None:
+        """Continue in the middle of this turn."""
         for part in turn.parts if turn is not None else ():
             if isinstance(part, TextPart) and not part.done:
-                known.kinds[part.id] = part.kind
+                self.kinds[part.id] = part.kind
+                self.seen |= {part.id} if part.text else set()
             elif isinstance(part, CallPart) and part.tool == PLAN:
-                known.plans.add(part.id)
+                self.plans.add(part.id)
             elif isinstance(part, CallPart) and not part.done:
-                known.output[part.id] = part.output[-TAIL_CHARS:]
-        return known
+                self.output[part.id] = part.output[-TAIL_CHARS:]
+                self.commands |= {part.id} if self.terminals and part.kind == "execute" else set()
+
+    def reset(self) -> None:
+        """The turn has ended."""
+        for each in (self.kinds, self.seen, self.plans, self.output, self.commands, self.children):
+            each.clear()
 
 
 def updates(event: e.Event, known: KnownParts) -> list[Update]:
@@ -65,9 +95,10 @@ def updates(event: e.Event, known: KnownParts) -> list[Update]:
         case e.PartStarted():
             known.kinds[event.part] = event.kind
         case e.PartDelta():
-            return [_text(known.kinds.get(event.part, "text"), event.text)]
+            known.seen.add(event.part)
+            return [_text(known.kinds.get(event.part, "text"), event.text, event.part)]
         case e.PartEnded():
-            known.kinds.pop(event.part, None)
+            return _part_ended(event, known)
         case e.ToolStarted() if event.tool == PLAN:
             known.plans.add(event.call)
         case e.ToolContent() | e.ToolEnded() if event.call in known.plans:
@@ -75,22 +106,82 @@ def updates(event: e.Event, known: KnownParts) -> list[Update]:
         case e.ToolReady() | e.ToolOutput() if _call_of(event) in known.plans:
             pass
         case e.ToolStarted():
-            return [_started(event.call, event.title or event.tool, event.kind)]
+            return [_started(event.call, event.title or event.tool, event.kind, known)]
         case e.ToolReady():
-            given, title = _decoded(event.input), event.title or None
-            return [acp.update_tool_call(event.call, title=title, status="in_progress", raw_input=given)]
+            given = decoded(event.input)
+            return [
+                _progress(
+                    event.call,
+                    title=event.title or None,
+                    status="in_progress",
+                    raw_input=given,
+                    locations=_locations(given, known.cwd),
+                )
+            ]
         case e.ToolOutput():
-            shown = known.output[event.part] = (known.output.get(event.part, "") + event.text)[-TAIL_CHARS:]
-            return [acp.update_tool_call(event.part, content=[_words(shown)])]
+            return [_output(event, known)]
         case e.ToolContent():
-            content = _contents(event.content)
-            return [acp.update_tool_call(event.call, content=content)] if content else []
+            content = contents(event.content)
+            places = locations(diff_paths(event.content))
+            return [_progress(event.call, content=content, locations=places)] if content else []
         case e.ToolEnded():
-            known.output.pop(event.call, None)
-            return [_ended(event)]
+            return _ended(event, known)
         case e.SessionRenamed():
             return [SessionInfoUpdate(session_update="session_info_update", title=event.title)]
     return []
+
+
+def _part_ended(event: e.PartEnded, known: KnownParts) -> list[Update]:
+    """Notices, and texts that an agent sends as a whole, have no pieces."""
+    kind, seen = known.kinds.pop(event.part, None), event.part in known.seen
+    known.seen.discard(event.part)
+    return [_text(kind, event.text, event.part)] if kind is not None and not seen and event.text else []
+
+
+def _progress(call: str, **fields: Any) -> ToolCallProgress:
+    """With the fields that are set: ACP replaces the others by nothing."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    return ToolCallProgress(session_update="tool_call_update", tool_call_id=call, **given)
+
+
+def _locations(given: Any, cwd: str) -> Any:
+    return locations(files_of(given, cwd), given.get("line") if isinstance(given, dict) else None)
+
+
+def _output(event: e.ToolOutput, known: KnownParts) -> Update:
+    shown = known.output[event.part] = (known.output.get(event.part, "") + event.text)[-TAIL_CHARS:]
+    if event.part in known.commands:
+        return _progress(event.part, field_meta=_printed(event.part, event.text))
+    return _progress(event.part, content=[words(shown)])
+
+
+def child_update(call: str, known: KnownParts) -> Update:
+    """What the sub-agents of a running call have written so far, by its end."""
+    return _progress(call, content=[words(known.children[call][-TAIL_CHARS:])])
+
+
+def child_text(event: e.Event) -> str:
+    """What a sub-agent's event adds to the text of its call."""
+    match event:
+        case e.PartDelta():
+            return event.text
+        case e.PartEnded():
+            return "\n\n"
+        case e.ToolReady() if event.title:
+            return f"> {event.title}\n\n"
+    return ""
+
+
+def written(state: SessionState) -> str:
+    """What a sub-agent has written so far, as `child_text` would have collected it."""
+    found = ""
+    for part in (part for turn in state.turns for part in turn.parts):
+        match part:
+            case TextPart() if part.kind != "reasoning" and part.text:
+                found += part.text + "\n\n"
+            case CallPart() if part.title:
+                found += f"> {part.title}\n\n"
+    return found
 
 
 def commands_of(offered: list[Json]) -> AvailableCommandsUpdate:
@@ -99,26 +190,37 @@ def commands_of(offered: list[Json]) -> AvailableCommandsUpdate:
     return AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands)
 
 
-def replayed(turn: TurnState) -> list[Update]:
-    """A turn of the history, also one that still runs."""
-    told: list[Update] = [acp.update_user_message_text(turn.message.text)]
+def user_message(message: Message, turn: str) -> list[Update]:
+    """The text and the attachments of a message, pictures included."""
+    blocks = [acp.text_block(message.text)] if message.text else []
+    blocks += [block for each in message.attachments if (block := attached(each)) is not None]
+    return [UserMessageChunk(session_update="user_message_chunk", content=each, message_id=turn) for each in blocks]
+
+
+def replayed(
+    turn: TurnState, known: KnownParts | None = None, children: Mapping[str, str] | None = None
+) -> list[Update]:
+    """A turn of the history, also one that still runs. `children`: the texts of sub-agents, by their call."""
+    known = known or KnownParts()
+    found = user_message(turn.message, turn.id)
     for part in turn.parts:
         match part:
             case TextPart() if part.text:
-                told.append(_text(part.kind, part.text))
+                found.append(_text(part.kind, part.text, part.id))
             case CallPart():
-                told += _replayed_call(part)
+                found += _replayed_call(part, known, (children or {}).get(part.id, ""))
             case QuestionPart():
-                told.append(acp.update_agent_message_text(part.text))
-    if turn.outcome not in (None, "completed"):
-        told.append(_text("notice", _ending(turn)))
-    return told
+                found.append(_text("text", part.text, part.id))
+    return found + ending(turn.id, turn.outcome, turn.error)
 
 
-def _ending(turn: TurnState) -> str:
-    """Why a turn of the history did not come to its end."""
-    reason = f": {turn.error.message}" if turn.error is not None else "."
-    return f"This turn was {turn.outcome}{reason}" if turn.outcome != "failed" else f"This turn failed{reason}"
+def ending(turn: str, outcome: Outcome | None, error: ErrorInfo | None) -> list[Update]:
+    """Why a turn did not end normally; nothing if it did, or still runs."""
+    if outcome in (None, "completed"):
+        return []
+    reason = f": {error.message}" if error is not None else "."
+    text = f"This turn failed{reason}" if outcome == "failed" else f"This turn was {outcome}{reason}"
+    return [_text("notice", text, f"{turn}-end")]
 
 
 def _call_of(event: e.ToolReady | e.ToolOutput) -> str:
@@ -132,84 +234,121 @@ def _plan(content: list[Json]) -> list[Update]:
     return [AgentPlanUpdate(session_update="plan", entries=entries)] if entries else []
 
 
-def _replayed_call(part: CallPart) -> list[Update]:
+def _replayed_call(part: CallPart, known: KnownParts, child: str) -> list[Update]:
     if part.tool == PLAN:
         return _plan(part.content)
-    start = _started(part.id, part.past or part.title or part.tool, part.kind)
-    start.raw_input = _decoded(part.input)
-    status: ToolCallStatus = "pending" if part.approval is not None else "in_progress"
+    start = _started(part.id, part.past or part.title or part.tool, part.kind, known)
+    given = decoded(part.input)
+    start.raw_input, start.locations = given, _locations(given, known.cwd)
     if part.done:
-        status = "completed" if part.ok else "failed"
-    output = part.error.message if part.error is not None else part.output
-    content = [*_contents(part.content), *([_words(output[-OUTPUT_CHARS:])] if output else [])]
-    return [start, acp.update_tool_call(part.id, status=status, content=content)]
+        event = e.ToolEnded(
+            turn="",
+            call=part.id,
+            ok=part.ok,
+            output=part.output,
+            content=part.content,
+            error=part.error,
+            exit_code=part.exit_code,
+        )
+        known.children[part.id] = child
+        return [start, *_ended(event, known)]
+    status: ToolCallStatus = "pending" if part.approval is not None else "in_progress"
+    if part.id in known.commands:
+        meta = _printed(part.id, part.output) if part.output else None
+        return [start, _progress(part.id, status=status, field_meta=meta)]
+    shown = "\n".join(filter(None, [child[-TAIL_CHARS:], part.output[-OUTPUT_CHARS:]]))
+    content = [*contents(part.content), *([words(shown)] if shown else [])]
+    return [start, _progress(part.id, status=status, content=content)]
 
 
-def _text(kind: str, text: str) -> Update:
+def _text(kind: str, text: str, part: str) -> Update:
+    block = acp.text_block(f"\n{text}\n" if kind == "notice" else text)
     if kind == "reasoning":
-        return acp.update_agent_thought_text(text)
-    return acp.update_agent_message_text(f"\n{text}\n" if kind == "notice" else text)
+        return AgentThoughtChunk(session_update="agent_thought_chunk", content=block, message_id=part)
+    return AgentMessageChunk(session_update="agent_message_chunk", content=block, message_id=part)
 
 
-def _started(call: str, title: str, kind: str) -> Update:
-    return acp.start_tool_call(call, title, kind=kind if kind in _KINDS else "other", status="pending")  # type: ignore[arg-type]
+def _started(call: str, title: str, kind: str, known: KnownParts) -> ToolCallStart:
+    kind = kind if kind in _KINDS else "other"
+    start = ToolCallStart(
+        session_update="tool_call",
+        tool_call_id=call,
+        title=title,
+        kind=kind,  # type: ignore[arg-type]
+        status="pending",
+    )
+    if known.terminals and kind == "execute":
+        known.commands.add(call)
+        start.content = [_terminal(call)]
+        start.field_meta = {"terminal_info": {"terminal_id": call, "cwd": known.cwd}}
+    return start
 
 
-def _ended(event: e.ToolEnded) -> Update:
-    output = event.error.message if event.error is not None else event.output
-    content = [*_contents(event.content), *([_words(output[-OUTPUT_CHARS:])] if output else [])]
+def _terminal(call: str) -> TerminalToolCallContent:
+    return TerminalToolCallContent(type="terminal", terminal_id=call)
+
+
+def _printed(call: str, text: str) -> Json:
+    return {"terminal_output": {"terminal_id": call, "data": text}}
+
+
+def _ended(event: e.ToolEnded, known: KnownParts) -> list[Update]:
+    call, printed = event.call, known.output.pop(event.call, "")
+    output = (event.error.message if event.error is not None else event.output)[-OUTPUT_CHARS:]
+    child = known.children.pop(call, "").strip()[-OUTPUT_CHARS:]
     status: ToolCallStatus = "completed" if event.ok else "failed"
-    return acp.update_tool_call(event.call, title=event.title or None, status=status, content=content or None)
-
-
-def _words(text: str) -> Any:
-    return acp.tool_content(acp.text_block(text))
-
-
-def _contents(content: list[Json]) -> list[Any]:
-    """Diffs and texts; terminals of the host are no terminals of the editor."""
-    found: list[Any] = []
-    for each in content:
-        if each.get("type") == "diff" and isinstance(each.get("path"), str):
-            old = each.get("old")
-            found.append(acp.tool_diff_content(each["path"], str(each.get("new") or ""), old))
-        elif each.get("type") == "text" and isinstance(each.get("text"), str):
-            found.append(_words(each["text"]))
-    return found
-
-
-def _decoded(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text) if text else None
-    except (ValueError, RecursionError):
-        return text
+    before: list[Update] = []
+    meta: Json | None = None
+    if call in known.commands:
+        known.commands.discard(call)
+        if output and (not printed or event.error is not None):
+            before.append(_progress(call, field_meta=_printed(call, output)))
+        code = event.exit_code if event.exit_code is not None else int(not event.ok)
+        meta = {"terminal_exit": {"terminal_id": call, "exit_code": code, "signal": None}}
+        content = [_terminal(call), *contents(event.content)]
+    else:
+        texts = [output] if child in output else [child] if output in child else [child, output]
+        content = [*contents(event.content), *map(words, filter(None, texts))]
+    places = locations(diff_paths(event.content))
+    end = _progress(
+        call,
+        title=event.title or None,
+        status=status,
+        content=content or None,
+        locations=places,
+        field_meta=meta,
+    )
+    return [*before, end]
 
 
 # -- what people are asked -------------------------------------------------------------------------------------
 
 
-def asked_call(event: e.ApprovalAsked) -> ToolCallUpdate:
-    """The call as the editor shows it with its question: exactly what would run."""
-    shown = _shown(event)
+def asked_call(event: e.ApprovalAsked, call: str = "") -> ToolCallUpdate:
+    """The call as the editor shows it with its question: exactly what would run. `call`: of a sub-agent, the call of
+    the session that the editor knows."""
     return ToolCallUpdate(
-        tool_call_id=event.call,
+        tool_call_id=call or event.call,
         title=visible(event.title),
         kind=_APPROVED.get(event.kind, "other"),  # type: ignore[arg-type]
         status="pending",
-        content=[_words(shown)] if shown else None,
-        locations=[{"path": event.path}] if event.path else None,  # type: ignore[list-item]
-        raw_input=_decoded(event.input),
+        content=_shown(event) or None,
+        locations=locations([*([event.path] if event.path else []), *event.files]),
+        raw_input=decoded(event.input),
     )
 
 
-def _shown(event: e.ApprovalAsked) -> str:
-    """In Markdown, with a name for everything that cannot be seen. A command that a block of code would still hide some
-    of is plain text, which wraps."""
+def _shown(event: e.ApprovalAsked) -> list[Any]:
+    """A diff of one file as such. Any other is text in Markdown, with a name for everything that cannot be seen: an
+    editor's view of a diff would hide it. A command that a block of code would still hide some of is plain text,
+    which wraps."""
     if event.diff:
-        return _fenced("diff", visible(event.diff))
+        plain = visible(event.diff) == event.diff
+        found = hunks(event.path, event.diff) if event.path and plain and len(event.files) < 2 else []
+        return found or [words(_fenced("diff", visible(event.diff)))]
     if event.command and is_disguised(event.command):
-        return escape(event.command)
-    return _fenced("sh", event.command) if event.command else ""
+        return [words(escape(event.command))]
+    return [words(_fenced("sh", event.command))] if event.command else []
 
 
 def _fenced(language: str, text: str) -> str:
