@@ -1,5 +1,6 @@
 /** A row of the list, what can be done with it, and a turn that waits for its place. */
 
+import { render } from "../src/render";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { awayNotices } from "../src/app/awayNotices";
 import { type Entry, entryOfJob, entryOfSession, fits, grouped, groupOf, type JobRow, moves, type Row, type State } from "../src/app/entries";
@@ -44,8 +45,12 @@ describe("a turn that waits for a place", () => {
   });
 
   test("has a mark of its own with a word", () => {
-    expect([mark("queued").textContent, mark("queued").querySelector(".spin")]).toEqual(["Queued", null]);
-    expect(mark("work").querySelector(".spin")).not.toBeNull();
+    const shown = (state: State) => {
+      const place = document.createElement("div");
+      render(mark(state), place);
+      return [place.textContent, place.querySelector(".spin") !== null];
+    };
+    expect([shown("queued"), shown("work")]).toEqual([["Queued", false], ["Working", true]]);
   });
 
   test.each<[State, State, number]>([

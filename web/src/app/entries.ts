@@ -5,6 +5,7 @@ import { plain } from "../conversation/pieces";
 import { stoppedWords } from "../conversation/words";
 import { said } from "./reasons";
 import { clock, type Day, dayOf } from "../time";
+import { LIST } from "../texts/list";
 import { plural } from "../texts/plural";
 
 export interface Waiting {
@@ -83,15 +84,7 @@ export interface Entry {
 /** A turn of it runs, or waits. */
 export const moves = ({ state }: Pick<Entry, "state">) => state === "need" || state === "ask" || state === "work" || state === "queued";
 
-export const GROUPS: readonly [Group, string][] = [
-  ["need", "Needs you"],
-  ["work", "Working"],
-  ["stopped", "Stopped"],
-  ["pinned", "Pinned"],
-  ["today", "Done today"],
-  ["yesterday", "Yesterday"],
-  ["older", "Older"],
-];
+export const GROUPS = Object.entries(LIST.groups) as readonly [Group, string][];
 
 /** Whose it is: of people by name, else of the token that began it. */
 export function ownerOf({ owner, by = "" }: Row["session"]): string {
@@ -125,7 +118,7 @@ export function entryOfSession({ session, ...own }: Row, helper?: Row, titleOf: 
     key: `s/${session.id}`,
     kind: "session",
     id: session.id,
-    title: session.title || "New session",
+    title: session.title || LIST.newSession,
     state,
     line: state === "queued" ? queuedLine({ session, ...own }, titleOf) : moving ? activity : endLine(state, session, files, own.uncounted),
     ...(!moving && state === "done" && files ? { changes: { additions, deletions } } : {}),

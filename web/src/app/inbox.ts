@@ -7,7 +7,7 @@ import { explain, isTemporary } from "../failure";
 import { approvalCard, question, undoButton } from "../conversation/approval";
 import { countOf, linesOf } from "../conversation/diffLines";
 import { coverWords } from "../conversation/grants";
-import { counted, exact, plain } from "../conversation/pieces";
+import { countsOf, exact, plain } from "../conversation/pieces";
 import { questionCard } from "../conversation/question";
 import type { Approval, CallPart, QuestionPart } from "../conversation/state";
 import { who } from "../conversation/words";
@@ -407,7 +407,7 @@ export class Inbox implements View {
 function titleOf({ approval, call: part, question: asked, cwd }: Asked): Content {
   if (!approval || !part) return plain(asked?.text ?? "");
   const { added, removed } = countOf(linesOf(approval.diff ?? ""));
-  return html`${question(approval, part, cwd)}${approval.command ? html` <code>${exact(approval.command)}</code>` : nothing}${approval.diff ? html` ${counted(added, removed)}` : nothing}`;
+  return html`${question(approval, part, cwd)}${approval.command ? html` <code>${exact(approval.command)}</code>` : nothing}${approval.diff ? html` ${countsOf(added, removed)}` : nothing}`;
 }
 
 /** What became of it, by whom, and for how long; no one denied what timed out. */

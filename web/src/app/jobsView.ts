@@ -1,6 +1,5 @@
 /** All jobs: a table that can be sorted and filtered, next to the list, which shows only jobs here. */
 
-import { guard } from "lit-html/directives/guard.js";
 import { repeat } from "lit-html/directives/repeat.js";
 import { make } from "../page";
 import { html, render, type TemplateResult } from "../render";
@@ -113,5 +112,5 @@ function costOf(job: JobRow, tasks: Row[]): number | undefined {
 function row({ job, cost }: Line, tasks: Row[]): TemplateResult {
   const { state, line } = entryOfJob(job, tasks);
   const facts = [String(job.works?.length ?? 0), JOBS.ago(when(job.started, Date.now())), job.ended ? tookOf(job.ended - job.started) : "", cost === undefined ? "" : dollars(cost)];
-  return html`<tr><td><a href="${root}/app/j/${encodeURIComponent(job.id)}">${job.name}</a></td><td><span class="job-state">${guard([state], () => mark(state))}<span>${line}</span></span></td><td>${lastName(job.cwd)}</td>${facts.map((fact) => html`<td class="num">${fact}</td>`)}</tr>`;
+  return html`<tr><td><a href="${root}/app/j/${encodeURIComponent(job.id)}">${job.name}</a></td><td><span class="job-state">${mark(state)}<span>${line}</span></span></td><td>${lastName(job.cwd)}</td>${facts.map((fact) => html`<td class="num">${fact}</td>`)}</tr>`;
 }

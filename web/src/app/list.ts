@@ -2,6 +2,7 @@
 
 import { root } from "../root";
 import { make, makeButton } from "../page";
+import { html, render } from "../render";
 import { page } from "../scope";
 import { Refused } from "../failure";
 import { type Hit, v1 } from "../v1";
@@ -13,6 +14,7 @@ import { GroupView, place } from "./groupView";
 import type { matchSection } from "./matches";
 import { remember, remembered } from "./preferences";
 import { RowView } from "./row";
+import { LIST } from "../texts/list";
 import type { Day } from "../time";
 
 /** So far above and below the view rows are built as well: with a screen of them about 30. */
@@ -24,6 +26,8 @@ const HEAD_PX = 34;
 /** Rows never move under the pointer: the order follows so long after it left. */
 const LEFT_MS = 500;
 const SEARCH_MS = 250;
+/** Rows in the form of shadows, until the host has answered. */
+const GHOSTS = Array.from({ length: 8 }, () => html`<div class="ghost"></div>`);
 
 export class ListView {
   readonly element = make("div", "list");
@@ -203,7 +207,7 @@ export class ListView {
   });
 
   private archive(): HTMLElement {
-    const text = `Archived (${this.feed.archived})`;
+    const text = LIST.archived(this.feed.archived);
     if (this.archiveButton.textContent !== text) this.archiveButton.textContent = text;
     return this.archiveButton;
   }
@@ -245,15 +249,14 @@ export class ListView {
   }
 
   private teach(text: string): HTMLElement {
-    if (text) this.empty.replaceChildren(make("p", "", "No matches in titles, folders, agents or messages."));
-    else if (!this.feed.live) this.empty.replaceChildren(...Array.from({ length: 8 }, () => make("div", "ghost")));
-    else if (this.kind === "job") this.empty.replaceChildren(make("p", "", "No jobs yet."), link(`${root}/app/new/job`, "Start a job"));
-    else {
-      this.empty.replaceChildren(make("p", "", "No sessions yet."), link(`${root}/app/new`, "New session"));
-      void import("./listLater").then(({ offerFolders }) => offerFolders(this.empty));
-    }
+    const start = (says: string, path: string, action: string) => html`<p>${says}</p><a class="button primary" href=${`${root}${path}`}>${action}</a>`;
+    const none = !text && this.feed.live;
+    const content = text ? html`<p>${LIST.noMatch}</p>` : !none ? GHOSTS : this.kind === "job" ? start(LIST.noJobs, "/app/new/job", LIST.startJob) : html`${start(LIST.noSessions, "/app/new", LIST.newSession)}${this.folders}`;
+    render(content, this.empty);
+    if (none && this.kind !== "job") void import("./listLater").then(({ offerFolders }) => offerFolders(this.folders));
     return this.empty;
   }
+  private readonly folders = make("div", "list-folders");
 
   // -- the keys -----------------------------------------------------------------------------------------------------
 
@@ -289,10 +292,4 @@ export function held(before: Entry[], loaded: Entry[], fresh: Map<Group, Entry[]
   const now = new Map([...fresh.values()].flat().map((entry) => [entry.key, entry]));
   const last = before.at(-1)?.time ?? Infinity;
   return [...before.map((entry) => now.get(entry.key) ?? entry), ...loaded.filter(({ time }) => time <= last)];
-}
-
-function link(href: string, text: string): HTMLElement {
-  const anchor = make("a", "button primary", text);
-  anchor.href = href;
-  return anchor;
 }

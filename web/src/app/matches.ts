@@ -1,5 +1,6 @@
 /** Parts of the list that are loaded when they are needed: what a search found in messages, and folders to begin in. */
 
+import { LIST } from "../texts/list";
 import { plain } from "../conversation/pieces";
 import { icon } from "../icons";
 import { make } from "../page";
@@ -12,7 +13,7 @@ import { hitHash, pathOf } from "./router";
 
 export function matchSection(hits: Hit[], text: string, feed: Feed): HTMLElement {
   const section = make("section", "group");
-  section.append(make("h2", "group-head", "In messages"));
+  section.append(make("h2", "group-head", LIST.inMessages));
   const once = new Map(hits.map((hit) => [hit.session, hit]).reverse() as [string, Hit][]);
   const words = text.split(" ");
   for (const hit of [...once.values()].reverse()) {
@@ -41,7 +42,7 @@ export async function offerFolders(list: HTMLElement): Promise<void> {
 }
 
 function folderLink(path: string): HTMLElement {
-  const anchor = make("a", "button", `In ${lastName(path)}`);
+  const anchor = make("a", "button", LIST.newIn(lastName(path)));
   anchor.href = `${root}/app/new?${new URLSearchParams({ folder: path })}`;
   anchor.title = path;
   return anchor;

@@ -2,13 +2,14 @@
 
 import { Conversation } from "../conversation/conversation";
 import { explain } from "../failure";
-import { type Acts, counted, plain, relative } from "../conversation/pieces";
+import { type Acts, countsOf, plain, relative } from "../conversation/pieces";
 import { commandOf, helperName, kindOf, subjectOf } from "../conversation/calls";
 import type { QueueView } from "../conversation/queue";
 import { active, type LogRecord, type Part, type SessionState, statusOf, type Turn, waits } from "../conversation/state";
 import { cards } from "../conversation/loadCards";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
+import { html, iconOf, nothing, render } from "../render";
 import { settle } from "../settle";
 import { Scope } from "../scope";
 import { v1 } from "../v1";
@@ -16,10 +17,10 @@ import { Announcer } from "./announcer";
 import { Composer } from "./composer";
 import { lastName, queuedLine } from "./entries";
 import type { Helper } from "./helper";
-import { icon } from "../icons";
 import type { MessageMap } from "./messageMap";
 import { pathOf, turnLink } from "./router";
 import { sessionMenu } from "./sessionMenu";
+import { SESSION } from "../texts/session";
 import { cost, elapsed, tokens } from "../time";
 import type { OpenSession, SessionContext } from "./view";
 
@@ -27,7 +28,7 @@ const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);
 /** Without a byte for so long the model is what everybody waits for. */
 const SILENT_MS = 5_000;
 /** So long a text about a request that failed stays at least. */
-const SAID_MS = 2_000;
+const REPORTED_MS = 2_000;
 const UNREACHABLE = explain(new TypeError());
 /** The height of the line with the user's last message, and a little more. */
 const STICKY_PX = 36;
@@ -40,10 +41,8 @@ export class SessionView implements OpenSession {
   state: SessionState | undefined;
   readonly conversation: Conversation;
   readonly composer: Composer;
-  private readonly title = make("h1");
-  private readonly facts = make("p");
-  private readonly status = make("span", "status");
-  private readonly toggle: HTMLButtonElement;
+  private readonly head = make("header", "head");
+  private readonly menu: HTMLElement;
   private readonly trouble = make("p", "trouble");
   private queue: QueueView | undefined;
   private readonly queueView = make("section");
@@ -56,29 +55,22 @@ export class SessionView implements OpenSession {
   private readonly helpers = new Map<string, Helper>();
   /** Calls whose helper is not in the feed yet. */
   private readonly expected = new Set<string>();
-  private heard = Date.now();
-  private shownNow = "";
+  private lastEvent = Date.now();
 
   constructor(
     readonly id: string,
     private readonly frame: SessionContext,
   ) {
-    this.title.id = "title";
-    this.title.textContent = "…";
-    this.facts.id = "facts";
-    this.status.id = "status";
-    this.status.setAttribute("role", "status");
+    this.menu = sessionMenu(this, frame);
     this.trouble.id = "trouble";
     this.trouble.setAttribute("role", "alert");
     this.trouble.hidden = true;
-    this.toggle = makeButton("btn", "", () => this.frame.panelAt("changes"));
-    this.toggle.id = "changes-button";
     const view = make("div");
     view.id = "transcript";
     view.tabIndex = 0;
     view.setAttribute("role", "log");
     view.setAttribute("aria-live", "off"); // the announcer reads what is finished; a text that grows would be read over and over
-    view.setAttribute("aria-label", "Conversation");
+    view.setAttribute("aria-label", SESSION.conversation);
     const end = makeButton("", "", () => undefined);
     end.id = "to-end";
     end.hidden = true;
@@ -101,7 +93,7 @@ export class SessionView implements OpenSession {
     this.conversation = new Conversation(view, end, acts);
     this.acts = acts;
     this.queueView.id = "queue";
-    this.queueView.setAttribute("aria-label", "Waiting messages");
+    this.queueView.setAttribute("aria-label", SESSION.queue);
     this.queueView.hidden = true;
     this.composer = new Composer(id, (work) => this.attempt(work), (text) => this.say(text));
     const dock = make("div", "dock");
@@ -109,25 +101,15 @@ export class SessionView implements OpenSession {
     const middle = make("div", "middle");
     middle.append(this.sticky, view, end);
     void this.openMap(view);
-    this.element.append(this.head(), this.trouble, middle, dock, this.announcer.element);
+    this.renderHead();
+    this.element.append(this.head, this.trouble, middle, dock, this.announcer.element);
     this.followOwnWords(view);
-    this.scope.every(1000, () => this.showNow());
+    this.scope.every(1000, () => this.renderNow());
     new Stream(this.scope, id, {
       opened: (state) => this.opened(state),
       moved: (state, events) => this.moved(state, events),
       gone: () => this.gone(),
     });
-  }
-
-  private head(): HTMLElement {
-    const head = make("header", "head");
-    const back = makeButton("icon back", "", () => this.frame.go({ at: "home" }));
-    back.append(icon("back"));
-    back.setAttribute("aria-label", "Back to the list");
-    const text = make("div", "head-text");
-    text.append(this.title, this.facts);
-    head.append(back, text, this.status, this.toggle, sessionMenu(this, this.frame));
-    return head;
   }
 
   get agentName(): string {
@@ -184,7 +166,7 @@ export class SessionView implements OpenSession {
   }
 
   private moved(state: SessionState, events: LogRecord["event"][]): void {
-    this.heard = Date.now();
+    this.lastEvent = Date.now();
     this.conversation.move(state, events);
     // Deltas change nothing up there, and there are thousands of them.
     const plainOnes = events.every(({ type }) => DELTAS.has(type));
@@ -200,11 +182,9 @@ export class SessionView implements OpenSession {
 
   private gone(): void {
     const lead = make("div", "empty");
-    const link = make("a", "button", "All sessions");
-    link.href = pathOf({ at: "home" });
-    lead.append(make("h1", "", "There is no such session"), make("p", "", `No session of this host is called ${this.id}. It may have been deleted.`), link);
+    render(html`<h1>${SESSION.missing}</h1><p>${SESSION.missingText(this.id)}</p><a class="button" href=${pathOf({ at: "home" })}>${SESSION.allSessions}</a>`, lead);
     this.element.replaceChildren(lead);
-    this.frame.titled("Not found", this);
+    this.frame.titled(SESSION.notFound, this);
   }
 
   /** A session that is visible and idle is read. */
@@ -214,36 +194,51 @@ export class SessionView implements OpenSession {
     if (now?.read === false && !document.hidden && this.element.isConnected && !active(now)) v1.change(this.id, { read: true }).catch(() => undefined);
   }
 
+  /** Everything around the conversation that depends on the state of the session. */
   showHead(): void {
     const now = this.state;
     if (!now) return;
-    const status = statusOf(now);
     for (const call of this.expected) this.conversation.refresh(call);
-    const asks = this.helperAsking() !== undefined;
-    const interrupted = !active(now) && now.turns?.at(-1)?.outcome === "interrupted" && !now.rewound;
-    const stopped = !active(now) && now.turns?.at(-1)?.outcome === "cancelled" && !now.rewound;
-    const title = now.title || "New session";
-    this.title.textContent = title;
-    this.title.title = title;
-    const [look, word] = now.closed ? ["closed", "Closed"] : now.archived && !active(now) ? ["archived", "Archived"] : interrupted ? ["interrupted", "Interrupted"] : stopped ? ["idle stopped", "Stopped"] : asks ? ["waiting", WORDS.waiting] : status === "running" && this.frame.feed.rows.get(this.id)?.queued ? ["queued", "Queued"] : ([status, WORDS[status]] as const);
-    const unknown = this.frame.feed.lost && active(now) !== undefined;
-    const shown = unknown ? "Not connected" : word;
-    if (this.status.textContent !== shown) this.status.textContent = shown;
-    this.status.className = `status ${unknown ? "queued" : look}`;
-    this.status.hidden = shown === "";
-    const used = (now.usage?.input ?? 0) + (now.usage?.output ?? 0);
-    const branch = now.worktree?.branch;
-    const facts = [lastName(now.cwd), branch ?? "", this.agentName, used ? tokens(used) : "", used ? cost(now.usage?.cost) : ""];
-    this.facts.textContent = facts.filter(Boolean).join(" · ");
-    this.facts.title = now.cwd;
+    this.renderHead();
     // A card may be shown before the names of the agents are loaded.
     for (const card of this.element.querySelectorAll(".card.approval")) cards().refreshCard(card);
-    this.showToggle();
     if (this.queue) this.queue.show(now);
     else if (now.queue?.length) void this.openQueue();
     this.composer.show(now, this.frame.feed.lost);
-    this.showNow();
-    this.frame.titled(title, this);
+    this.renderNow();
+    this.frame.titled(now.title || SESSION.untitled, this);
+  }
+
+  private renderHead(): void {
+    const { state } = this;
+    const title = state ? state.title || SESSION.untitled : "…";
+    const used = (state?.usage?.input ?? 0) + (state?.usage?.output ?? 0);
+    const facts = state ? [lastName(state.cwd), state.worktree?.branch, this.agentName, used ? tokens(used) : "", used ? cost(state.usage?.cost) : ""].filter(Boolean).join(" · ") : "";
+    const [look, word] = state ? this.status(state) : ["", ""];
+    const changes = this.frame.feed.rows.get(this.id)?.session.changes;
+    render(
+      html`<button type="button" class="icon back" aria-label=${SESSION.back} @click=${() => this.frame.go({ at: "home" })}>${iconOf("back")}</button>
+        <div class="head-text"><h1 id="title" title=${title}>${title}</h1><p id="facts" title=${state?.cwd ?? ""}>${facts}</p></div>
+        <span id="status" role="status" class=${`status ${look}`} ?hidden=${word === ""}>${word}</span>
+        <button type="button" class="btn" id="changes-button" @click=${() => this.frame.panelAt("changes")}>${iconOf("panel")}<span class="vh">${SESSION.showPanel}</span>${changes?.files ? countsOf(changes.additions ?? 0, changes.deletions ?? 0) : nothing}</button>
+        ${this.menu}`,
+      this.head,
+    );
+  }
+
+  private status(now: SessionState): [look: string, word: string] {
+    const words = SESSION.status;
+    const working = active(now) !== undefined;
+    const last = now.turns?.at(-1)?.outcome;
+    if (working && this.frame.feed.lost) return ["queued", words.lost];
+    if (now.closed) return ["closed", words.closed];
+    if (now.archived && !working) return ["archived", words.archived];
+    if (!working && !now.rewound && last === "interrupted") return ["interrupted", words.interrupted];
+    if (!working && !now.rewound && last === "cancelled") return ["idle stopped", words.stopped];
+    if (this.helperAsking()) return ["waiting", words.waiting];
+    const status = statusOf(now);
+    if (status === "running" && this.frame.feed.rows.get(this.id)?.queued) return ["queued", words.queued];
+    return [status, words[status]];
   }
 
   /** Its code comes beside the conversation, and not before it. */
@@ -261,48 +256,38 @@ export class SessionView implements OpenSession {
     if (this.state) this.queue.show(this.state);
   }
 
-  private showToggle(): void {
-    const changes = this.frame.feed.rows.get(this.id)?.session.changes;
-    this.toggle.replaceChildren(icon("panel"), make("span", "vh", "Show panel"));
-    if (changes?.files) this.toggle.append(counted(changes.additions ?? 0, changes.deletions ?? 0));
-  }
-
-  /** The truth in one sentence; nothing while nothing happens. */
-  private showNow(): void {
-    // The host answers again: that it did not is over.
+  /** What happens now, in one sentence; nothing while nothing happens. */
+  private renderNow(): void {
     const { feed } = this.frame;
-    if (feed.live && feed.downSince === undefined && this.trouble.textContent === UNREACHABLE && Date.now() - this.saidAt > SAID_MS) this.say("");
-    const state = this.state;
-    const turn = state && active(state);
-    const asking = turn && this.helperAsking();
-    const row = this.frame.feed.rows.get(this.id);
-    const text: Now | undefined = turn && this.frame.feed.lost ? LOST : asking ? HELPER_WAITS : turn && row?.queued ? ["queued", queuedLine(row, this.frame.feed.titleOf), ""] : state && turn ? nowOf(turn, Date.now() - this.heard) : undefined;
-    const key = JSON.stringify(text?.slice(0, 3));
-    if (!turn || !text) {
-      if (this.shownNow) this.now.replaceChildren();
-      this.shownNow = "";
-      return;
-    }
-    const [look, verb, object] = text;
-    if (key !== this.shownNow) {
-      // The host knows since when, also for those who come later.
-      this.nowSince = this.shownNow ? Date.now() : (this.frame.feed.rows.get(this.id)?.since ?? turn.started);
-      this.shownNow = key;
-      const stop = makeButton("btn small", "Stop", () => void this.stop());
-      stop.id = "stop";
-      stop.prepend(icon("stop"));
-      const letter = make("kbd", "", "Esc Esc");
-      letter.setAttribute("aria-hidden", "true");
-      stop.append(letter);
-      this.now.className = `now ${look}`;
-      const line = make("span", "now-text");
-      line.append(make("b", "", verb), ...(object ? [" ", make("code", "", object)] : []));
-      this.now.replaceChildren(look === "work" ? icon("work", "spin") : icon(look === "need" ? "need" : "todo"), line, make("span", "el"), make("span", "spring"), ...(text === LOST ? [] : [stop]));
-    }
-    const clock = this.now.querySelector(".el");
-    if (clock) clock.textContent = text === LOST ? "" : elapsed(Date.now() - this.nowSince);
+    // The host answers again: the error about it is removed.
+    if (feed.live && feed.downSince === undefined && this.trouble.textContent === UNREACHABLE && Date.now() - this.reportedAt > REPORTED_MS) this.say("");
+    const text = this.nowText();
+    const [look, verb, object] = text ?? ["", "", ""];
+    const key = text ? text.join("\n") : "";
+    // The host knows since when, also if the page was opened later.
+    if (text && key !== this.nowKey) this.nowSince = this.nowKey ? Date.now() : (feed.rows.get(this.id)?.since ?? (this.state && active(this.state)?.started) ?? Date.now());
+    this.nowKey = key;
+    this.now.className = `now ${look}`;
+    const stop = html`<button type="button" class="btn small" id="stop" @click=${() => void this.stop()}>${iconOf("stop")}${SESSION.stop}<kbd aria-hidden="true">${SESSION.stopKey}</kbd></button>`;
+    render(
+      text
+        ? html`${iconOf(look === "work" ? "work" : look === "need" ? "need" : "todo", look === "work" ? "spin" : "")}<span class="now-text"><b>${verb}</b>${object ? html` <code>${object}</code>` : nothing}</span><span class="el">${text === LOST ? "" : elapsed(Date.now() - this.nowSince)}</span><span class="spring"></span>${text === LOST ? nothing : stop}`
+        : nothing,
+      this.now,
+    );
   }
   private nowSince = Date.now();
+  private nowKey = "";
+
+  private nowText(): Now | undefined {
+    const { feed } = this.frame;
+    const turn = this.state && active(this.state);
+    if (!turn) return undefined;
+    if (feed.lost) return LOST;
+    if (this.helperAsking()) return HELPER_WAITS;
+    const row = feed.rows.get(this.id);
+    return row?.queued ? ["queued", queuedLine(row, feed.titleOf), ""] : nowOf(turn, Date.now() - this.lastEvent);
+  }
 
   /** One line with the last message of a person, while it is out of sight above. */
   private followOwnWords(view: HTMLElement): void {
@@ -337,10 +322,10 @@ export class SessionView implements OpenSession {
     return this.scope.attempt(work);
   }
 
-  private saidAt = 0;
+  private reportedAt = 0;
 
   say(text: string): void {
-    this.saidAt = Date.now();
+    this.reportedAt = Date.now();
     this.trouble.textContent = text;
     this.trouble.hidden = text === "";
   }
@@ -392,29 +377,27 @@ export class SessionView implements OpenSession {
   }
 }
 
-const WORDS = { idle: "", running: "Working", waiting: "Needs you", failed: "Failed" } as const;
-
 type Now = [look: string, verb: string, object: string];
 /** What happens there is not known here. */
-const LOST: Now = ["queued", "The host cannot be reached", ""];
-const HELPER_WAITS: Now = ["need", "Waiting for you", ""];
+const LOST: Now = ["queued", SESSION.now.lost, ""];
+const HELPER_WAITS: Now = ["need", SESSION.now.waiting, ""];
 
 export function nowOf(turn: Turn, silent: number): Now {
   const parts = turn.parts ?? [];
-  if (parts.some(waits)) return ["need", "Waiting for you", ""];
+  if (parts.some(waits)) return ["need", SESSION.now.waiting, ""];
   for (let at = parts.length - 1; at >= 0; at--) {
     const part = parts[at] as Part;
     const helper = part.part === "call" && !part.done ? helperName(part) : "";
-    if (helper) return ["work", `${helper} helps`, ""];
+    if (helper) return ["work", SESSION.now.helper(helper), ""];
     if (part.part === "call" && !part.done && part.kind !== "think") {
       const kind = kindOf(part);
-      if (kind === "command") return ["work", "Running", plain(commandOf(part)).split("\n")[0] ?? ""];
-      return ["work", kind === "change" ? "Changing" : kind === "look" ? "Looking at" : "Using", plain(kind === "tool" ? part.title || part.tool : subjectOf(part))];
+      if (kind === "command") return ["work", SESSION.now.running, plain(commandOf(part)).split("\n")[0] ?? ""];
+      return ["work", kind === "change" ? SESSION.now.changing : kind === "look" ? SESSION.now.looking : SESSION.now.using, plain(kind === "tool" ? part.title || part.tool : subjectOf(part))];
     }
     if (part.part === "text" && !part.done) {
-      if (silent > SILENT_MS) return ["work", "Waiting for the model", ""];
-      return ["work", part.kind === "reasoning" ? "Thinking" : "Writing", ""];
+      if (silent > SILENT_MS) return ["work", SESSION.now.model, ""];
+      return ["work", part.kind === "reasoning" ? SESSION.now.thinking : SESSION.now.writing, ""];
     }
   }
-  return ["work", "Waiting for the model", ""];
+  return ["work", SESSION.now.model, ""];
 }

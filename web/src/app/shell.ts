@@ -1,7 +1,8 @@
 /** The frame: the list on the left, the place in the middle, the panel on the right; on a phone one of them at a time. */
 
 import { root } from "../root";
-import { byId, make, makeButton } from "../page";
+import { byId, make } from "../page";
+import { html, iconOf, render } from "../render";
 import { page } from "../scope";
 import { v1 } from "../v1";
 import { badge } from "./badge";
@@ -17,6 +18,7 @@ import { type Place, pathOf, Router } from "./router";
 import { SessionView } from "./sessionView";
 import { statusOf } from "../conversation/state";
 import { style } from "./style";
+import { FRAME, LIST } from "../texts/list";
 import { clock } from "../time";
 import type { Aim, Listed, OpenSession, Tab, View } from "./view";
 
@@ -25,10 +27,8 @@ const CONVERSATION = 480;
 /** So many sessions stay as they were left. */
 const KEPT = 3;
 
-const NOT_FOUND = "Not found";
-
 /** The list itself, which is a separate place on a phone. */
-const SESSIONS: Listed = { name: "home", place: { at: "home" }, row: { title: "Sessions", icon: "chats", view: () => Promise.reject(new Error("The list is not a view.")) } };
+const SESSIONS: Listed = { name: "home", place: { at: "home" }, row: { title: FRAME.sessions, icon: "chats", view: () => Promise.reject(new Error("The list is not a view.")) } };
 
 export class Shell {
   readonly feed = new Feed();
@@ -61,8 +61,8 @@ export class Shell {
     const [side, panel] = [byId("side"), byId("panel")];
     // Over the conversation, as on a small screen, the panel takes nothing from the others.
     const beside = (column: HTMLElement) => CONVERSATION + (getComputedStyle(column).position === "fixed" ? 0 : column.offsetWidth);
-    grip(side, { name: "side", property: "--side", label: "Width of the list", first: 288, least: 220, most: 460, others: () => beside(panel), towards: 1 });
-    grip(panel, { name: "panel", property: "--panel-width", label: "Width of the panel", first: 480, least: 360, most: 1600, others: () => beside(side), towards: -1 });
+    grip(side, { name: "side", property: "--side", label: FRAME.listWidth, first: 288, least: 220, most: 460, others: () => beside(panel), towards: 1 });
+    grip(panel, { name: "panel", property: "--panel-width", label: FRAME.panelWidth, first: 480, least: 360, most: 1600, others: () => beside(side), towards: -1 });
     this.keys = import("./keys").then(({ keys }) => keys(this));
     this.feed.watch(() => this.fresh());
     page.on(document, "visibilitychange", () => this.session?.markRead());
@@ -83,26 +83,21 @@ export class Shell {
 
   private build(): void {
     const side = byId("side");
-    const heading = make("h1", "vh", "Sessions and jobs");
-    const brandrow = make("div", "brandrow");
-    const brand = make("a", "brand", "");
-    brand.href = `${root}/app`;
-    const logo = make("span", "logo");
-    logo.append(icon("arch"));
-    brand.append(logo, "Portico");
     this.plus.append(icon("plus"));
     this.startsAt("session");
-    brandrow.append(brand, this.plus);
-    const find = makeButton("find", "", () => void import("./keys").then(({ openPalette }) => openPalette(this)));
-    find.id = "find";
-    const letter = make("kbd", "", "Ctrl K");
-    letter.setAttribute("aria-hidden", "true");
-    find.append(icon("search"), make("span", "", "Search or run a command…"), letter);
-    find.setAttribute("aria-keyshortcuts", "Control+K");
     this.addLinks();
     this.offline.setAttribute("role", "status");
     this.offline.hidden = true;
-    side.append(heading, brandrow, find, this.navs, this.offline, this.list.filter.element, this.list.element, this.foot());
+    const find = () => void import("./keys").then(({ openPalette }) => openPalette(this));
+    const theme = () => setPreference("theme", document.documentElement.dataset["theme"] === "dark" ? "light" : "dark");
+    render(
+      html`<h1 class="vh">${LIST.title}</h1>
+        <div class="brandrow"><a class="brand" href=${`${root}/app`}><span class="logo">${iconOf("arch")}</span>${FRAME.name}</a>${this.plus}</div>
+        <button type="button" class="find" id="find" aria-keyshortcuts="Control+K" @click=${find}>${iconOf("search")}<span>${FRAME.search}</span><kbd aria-hidden="true">${FRAME.searchKey}</kbd></button>
+        ${this.navs}${this.offline}${this.list.filter.element}${this.list.element}
+        <div class="foot">${this.connection}<button type="button" class="icon" aria-label=${FRAME.theme} @click=${theme}>${iconOf("theme")}</button><a class="icon" href=${`${root}/app/settings`} aria-label=${FRAME.settings}>${iconOf("settings")}</a></div>`,
+      side,
+    );
     const [first, ...rest] = linked("bar").map((listed) => this.link(listed, ""));
     byId("tabbar").append(...(first ? [first] : []), this.link(SESSIONS, ""), ...rest);
   }
@@ -113,7 +108,7 @@ export class Shell {
     for (const listed of linked("side")) if (!known.has(listed.name)) this.navs.append(this.link(listed, "navitem"));
     this.markLinks(this.router.place);
     // The address of a page that was unknown until now.
-    if (this.view?.title === NOT_FOUND && this.router.place.at === "page") void this.show(this.router.place);
+    if (this.view?.title === FRAME.notFound && this.router.place.at === "page") void this.show(this.router.place);
   }
 
   private markLinks(place: Place): void {
@@ -126,8 +121,8 @@ export class Shell {
   /** What the plus above the list starts: on the list of jobs, a job. */
   private startsAt(what: "session" | "job"): void {
     this.plus.href = pathOf({ at: "new", what });
-    this.plus.setAttribute("aria-label", what === "job" ? "Start a job" : "New session");
-    this.plus.title = what === "job" ? "Start a job" : "New session (C)";
+    this.plus.setAttribute("aria-label", what === "job" ? LIST.startJob : LIST.newSession);
+    this.plus.title = what === "job" ? LIST.startJob : LIST.newSessionKey;
   }
 
   private link(listed: Listed, look: string): HTMLElement {
@@ -144,25 +139,12 @@ export class Shell {
     return anchor;
   }
 
-  private foot(): HTMLElement {
-    const foot = make("div", "foot");
-    const theme = makeButton("icon", "", () => setPreference("theme", document.documentElement.dataset["theme"] === "dark" ? "light" : "dark"));
-    theme.append(icon("theme"));
-    theme.setAttribute("aria-label", "Switch theme");
-    const settings = make("a", "icon");
-    settings.href = `${root}/app/settings`;
-    settings.append(icon("settings"));
-    settings.setAttribute("aria-label", "Settings");
-    foot.append(this.connection, theme, settings);
-    return foot;
-  }
-
   private fresh(): void {
     const { needed } = this.feed;
     for (const count of this.counts) {
       count.hidden = needed === 0;
       count.textContent = String(needed);
-      count.setAttribute("aria-label", `${needed} need you`);
+      count.setAttribute("aria-label", FRAME.needYou(needed));
       count.setAttribute("role", "img");
     }
     this.showTitle();
@@ -186,9 +168,8 @@ export class Shell {
   private showConnection(): void {
     const { downSince, live } = this.feed;
     const up = live && downSince === undefined;
-    const dot = make("i", up ? "live" : "live down");
-    const word = up ? `Connected to ${window.location.hostname}` : live ? "Not connected" : "Connecting";
-    if (this.connection.textContent !== word) this.connection.replaceChildren(dot, word);
+    const word = up ? FRAME.connected(window.location.hostname) : live ? FRAME.notConnected : FRAME.connecting;
+    render(html`<i class=${up ? "live" : "live down"}></i>${word}`, this.connection);
     this.offline.hidden = !this.feed.lost;
     if (document.body.hasAttribute("data-lost") !== this.feed.lost) {
       document.body.toggleAttribute("data-lost", this.feed.lost);
@@ -196,16 +177,8 @@ export class Shell {
     }
     if (!this.feed.lost || downSince === undefined) return;
     const left = Math.ceil((this.feed.retryAt - Date.now()) / 1000);
-    const again = left > 0 ? `Trying again in ${left} s.` : "Trying again.";
-    if (!this.offline.firstChild) {
-      const count = make("span");
-      count.setAttribute("aria-hidden", "true"); // announced once, and not every second
-      this.offline.append(make("span"), " ", count, " You can read what is here and write drafts.");
-    }
-    const [since, count] = [...this.offline.children];
-    const text = `The host cannot be reached since ${clock(downSince)}.`;
-    if (since && since.textContent !== text) since.textContent = text;
-    if (count && count.textContent !== again) count.textContent = again;
+    // The countdown is hidden from screen readers: otherwise it is announced every second.
+    render(html`<span>${FRAME.unreachable(clock(downSince))}</span> <span aria-hidden="true">${FRAME.retryIn(left)}</span> ${FRAME.whileOffline}`, this.offline);
   }
 
   /** An answer may arrive after the user has left: only the view that is shown sets the title. */
@@ -411,11 +384,7 @@ export class Shell {
 
 function notFound(place: Place): View {
   const element = make("section", "place");
-  const text = make("div", "empty");
-  const link = make("a", "button primary", "Open the list");
-  link.href = `${root}/app`;
   const path = place.at === "unknown" ? place.path : pathOf(place);
-  text.append(make("h1", "", "There is no such page"), make("p", "", `The workbench has nothing at ${path}. The address may be cut off, or from another version.`), link);
-  element.append(text);
-  return { element, title: NOT_FOUND };
+  render(html`<div class="empty"><h1>${FRAME.noPage}</h1><p>${FRAME.noPageText(path)}</p><a class="button primary" href=${`${root}/app`}>${FRAME.openList}</a></div>`, element);
+  return { element, title: FRAME.notFound };
 }

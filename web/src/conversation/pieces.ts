@@ -2,6 +2,7 @@
 
 import { EscapeFilter } from "../escapes";
 import { make, makeButton } from "../page";
+import { html, nothing, type TemplateResult } from "../render";
 import type { Turn } from "./state";
 import { plural } from "../texts/plural";
 
@@ -83,6 +84,10 @@ export function counted(added: number, removed: number): HTMLElement {
   if (removed) found.append(make("span", "bad", `−${removed}`));
   return found;
 }
+
+/** The same in a template. */
+export const countsOf = (added: number, removed: number): TemplateResult =>
+  html`<span class="pm">${added || !removed ? html`<span class="good">+${added}</span>` : nothing}${added && removed ? " " : nothing}${removed ? html`<span class="bad">−${removed}</span>` : nothing}</span>`;
 
 export function box(text: string): HTMLElement {
   const pre = make("pre", "box", text);
