@@ -110,3 +110,36 @@ test("the keys go through it, and the filter finds what is not loaded", async ()
   expect(await person.barriers()).toEqual([]);
   expect(person.trouble).toEqual([]);
 });
+
+test("what needs you stays in view while the list scrolls, and an old row below it can be chosen", async () => {
+  const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent: "demo", title: "A question for you" });
+  await host.ask(`/v1/sessions/${id}/messages`, { text: "ask me" });
+  sessions++;
+  const person = await somebody({ size: { width: 1440, height: 900 } });
+  const { page } = person;
+  await page.goto(`${host.url}/app/s/${ids.at(-1)}`);
+  await page.waitForSelector(".group.pinned .entry:has-text('A question for you')");
+  const inView = () =>
+    page.evaluate(() => {
+      const [list, row] = [document.querySelector(".list")!, document.querySelector(".group.pinned .entry")!].map((each) => each.getBoundingClientRect());
+      return row!.top >= list!.top && row!.bottom <= list!.bottom;
+    });
+  await page.evaluate(() => document.querySelector(".list")!.scrollBy(0, 8_000));
+  await page.waitForFunction(() => document.querySelector(".list")!.scrollTop > 7_000);
+  expect(await inView()).toBe(true);
+  const old = await middleRow(person);
+  await page.click(`.entry[data-key="${old.key}"]`);
+  await page.waitForSelector(`.entry[data-key="${old.key}"][aria-current="true"]`);
+  expect([await inView(), (await middleRow(person)).key]).toEqual([true, old.key]);
+  // A row that the keys choose is not hidden below the pinned group.
+  for (let step = 0; step < 12; step++) await page.keyboard.press("k");
+  const free = await page.evaluate(() => {
+    const [group, row] = [document.querySelector(".group.pinned")!, document.querySelector('.entry[aria-current="true"]')!].map((each) => each.getBoundingClientRect());
+    return row!.top >= group!.bottom;
+  });
+  expect([free, await inView()]).toEqual([true, true]);
+  await page.click(".group.pinned .entry");
+  await page.waitForSelector("h1:has-text('A question for you')");
+  expect(person.trouble).toEqual([]);
+  await person.leave();
+});

@@ -8,6 +8,7 @@ import { mark, RowView } from "../src/app/row";
 import { openRowMenu } from "../src/app/rowMenu";
 import { openShare, shareWords } from "../src/app/share";
 import { V1Host } from "./v1Host";
+import { ReadJobs } from "../src/app/readJobs";
 
 const NOW = Date.now();
 const row = (more: Partial<Row["session"]> = {}, rest: Partial<Row> = {}): Row => ({ session: { id: "s1", agent: "codex", model: "m", cwd: "/w/api", title: "Fix it", status: "idle", created: 0, modified: NOW, turns: 1, ...more }, ...rest });
@@ -229,4 +230,40 @@ describe("sharing", () => {
     box.querySelector("form")!.dispatchEvent(new Event("submit", { cancelable: true }));
     await vi.waitFor(() => expect(box.querySelector("[role=alert]")!.textContent).toBe("refused with 404"));
   });
+});
+
+describe("finished jobs are unread until they are opened in this browser", () => {
+  const job = (id: string, ended?: number) => ({ id, ...(ended === undefined ? {} : { ended }) });
+
+  test("what ended before the first visit, or still runs, is not new", () => {
+    localStorage.clear();
+    const jobs = new ReadJobs();
+    expect([job("old", Date.now() - 1_000), job("runs"), job("new", Date.now() + 1_000)].map((each) => jobs.isUnread(each))).toEqual([false, false, true]);
+  });
+
+  test("a job that was opened stays read after a reload, and only the last 200 are remembered", () => {
+    localStorage.clear();
+    const jobs = new ReadJobs();
+    const ended = Date.now() + 1_000;
+    for (let number = 0; number < 250; number++) jobs.markRead(`j${number}`);
+    const later = new ReadJobs();
+    expect(["j249", "j0", "other"].map((id) => later.isUnread(job(id, ended)))).toEqual([false, true, true]);
+  });
+
+  test("the row of a job has a dot, and no name of an agent", () => {
+    const view = new RowView(() => undefined, () => undefined, () => undefined, (agent) => agent);
+    view.update({ ...entry(), key: "j/j1", kind: "job", agent: "job", folder: "pop", unread: true }, false);
+    expect([view.element.querySelector(".dot") !== null, view.element.querySelector(".where")?.textContent]).toEqual([true, "pop"]);
+  });
+});
+
+test("an update of a row keeps its elements: focus and a press between down and up stay", () => {
+  const view = new RowView(() => undefined, () => undefined, () => undefined, (agent) => agent);
+  document.body.replaceChildren(view.element);
+  view.update({ ...entry(), state: "work", line: "Writing" }, false);
+  const [link, pin] = [view.element.querySelector<HTMLElement>(".entry")!, view.element.querySelector<HTMLElement>(".row-acts button")!];
+  pin.focus();
+  view.update({ ...entry(), state: "work", line: "Running tests" }, true);
+  view.select(true);
+  expect([view.element.querySelector(".entry"), document.activeElement, link.querySelector(".act")?.textContent, link.getAttribute("aria-current"), pin.title]).toEqual([link, pin, "Running tests", "true", "Unpin"]);
 });

@@ -1,7 +1,7 @@
 /** The pure parts of the workbench: what stands in the list, times, addresses, changes, comments, jobs, usage, entries. */
 
 import type { Event } from "../src/rest";
-import { describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { awayNotices } from "../src/app/awayNotices";
 import type { FileView } from "../src/app/changeSource";
 import { type Comment, hasMoved, messageOf } from "../src/app/comments";
@@ -26,6 +26,9 @@ import { countOf, filesOf, linesOf, pairs } from "../src/conversation/diffLines"
 import type { Approval, CallPart, Turn } from "../src/conversation/state";
 import { languageOfFile } from "../src/highlight";
 import type { ChangedFile } from "../src/v1";
+import { loadCards } from "../src/conversation/loadCards";
+
+beforeAll(loadCards);
 
 const NOON = new Date(2026, 5, 10, 12).getTime();
 const session = (more: Partial<Row["session"]> = {}): Row["session"] => ({ id: "s1", agent: "codex", model: "m", cwd: "/home/me/api", title: "Fix it", status: "idle", created: 0, modified: NOON, turns: 1, ...more });

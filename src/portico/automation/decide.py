@@ -44,6 +44,8 @@ def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: C
     if cause.kind != "person" and 0 < most <= count:
         reason = full
     job, prompt = state.plan.job, state.plan.prompt
+    if prompt is not None and not prompt.title:
+        prompt = replace(prompt, title=state.plan.title)  # lists show the title of the automation, not its name
     if cause.input is not None:
         job = replace(job, input=cause.input) if job is not None else None
         prompt = replace(prompt, text=cause.input) if prompt is not None else None

@@ -7,6 +7,7 @@ import { isTemporary, Refused } from "../failure";
 import { Backoff, page as pageScope } from "../scope";
 import { call, v1 } from "../v1";
 import { type Entry, entryOfJob, entryOfSession, type JobRow, needsResume, ofTask, type Row } from "./entries";
+import { ReadJobs } from "./readJobs";
 import { type Day, dayOf, startOfDay } from "../time";
 
 interface Page {
@@ -62,6 +63,7 @@ export class Feed {
   downSince: number | undefined;
   /** When it is tried again. */
   retryAt = 0;
+  readonly readJobs = new ReadJobs();
   private readonly backoff = new Backoff();
   private readonly listeners = new Set<() => void>();
   private told = false;
@@ -85,7 +87,7 @@ export class Feed {
     const sessions = rows.filter((row) => isOwn(row) && (row.session.archived === true) === archived);
     if (archived) return sessions.map((row) => this.entryOf(row));
     const asking = new Map(rows.filter(({ session, waiting }) => session.origin?.kind === "agent" && waiting?.length).map((row) => [row.session.parent ?? "", row]));
-    return [...sessions.map((row) => this.entryOf(row, asking.get(row.session.id))), ...[...this.jobs.values()].map((job) => entryOfJob(job, tasks, this.titleOf))];
+    return [...sessions.map((row) => this.entryOf(row, asking.get(row.session.id))), ...[...this.jobs.values()].map((job) => ({ ...entryOfJob(job, tasks, this.titleOf), unread: this.readJobs.isUnread(job) }))];
   }
 
   private readonly made = new WeakMap<Row, Entry>();

@@ -16,6 +16,7 @@ export class GroupView {
   /** So many more the host has; they have their place already. */
   left = 0;
   folded = false;
+  private fixed = false;
   private readonly head: HTMLButtonElement;
   private readonly count = make("span", "group-count");
   private readonly body = make("div", "group-body");
@@ -29,6 +30,16 @@ export class GroupView {
     this.head.append(this.count);
     heading.append(this.head);
     this.element.append(heading, this.body);
+  }
+
+  /** Stays at the top while the other groups scroll. All of its rows are in the page. */
+  pin(on: boolean): void {
+    this.fixed = on && !this.folded;
+    this.element.classList.toggle("pinned", this.fixed);
+  }
+
+  get pinned(): boolean {
+    return this.fixed;
   }
 
   get total(): number {
@@ -58,7 +69,7 @@ export class GroupView {
   draw(from: number, to: number, row: (entry: Entry) => HTMLElement, stays: string | undefined): boolean {
     if (this.folded) return false;
     const top = this.body.offsetTop;
-    const [first, end] = between(this.offsets, from - top, to - top);
+    const [first, end] = this.fixed ? [0, this.total] : between(this.offsets, from - top, to - top);
     const kept = stays === undefined ? -1 : this.entries.findIndex((entry) => entry.key === stays);
     const { drawn } = this;
     if (drawn.offsets !== this.offsets || drawn.first !== first || drawn.end !== end || drawn.kept !== kept) {

@@ -26,6 +26,8 @@ const HEAD_PX = 34;
 /** Rows never move under the pointer: the order follows so long after it left. */
 const LEFT_MS = 500;
 const SEARCH_MS = 250;
+/** More items that need the user scroll with the list: all rows of the pinned group are in the page. */
+const PINNED_ROWS = 30;
 /** Rows in the form of shadows, until the host has answered. */
 const GHOSTS = Array.from({ length: 8 }, () => html`<div class="ghost"></div>`);
 
@@ -124,10 +126,21 @@ export class ListView {
     if (this.kind === "all" && this.feed.live && this.elsewhere?.show(text)) pieces.push(this.elsewhere.element);
     if (!text && this.kind === "all" && this.feed.archived > 0) pieces.push(this.archive());
     place(this.element, pieces);
+    this.pinGroup();
     stay();
     this.draw();
     if (this.unseen && this.feed.live) this.reveal();
   }
+
+  /** What needs the user stays in view, whatever row is selected; too many would hide the other rows. */
+  private pinGroup(): void {
+    const view = this.groups.get("need") as GroupView;
+    view.pin(view.total > 0 && view.total <= PINNED_ROWS);
+    this.covered = view.pinned ? view.element.offsetHeight : 0;
+    this.element.style.setProperty("--pinned", `${this.covered}px`);
+  }
+  /** Pixels at the top that the pinned group covers. */
+  private covered = 0;
 
   /** `holding`: the rows that are there, none of which may move. */
   private fill(group: Group, view: GroupView, fresh: Map<Group, Entry[]>, holding: ReadonlySet<string> | undefined): void {
@@ -144,8 +157,8 @@ export class ListView {
   private anchor(): () => void {
     const { element } = this;
     if (element.scrollTop <= 0) return () => undefined; // at the top: what is new is to be seen
-    const top = element.scrollTop + HEAD_PX;
-    const before = [...this.groups.values()].flatMap((view) => [...this.rows.keys()].flatMap((key) => {
+    const top = element.scrollTop + this.covered + HEAD_PX;
+    const before = [...this.groups.values()].filter((view) => !view.pinned).flatMap((view) => [...this.rows.keys()].flatMap((key) => {
       const at = view.placeOf(key);
       return at && at.top + at.height > top ? [{ key, view, top: at.top }] : [];
     }));
@@ -192,7 +205,8 @@ export class ListView {
       this.rows.set(entry.key, row);
     }
     const current = entry.key === this.current;
-    // The open session is not unread.
+    // What is open is not unread.
+    if (current && entry.unread && !document.hidden && entry.kind === "job") this.feed.readJobs.markRead(entry.id);
     row.update(current && entry.unread && !document.hidden ? { ...entry, unread: false } : entry, entry.pinned || this.pinned.has(entry.key));
     row.select(current);
     return row;
@@ -273,9 +287,12 @@ export class ListView {
 
   /** Scrolls as little as it takes to have the chosen row in view. */
   reveal(): void {
-    const at = [...this.groups.values()].map((view) => view.placeOf(this.current)).find(Boolean);
+    const view = [...this.groups.values()].find((each) => each.placeOf(this.current));
+    const at = view?.placeOf(this.current);
     const { element } = this;
-    if (at && at.top - HEAD_PX < element.scrollTop) element.scrollTop = at.top - HEAD_PX;
+    const above = this.covered + HEAD_PX;
+    if (view?.pinned) this.rows.get(this.current)?.element.scrollIntoView?.({ block: "nearest" });
+    else if (at && at.top - above < element.scrollTop) element.scrollTop = at.top - above;
     else if (at && at.top + at.height > element.scrollTop + element.clientHeight) element.scrollTop = at.top + at.height - element.clientHeight;
     this.draw();
     if (this.feed.live) this.unseen = false;
