@@ -82,7 +82,7 @@ describe("review", () => {
     await page.click("#send-comments");
     await page.waitForSelector('dialog[open]:has-text("Some lines have changed since")');
     await page.waitForSelector('.note:has-text("This line has changed since")');
-    await page.click('dialog[open] button:has-text("Send all the same")');
+    await page.click('dialog[open] button:has-text("Send anyway")');
     await page.waitForSelector('#transcript .message:has-text("Shorter, please")');
     expect(await page.locator("#transcript .message .plain").last().textContent()).toBe(`A comment on your changes:\n\n\`portico-demo.md\`, line 1:\n> ${first}\n\nShorter, please`);
     expect(await page.locator("#send-comments").isHidden()).toBe(true);

@@ -1,5 +1,6 @@
 /** What pages say in words: what a command would lose, what a job decided, which lines a comment is about. */
 
+import { html, render } from "../src/render";
 import { expect, test } from "vitest";
 import { hasMoved, linesWord, messageOf, quoteOf } from "../src/app/comments";
 import { size } from "../src/conversation/pieces";
@@ -70,13 +71,16 @@ test.each([
   [0, 0, "+0"],
 ])("%d lines more and %d fewer are %s", (added, removed, words) => expect(counted(added, removed).textContent).toBe(words));
 
-test("very many files stand by their folders, which are filled as they are opened", () => {
+test("very many files are listed by their folders, which are filled as they are opened", () => {
   const files = ["src/b.py", "src/a.py", "README.md"].map((path) => ({ ...file(path), added: 2 }));
-  const rows: string[] = [];
-  const folders = fileTree(files, ({ path }) => (rows.push(path), document.createElement("button")));
-  expect(folders.map(({ textContent }) => textContent)).toEqual([". 1 file +2", "src 2 files +4"]);
-  folders[1]?.dispatchEvent(new Event("toggle"));
-  expect(rows).toEqual(["src/b.py", "src/a.py"]);
+  const [place, open] = [document.createElement("div"), new Set<string>()];
+  const show = () => render(fileTree(files, ({ path }) => html`<button>${path}</button>`, open, show), place);
+  show();
+  const folders = [...place.querySelectorAll("details")];
+  expect([folders.map(({ textContent }) => textContent), place.querySelectorAll("button").length]).toEqual([[". 1 file +2", "src 2 files +4"], 0]);
+  folders[1]!.open = true;
+  folders[1]!.dispatchEvent(new Event("toggle"));
+  expect([[...place.querySelectorAll("button")].map(({ textContent }) => textContent), [...place.querySelectorAll("details")]]).toEqual([["src/b.py", "src/a.py"], folders]);
 });
 
 test("days as people say them", () => {

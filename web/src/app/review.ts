@@ -1,25 +1,25 @@
 /** The changes of a session: per turn or whole, unified or side by side, with comments that become the next message. */
 
+import { live } from "lit-html/directives/live.js";
+import { repeat } from "lit-html/directives/repeat.js";
 import { explain } from "../api";
 import type { DiffLine } from "../conversation/diffLines";
 import type { Opened } from "../conversation/gaps";
-import { counted, exact } from "../conversation/pieces";
+import { countsOf, exact } from "../conversation/pieces";
 import { active } from "../conversation/state";
 import { make, makeButton } from "../page";
+import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { ask } from "../shortcuts";
-import { type ChangedFile, v1 } from "../v1";
+import { REVIEW } from "../texts/review";
+import { v1 } from "../v1";
 import { type Changes, ChangeSource, type FileView } from "./changeSource";
 import { type Comment, hasMoved, linesWord, loadComments, messageOf, quoteOf, saveComments } from "./comments";
 import { commitDialog, discardDialog } from "./commit";
 import { fileDiff, type Unfolded } from "./fileDiff";
 import { fileTree } from "./fileTree";
-import { icon } from "../icons";
 import { prefer, remember, remembered, setPreference } from "./preferences";
 import type { OpenSession } from "./view";
-import { plural } from "../texts/plural";
 
-const OTHERS = "not this session";
-const SHARED = "Another session is using this folder; some of these changes may be its own.";
 /** So often at most an agent's changes are looked at while it works. */
 const AHEAD_MS = 1_000;
 /** Files whose changes are longer are folded. */
@@ -27,19 +27,22 @@ const FOLD_LINES = 400;
 /** More files than this are shown by their folders, and their changes folded. */
 const TREE_FILES = 200;
 
+/** The lines of one file, as they are in the page. */
+interface Drawn {
+  content: HTMLElement;
+  beside: boolean;
+}
+
 export class Review {
   readonly element = make("div", "review");
   private readonly scope = make("select", "pick");
-  private readonly total = make("span");
-  private readonly unified = makeButton("", "Unified", () => this.setMode(false));
-  private readonly beside = makeButton("", "Side by side", () => this.setMode(true));
-  private readonly news = makeButton("news", "", () => void this.load(true));
-  private readonly shared = make("p", "soft review-note shared-note");
-  private readonly names = make("div", "files");
   private readonly body = make("div", "pbody");
-  private readonly foot = make("div", "pf");
-  private readonly note = make("p", "soft review-note");
   private files: FileView[] = [];
+  /** The files whose names are listed: also those that were changed after the shown lines were loaded. */
+  private named: FileView[] = [];
+  private note = "";
+  private shared = false;
+  private newer = 0;
   private comments: Comment[];
   private current = "";
   private wanted = "";
@@ -49,6 +52,9 @@ export class Review {
   private readonly looked: Record<string, string> | undefined;
   private loading = 0;
   private readonly source: ChangeSource;
+  /** What is drawn of each file. A file that has changed is another object. */
+  private readonly drawn = new WeakMap<FileView, Drawn>();
+  private readonly openFolders = new Set<string>();
 
   /** `noteAt`: stores the current file and line in the address. */
   constructor(
@@ -58,18 +64,12 @@ export class Review {
     this.source = new ChangeSource(view);
     this.comments = loadComments(view.id);
     this.looked = parsed(remembered(`looked.${view.id}`));
-    this.scope.setAttribute("aria-label", "Which changes");
+    this.scope.setAttribute("aria-label", REVIEW.which);
     this.scope.addEventListener("change", () => void this.load());
-    const modes = make("span", "modes");
-    modes.append(this.unified, this.beside);
-    const head = make("div", "ph");
-    head.append(this.scope, this.total, make("span", "spring"), modes);
-    this.news.hidden = true;
     this.body.tabIndex = 0;
     this.body.setAttribute("role", "region");
-    this.body.setAttribute("aria-label", "Changed lines");
-    this.element.append(head, this.note, this.shared, this.names, this.news, this.body, this.foot);
-    this.showModes();
+    this.body.setAttribute("aria-label", REVIEW.lines);
+    this.render();
   }
 
   // -- loading ------------------------------------------------------------------------------------------------------
@@ -89,31 +89,30 @@ export class Review {
     const turns = this.view.state?.turns ?? [];
     const before = this.scope.value;
     const last = turns.at(-1);
-    const options = [...(last ? [new Option("This turn", last.id)] : []), ...(this.looked ? [new Option("Since I last looked", "looked")] : []), new Option("Whole session", ""), new Option("Uncommitted", "uncommitted")];
-    for (const [index, turn] of turns.slice(0, -1).entries()) options.push(new Option(`Turn ${index + 1}: ${turn.message.text.slice(0, 40)}`, turn.id));
-    this.scope.replaceChildren(...options);
+    const options: [text: string, value: string][] = [
+      ...(last ? [[REVIEW.thisTurn, last.id] as [string, string]] : []),
+      ...(this.looked ? [[REVIEW.sinceLastVisit, "looked"] as [string, string]] : []),
+      [REVIEW.whole, ""],
+      [REVIEW.uncommitted, "uncommitted"],
+      ...turns.slice(0, -1).map((turn, index): [string, string] => [REVIEW.turn(index + 1, turn.message.text.slice(0, 40)), turn.id]),
+    ];
+    render(repeat(options, ([, value]) => value, ([text, value]) => html`<option value=${value}>${text}</option>`), this.scope);
     this.scope.value = [...this.scope.options].some(({ value }) => value === before) ? before : "";
   }
 
   async load(fresh = false): Promise<void> {
     this.fillScope();
     const [mine, scope] = [++this.loading, this.scope.value];
-    if (fresh || this.files.length === 0) this.note.textContent = "Looking…";
+    if (fresh || this.files.length === 0) this.render({ note: REVIEW.loading });
     try {
       const written = await this.changes(scope);
       if (mine !== this.loading) return;
       const files = [...this.source.asked(scope), ...written.files];
       this.seen = written.state;
-      this.shared.textContent = written.shared ? SHARED : "";
-      this.note.textContent = files.length > 0 && written.files.length === 0 ? "" : written.note;
-      const same = this.files.length > 0 && JSON.stringify(this.files.map(({ path: each, diff }) => [each, diff])) === JSON.stringify(files.map(({ path: each, diff }) => [each, diff]));
-      this.news.hidden = true;
-      if (!same || fresh || this.body.childElementCount === 0) {
-        this.files = files;
-        this.show();
-      } else this.goWhereWanted();
+      const note = files.length > 0 && written.files.length === 0 ? "" : written.note;
+      this.show(files, { note, shared: Boolean(written.shared) });
     } catch (error) {
-      if (mine === this.loading) this.note.textContent = explain(error);
+      if (mine === this.loading) this.render({ note: explain(error) });
     }
   }
 
@@ -123,7 +122,7 @@ export class Review {
     if (!ahead && (scope === "" || scope === "looked")) this.noteLooked(found.files);
     if (scope !== "looked") return found;
     const files = found.files.filter((file) => this.isNew(file));
-    return { ...found, files, note: found.files.length > 0 && files.length === 0 ? "Nothing has changed since you last looked." : found.note };
+    return { ...found, files, note: found.files.length > 0 && files.length === 0 ? REVIEW.nothingNew : found.note };
   }
 
   private noteLooked(files: FileView[]): void {
@@ -151,10 +150,7 @@ export class Review {
     const [mine, scope] = [this.loading, this.scope.value];
     const files = await this.changes(scope, true).then(({ files: written }) => [...this.source.asked(scope), ...written], () => undefined);
     if (!files || mine !== this.loading || !this.element.isConnected) return; // out of reach, or something newer is shown
-    const count = newer(this.files, files);
-    this.news.textContent = `${plural(count, "newer change")}, show`;
-    this.news.hidden = count === 0;
-    this.showNames(files);
+    this.render({ named: files, newer: newer(this.files, files) });
   }
 
   // -- showing ------------------------------------------------------------------------------------------------------
@@ -166,38 +162,47 @@ export class Review {
 
   private setMode(beside: boolean): void {
     setPreference("sideBySide", beside);
-    this.show();
+    this.render();
   }
 
   switchMode(): void {
     this.setMode(!this.sideBySide);
   }
 
-  private showModes(): void {
-    this.unified.setAttribute("aria-pressed", String(!this.sideBySide));
-    this.beside.setAttribute("aria-pressed", String(this.sideBySide));
-  }
-
-  private show(): void {
-    this.showModes();
-    const added = this.files.reduce((sum, file) => sum + file.added, 0);
-    const removed = this.files.reduce((sum, file) => sum + file.removed, 0);
-    this.total.replaceChildren(...(added || removed ? [counted(added, removed)] : []));
+  /** Shows these files. One that has not changed keeps its lines, with their colors, open comments and focus. */
+  private show(files: FileView[], changed: Partial<{ note: string; shared: boolean }> = {}): void {
+    const before = new Map(this.files.map((file) => [file.path, file]));
+    const same = (one: FileView | undefined, other: FileView) => one !== undefined && JSON.stringify(one) === JSON.stringify(other);
+    this.files = files.map((file) => (same(before.get(file.path), file) ? (before.get(file.path) as FileView) : file));
     if (!this.files.some((file) => file.path === this.current)) this.current = this.files[0]?.path ?? "";
-    this.showNames(this.files);
-    const [top, beside] = [this.body.scrollTop, this.sideBySide];
-    const focused = this.element.contains(document.activeElement);
-    this.body.replaceChildren(...this.files.map((file) => this.file(file, beside)));
-    // Keys keep working: the line with the focus was replaced.
-    if (focused && !this.element.contains(document.activeElement)) this.body.focus({ preventScroll: true });
-    this.body.scrollTop = top;
-    this.showFoot();
+    this.render({ ...changed, named: this.files, newer: 0 });
     this.goWhereWanted();
   }
 
-  private showNames(files: FileView[]): void {
-    this.names.replaceChildren(...(files.length > TREE_FILES ? fileTree(files, (file) => this.name(file)) : files.map((file) => this.name(file))));
-    this.names.hidden = files.length === 0;
+  private render(changed: Partial<{ note: string; shared: boolean; named: FileView[]; newer: number }> = {}): void {
+    Object.assign(this, changed);
+    const [focused, top] = [this.element.contains(document.activeElement), this.body.scrollTop];
+    this.renderAll();
+    this.body.scrollTop = top;
+    // Keys keep working if the line with the focus was replaced.
+    if (focused && !this.element.contains(document.activeElement)) this.body.focus({ preventScroll: true });
+  }
+
+  private renderAll(): void {
+    const { files, named } = this;
+    const beside = this.sideBySide;
+    const sum = (name: "added" | "removed") => files.reduce((all, file) => all + file[name], 0);
+    const mode = (text: string, on: boolean) => html`<button type="button" aria-pressed=${String(beside === on)} @click=${() => this.setMode(on)}>${text}</button>`;
+    render(
+      html`<div class="ph">${this.scope}<span>${sum("added") || sum("removed") ? countsOf(sum("added"), sum("removed")) : nothing}</span><span class="spring"></span><span class="modes">${mode(REVIEW.unified, false)}${mode(REVIEW.beside, true)}</span></div>
+        <p class="soft review-note">${this.note || nothing}</p>
+        <p class="soft review-note shared-note">${this.shared ? REVIEW.shared : nothing}</p>
+        <div class="files" ?hidden=${named.length === 0}>${named.length > TREE_FILES ? fileTree(named, (file) => this.name(file), this.openFolders, () => this.render()) : repeat(named, ({ path }) => path, (file) => this.name(file))}</div>
+        <button type="button" class="news" ?hidden=${this.newer === 0} @click=${() => void this.load(true)}>${REVIEW.newer(this.newer)}</button>
+        ${this.body}${this.foot()}`,
+      this.element,
+    );
+    render(repeat(files, ({ path }) => path, (file) => this.file(file, beside)), this.body);
   }
 
   private goWhereWanted(): void {
@@ -207,60 +212,56 @@ export class Review {
     this.wantedLine = undefined;
   }
 
-  private name(file: FileView): HTMLElement {
-    const row = makeButton("file", "", () => {
+  private name(file: FileView): TemplateResult {
+    const go = () => {
       this.noteAt(file.path);
       if (this.files.some(({ path }) => path === file.path)) return this.goTo(file.path);
       this.wanted = file.path; // it was changed after the last load
       void this.load(true);
-    });
-    row.dataset["name"] = file.path;
-    if (file.path === this.current) row.setAttribute("aria-current", "true");
-    const name = make("span", "file-name");
-    name.append(make("bdi", "", exact(file.from ? `${file.from} → ${file.path}` : file.path)));
-    const counts = file.binary ? make("span", "pm", "binary") : counted(file.added, file.removed);
-    const tick = make("span", "tick");
-    if (!file.asked && this.isNew(file) && !this.isViewed(file)) {
-      const dot = make("i", "dot");
-      dot.setAttribute("role", "img");
-      dot.setAttribute("aria-label", "changed since you last looked");
-      tick.append(dot);
-    }
-    if (file.asked) tick.classList.add("asked-for");
-    if (file.asked) tick.append("?", make("span", "vh", "not written yet"));
-    else if (this.isViewed(file)) tick.append(icon("check"), make("span", "vh", "viewed"));
-    row.append(file.asked ? icon("need") : icon("file"), name, ...(file.others ? [make("span", "pill", OTHERS)] : []), counts, tick);
-    return row;
+    };
+    const viewed = this.isViewed(file);
+    const dot = !file.asked && this.isNew(file) && !viewed ? html`<i class="dot" role="img" aria-label=${REVIEW.changedSince}></i>` : nothing;
+    const tick = file.asked ? html`?<span class="vh">${REVIEW.notWritten}</span>` : viewed ? html`${iconOf("check")}<span class="vh">${REVIEW.viewedMark}</span>` : nothing;
+    return html`<button type="button" class="file" data-name=${file.path} aria-current=${file.path === this.current ? "true" : nothing} @click=${go}
+      >${iconOf(file.asked ? "need" : "file")}<span class="file-name"><bdi>${exact(file.from ? `${file.from} → ${file.path}` : file.path)}</bdi></span>${file.others ? html`<span class="pill">${REVIEW.otherSession}</span>` : nothing}${file.binary ? html`<span class="pm">${REVIEW.binary}</span>` : countsOf(file.added, file.removed)}<span class=${file.asked ? "tick asked-for" : "tick"}>${dot}${tick}</span></button>`;
   }
 
-  private file(file: FileView, beside: boolean): HTMLElement {
-    const section = make("section", "file-diff");
-    section.dataset["path"] = file.path;
-    const head = make("div", "fh");
-    const viewed = make("input");
-    viewed.type = "checkbox";
-    viewed.checked = this.isViewed(file);
-    viewed.addEventListener("change", () => this.setViewed(file, viewed.checked));
-    const label = make("label", "check");
-    label.append(viewed, "Viewed");
-    const title = make("h2", "file-name");
-    title.append(make("bdi", "", exact(file.path)));
-    if (file.asked) head.append(title, make("span", "pill need", "not written yet"));
-    else head.append(title, ...(file.others ? [make("span", "pill", OTHERS)] : []), ...(file.status === "modified" ? [] : [make("span", "pill", STATUS[file.status])]), label);
-    const content = make("div");
+  private file(file: FileView, beside: boolean): TemplateResult {
+    const viewed = this.isViewed(file);
+    const pill = (text: string, look = "") => (text ? html`<span class=${`pill ${look}`}>${text}</span>` : nothing);
+    const check = ({ target }: Event) => this.setViewed(file, (target as HTMLInputElement).checked);
+    const facts = file.asked ? pill(REVIEW.notWritten, "need") : html`${file.others ? pill(REVIEW.otherSession) : nothing}${pill(REVIEW.status[file.status])}<label class="check"><input type="checkbox" .checked=${live(viewed)} @change=${check} />${REVIEW.viewed}</label>`;
+    return html`<section class="file-diff" data-path=${file.path}><div class="fh"><h2 class="file-name"><bdi>${exact(file.path)}</bdi></h2>${facts}</div>${this.lines(file, beside, viewed)}</section>`;
+  }
+
+  /** The lines of a file; of a viewed, long or large change, a button that shows them. */
+  private lines(file: FileView, beside: boolean, viewed: boolean): Content {
     const long = (file.lines?.length ?? 0) > FOLD_LINES || this.files.length > TREE_FILES;
-    const fill = () => this.fill(content, file, beside);
-    if (viewed.checked || long) {
-      content.append(makeButton("link", long && !viewed.checked && file.lines ? `Show ${file.lines.length} lines` : "Show the change", fill));
-    } else {
-      fill();
+    let drawn = this.drawn.get(file);
+    if (!drawn && !viewed && !long) drawn = this.draw(file, beside);
+    if (!drawn) {
+      const open = () => {
+        this.draw(file, beside);
+        this.render();
+      };
+      return html`<div><button type="button" class="link" @click=${open}>${long && !viewed && file.lines ? REVIEW.showLines(file.lines.length) : REVIEW.showChange}</button></div>`;
     }
-    section.append(head, content);
-    return section;
+    if (drawn.beside !== beside) {
+      drawn.beside = beside;
+      this.fill(drawn.content, file, beside);
+    }
+    return drawn.content;
+  }
+
+  private draw(file: FileView, beside: boolean): Drawn {
+    const drawn = { content: make("div"), beside };
+    this.drawn.set(file, drawn);
+    this.fill(drawn.content, file, beside);
+    return drawn;
   }
 
   private fill(content: HTMLElement, file: FileView, beside: boolean): void {
-    const scope = this.scope.value === "looked" ? "" : this.scope.value;
+    const scope = this.hostScope;
     fileDiff(content, file, beside, {
       comments: this.comments.filter((comment) => comment.path === file.path),
       moved: (comment) => hasMoved(comment, file.lines),
@@ -281,7 +282,7 @@ export class Review {
       let known = this.unfolded.get(file);
       if (!known) {
         const whole = await this.source.side(file, "after", scope);
-        if (!whole) throw new Error(`The rest of ${file.path} cannot be shown: it is too large, or has changed since.`);
+        if (!whole) throw new Error(REVIEW.noRest(file.path));
         known = { content: exact(await whole.text()).replace(/\n$/, "").split("\n"), ranges: [] };
         this.unfolded.set(file, known);
       }
@@ -293,18 +294,17 @@ export class Review {
     });
   }
 
-  private showFoot(): void {
-    const count = this.comments.length;
-    const send = makeButton("primary", `Send ${plural(count, "comment")}`, () => this.send());
-    send.hidden = count === 0;
-    send.id = "send-comments";
-    const git = this.files.some(({ asked }) => !asked) && this.note.textContent === "";
-    const shown = () => new Set(this.files.flatMap(({ path, from, asked }) => (asked ? [] : [path, ...(from ? [from] : [])])));
-    const commit = makeButton("", "Commit…", () => void commitDialog(this.view, shown(), () => void this.load(true)));
-    const discard = makeButton("danger", "Discard…", () => void discardDialog(this.view, shown(), () => void this.load(true)));
-    commit.hidden = discard.hidden = !git;
-    this.foot.replaceChildren(make("span", "hint soft", this.files.length && count === 0 ? "Click a line to comment" : ""), discard, commit, send);
-    this.foot.hidden = !git && count === 0;
+  private foot(): TemplateResult {
+    const { files, comments } = this;
+    const git = files.some(({ asked }) => !asked) && this.note === "";
+    const shown = () => new Set(files.flatMap(({ path, from, asked }) => (asked ? [] : [path, ...(from ? [from] : [])])));
+    const again = () => void this.load(true);
+    return html`<div class="pf" ?hidden=${!git && comments.length === 0}><span class="hint soft">${files.length && comments.length === 0 ? REVIEW.hint : nothing}</span><button type="button" class="danger" ?hidden=${!git} @click=${() => void discardDialog(this.view, shown(), again)}>${REVIEW.discard}</button><button type="button" ?hidden=${!git} @click=${() => void commitDialog(this.view, shown(), again)}>${REVIEW.commit}</button><button type="button" class="primary" id="send-comments" ?hidden=${comments.length === 0} @click=${() => this.send()}>${REVIEW.send(comments.length)}</button></div>`;
+  }
+
+  /** The scope as the host names it. */
+  private get hostScope(): string {
+    return this.scope.value === "looked" ? "" : this.scope.value;
   }
 
   // -- viewed -------------------------------------------------------------------------------------------------------
@@ -320,7 +320,9 @@ export class Review {
 
   private setViewed(file: FileView, on: boolean): void {
     remember(this.key(file), on ? fingerprint(file.diff ?? "") : undefined);
-    this.show();
+    // A viewed file is folded; its lines can be shown again.
+    if (on) this.drawn.delete(file);
+    this.render();
   }
 
   toggleViewed(): boolean {
@@ -333,10 +335,7 @@ export class Review {
   /** `line`: of the file as it is now, as `#L17` in an address means it. */
   private goTo(name: string, line?: number): void {
     this.current = this.files.find((file) => file.path === name)?.path ?? this.current;
-    for (const row of this.names.querySelectorAll<HTMLElement>(".file")) {
-      if (row.dataset["name"] === this.current) row.setAttribute("aria-current", "true");
-      else row.removeAttribute("aria-current");
-    }
+    this.render();
     const section = this.body.querySelector(`[data-path="${CSS.escape(this.current)}"]`);
     const row = line === undefined ? undefined : section?.querySelector<HTMLElement>(`[data-new="${line}"]`);
     if (!row) return section?.scrollIntoView({ block: "start" });
@@ -375,16 +374,16 @@ export class Review {
     const area = make("textarea");
     area.rows = 2;
     area.dir = "auto";
-    area.setAttribute("aria-label", `Comment on ${file.path}, ${linesWord({ line: number, ...(from === undefined ? {} : { from }) })}`);
+    area.setAttribute("aria-label", REVIEW.commentOn(file.path, linesWord({ line: number, ...(from === undefined ? {} : { from }) })));
     const buttons = make("div", "answers");
-    buttons.append(make("button", "primary", "Add comment"), makeButton("", "Cancel", () => form.remove()));
+    buttons.append(make("button", "primary", REVIEW.addComment), makeButton("", REVIEW.cancel, () => form.remove()));
     form.append(area, buttons);
     const add = () => {
       if (!area.value.trim()) return form.remove();
       this.comments.push({ id: String(Date.now()) + Math.random(), path: file.path, side, line: number, ...(from === undefined ? {} : { from }), quote: quoteOf(file.lines, side, from ?? number, number) ?? line.text, text: area.value.trim() });
       this.store();
       this.fill(content, file, beside);
-      this.showFoot();
+      this.render();
       content.querySelector<HTMLElement>(`[data-${side}="${number}"] .line-number`)?.focus();
     };
     form.addEventListener("submit", (event) => {
@@ -415,7 +414,7 @@ export class Review {
   private remove(comment: Comment): void {
     this.comments = this.comments.filter(({ id }) => id !== comment.id);
     this.store();
-    this.show();
+    this.refill(comment.path);
   }
 
   private store(): void {
@@ -425,23 +424,32 @@ export class Review {
   /** Checks the lines again first: the agent may have changed them since. */
   private send(): void {
     void this.view.attempt(async () => {
-      const scope = this.scope.value === "looked" ? "" : this.scope.value;
+      const scope = this.hostScope;
       const files = [...this.source.asked(scope), ...(await this.source.load(scope)).files];
       const moved = this.comments.filter((comment) => hasMoved(comment, files.find((file) => file.path === comment.path)?.lines));
       if (moved.length === 0) return this.sendNow();
-      this.files = files;
-      this.show();
+      this.show(files);
+      for (const { path } of moved) this.refill(path);
       const what = moved.map((comment) => `${comment.path}, ${linesWord(comment)}`).join("; ");
-      ask("Some lines have changed since", `You commented on lines that are different now: ${what}. The message quotes the lines as they were.`, "Send all the same", () => this.view.attempt(() => this.sendNow()));
+      ask(REVIEW.moved.title, REVIEW.moved.text(what), REVIEW.moved.send, () => this.view.attempt(() => this.sendNow()));
     });
   }
 
   private async sendNow(): Promise<void> {
     await v1.send(this.view.id, messageOf(this.comments), "queue");
+    const commented = new Set(this.comments.map(({ path }) => path));
     this.comments = [];
     this.store();
-    this.show();
+    for (const path of commented) this.refill(path);
     this.view.conversation.toEnd();
+  }
+
+  /** Draws the lines of a file again: its comments have changed. */
+  private refill(path: string): void {
+    const file = this.files.find((each) => each.path === path);
+    const drawn = file && this.drawn.get(file);
+    if (drawn) this.fill(drawn.content, file, drawn.beside);
+    this.render();
   }
 
   get state(): string | undefined {
@@ -454,8 +462,6 @@ export function newer(shown: FileView[], files: FileView[]): number {
   const before = new Map(shown.map(({ path, diff }) => [path, diff]));
   return files.filter(({ path, diff }) => before.get(path) !== diff).length + shown.filter(({ path }) => !files.some((file) => file.path === path)).length;
 }
-
-const STATUS: Record<ChangedFile["status"], string> = { added: "new", modified: "", deleted: "deleted", renamed: "renamed" };
 
 function parsed(text: string | undefined): Record<string, string> | undefined {
   try {

@@ -1,0 +1,42 @@
+/** Texts of the changes of a session. */
+
+import { plural } from "./plural";
+
+export const REVIEW = {
+  which: "Which changes",
+  unified: "Unified",
+  beside: "Side by side",
+  lines: "Changed lines",
+  thisTurn: "This turn",
+  sinceLastVisit: "Since I last looked",
+  whole: "Whole session",
+  uncommitted: "Uncommitted",
+  turn: (number: number, text: string) => `Turn ${number}: ${text}`,
+  loading: "Loading…",
+  nothingNew: "Nothing has changed since you last looked.",
+  otherSession: "not this session",
+  shared: "Another session is using this folder; some of these changes may be its own.",
+  newer: (count: number) => `${plural(count, "newer change")}, show`,
+  binary: "binary",
+  changedSince: "changed since you last looked",
+  notWritten: "not written yet",
+  viewed: "Viewed",
+  viewedMark: "viewed",
+  status: { added: "new", modified: "", deleted: "deleted", renamed: "renamed" },
+  showLines: (count: number) => `Show ${plural(count, "line")}`,
+  showChange: "Show the change",
+  noRest: (path: string) => `The rest of ${path} cannot be shown: it is too large, or has changed since.`,
+  send: (comments: number) => `Send ${plural(comments, "comment")}`,
+  commit: "Commit…",
+  discard: "Discard…",
+  hint: "Click a line to comment",
+  commentOn: (path: string, lines: string) => `Comment on ${path}, ${lines}`,
+  addComment: "Add comment",
+  cancel: "Cancel",
+  moved: {
+    title: "Some lines have changed since",
+    text: (lines: string) => `You commented on lines that are different now: ${lines}. The message quotes the lines as they were.`,
+    send: "Send anyway",
+  },
+  files: (count: number) => ` ${plural(count, "file")} `,
+} as const;
