@@ -383,7 +383,7 @@ async def test_a_run_that_is_killed_anywhere_ends_as_one_that_is_not(
         branches = (await git(repository, "branch", "--format=%(refname:short)")).split()
         files = (await git(repository, "ls-tree", "--name-only", "result")).split()
         assert (point, branches, files) == (point, ["main", "result"], ["b", "new-0", "new-1", "src"])
-        assert os.listdir(repository.parent / "app.worktrees") == []
+        assert not (repository.parent / "app.worktrees").exists()
     assert await state(repository) == before
 
 

@@ -11,6 +11,7 @@ from portico.jobs.check import check_files, check_schema, json_of, schema_errors
 from portico.jobs.entry import FilesCheck, SchemaCheck, Work, labels_of, leaves_of, name_of, parts_of
 from portico.jobs.evidence import CHANGED_LINES, named
 from portico.jobs.pause import end_of, fields_of
+from portico.jobs.result import ends_of
 from portico.jobs.state import JobState, WorkSummary, begin, fold, plan_of
 from portico.jobs.tree import draw_tree
 from portico.jobs.work import in_condition, steps_of, work_at
@@ -492,7 +493,7 @@ def test_an_end_that_nobody_asked_for_counts_as_a_crash(events: list[e.Event], c
 def test_what_is_in_flight_and_what_stops_it() -> None:
     state = folded(started(), ended("succeeded"), started("task-2", "r.1", 1))
     assert list(state.open) == ["r.1"]
-    assert state.stops == [e.WorkEnded(path="r.1", work=1, task="task-2", outcome="stopped")]
+    assert ends_of(state) == [e.WorkEnded(path="r.1", work=1, task="task-2", outcome="stopped")]
 
 
 def test_a_job_that_goes_on_knows_what_has_succeeded() -> None:

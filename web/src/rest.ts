@@ -1238,6 +1238,7 @@ export interface JobResult {
 export interface JobResumed {
   type: "job.resumed";
   by: string;
+  path?: string;
 }
 
 export interface JobRow {
@@ -1312,7 +1313,7 @@ export interface JobValue {
   value: string;
 }
 
-/** A task with `onInterrupt: ask` was interrupted: the job goes on when a person says so. Or no host can do it now: */
+/** A person resumes the job after `onInterrupt: ask`, or it continues when a host can run it. */
 export interface JobWaiting {
   type: "job.waiting";
   reason: string;

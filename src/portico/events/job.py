@@ -84,6 +84,7 @@ class JobStarted(Event, frozen=True, tag="job.started"):
 
 class JobResumed(Event, frozen=True, tag="job.resumed"):
     by: str
+    path: str = ""  # of the only work that is resumed, in its middle; empty: the whole job
 
 
 class JobSuspended(Event, frozen=True, tag="job.suspended"):
@@ -91,8 +92,7 @@ class JobSuspended(Event, frozen=True, tag="job.suspended"):
 
 
 class JobWaiting(Event, frozen=True, tag="job.waiting"):
-    """A task with `onInterrupt: ask` was interrupted: the job goes on when a person says so. Or no host can do it now:
-    then it goes on by itself."""
+    """A person resumes the job after `onInterrupt: ask`, or it continues when a host can run it."""
 
     reason: str
     waits_for: WaitsFor = "person"

@@ -8,7 +8,7 @@ from pathlib import Path
 from portico import events as e
 from portico.errors import PorticoError
 from portico.jobs.entry import Branches, Over
-from portico.jobs.folders import close_folder, commit_folder, folder_key, open_folder
+from portico.jobs.folders import close_folder, close_folders, commit_folder, folder_key, open_folder
 from portico.jobs.state import BRANCH, JobState, up_from
 from portico.jobs.work import ROOT, work_at
 from portico.workspace.worktree import Worktree
@@ -84,7 +84,10 @@ class FlowFolders:
             return
         tree = await self.tree(ROOT)
         assert tree is not None
-        await commit_folder(tree, f"{self._state.summary.name}: changes at the end of {self._state.summary.id}")
+        summary = self._state.summary
+        message = f"{summary.name}: changes at the end of {summary.id}"
+        await close_folders(Path(summary.cwd), folder_key(summary.id, summary.started), message)
+        await commit_folder(tree, message)
         await close_folder(tree)
 
     def forget(self, place: str) -> None:

@@ -97,6 +97,8 @@ async def close_folder(tree: Worktree, *, into: Worktree | None = None) -> bool:
     async with _LOCKS.of(str(home.common)):
         _write(home, key, _FolderRecord(tree.branch, tree.base, closing=True))
         await _remove_files(checkout, Path(tree.path))
+        with contextlib.suppress(OSError):  # other runs have folders there
+            Path(tree.path).parent.rmdir()
         if await _is_branch(checkout, tree.branch):
             done = [tree.base, *([into.branch] if into is not None else [])]
             merged = [await _contains(checkout, each, tree.branch) for each in done]
@@ -117,6 +119,22 @@ async def forget_folder(checkout: Path, key: str) -> None:
         path = str(_place(home, key))
         await close_folder(Worktree(path, path, record.branch, record.base, str(home.top)))
         _record_path(home, key).unlink(missing_ok=True)
+
+
+async def close_folders(checkout: Path, run: str, message: str) -> None:
+    """Remove the folders of all lanes of a run that has ended: those that were not merged, because a lane failed or the
+    run was stopped. What is in them is committed, so their branches have it. `run`: the key of the run's own folder."""
+    home = await _repository(checkout)
+    for path in sorted((home.common / _RECORDS).glob(f"{run}-*.json")):
+        record, place = _read(home, path.stem), _place(home, path.stem)
+        if record is None or (record.closing and not place.exists()):
+            continue
+        tree = Worktree(str(place), str(place / home.prefix), record.branch, record.base, str(home.top))
+        if not record.closing and await _is_complete(checkout, place):
+            await _unlock(place)
+            await _abort_merge(place)
+            await commit_folder(tree, message)
+        await close_folder(tree)
 
 
 def _place(home: Repository, key: str) -> Path:

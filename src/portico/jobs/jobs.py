@@ -31,6 +31,7 @@ from portico.jobs.engine import OPEN, Engine, LocalEngine
 from portico.jobs.entry import Entry, labels_of, name_of, sandboxes_of
 from portico.jobs.interruption import hooks_of, may_crash, on_interrupt
 from portico.jobs.models import model_id, models_of_job, models_used
+from portico.jobs.result import lost_result
 from portico.jobs.resume import resumed
 from portico.jobs.retry import kept_results, planned_again
 from portico.jobs.rows import JobRow, RowFilter, rows_of
@@ -57,6 +58,7 @@ class NoEntry(Conflict):
         super().__init__("installJobsEntry has not been called.")
 
 
+_INTERRUPTED = "The host ended in the middle of this step, and it must not run twice (on_interrupt: fail)."
 _PASSED_ON = "It goes to a host with the label that it needs."
 
 
@@ -225,9 +227,12 @@ class Jobs:
 
     def _launch(self, state: JobState) -> None:
         job = state.summary.id
-        run = JobRun(self.host, self._engine, state, self._new_task, self.services)
+        run = self._new_run(state)
         self._runs[job] = run
         self._mains[job] = self.host.own(self._main(job, run), f"job {job}")
+
+    def _new_run(self, state: JobState) -> JobRun:
+        return JobRun(self.host, self._engine, state, self._new_task, self.services)
 
     async def _main(self, job: str, run: JobRun) -> None:
         try:
@@ -528,14 +533,16 @@ class Jobs:
     async def _lost_works(self, state: JobState) -> dict[str, WorkAttempt]:
         """Works in flight that cannot be resumed in the middle. A question cannot crash a host, so it is resumed after
         any number of crashes."""
-        lost: dict[str, WorkAttempt] = {}
-        for path, run in state.open.items():
-            leaf = state.leaf(run.work)
-            before = await resumed(self.host, run.task, leaf) if not self._lacks_label(state) else None
-            crashes = run.crashes + (not state.suspended)
-            if before is None or (before.question is None and crashes >= limits.INTERRUPTIONS):
-                lost[path] = run
-        return lost
+        works = state.open.items()
+        return {path: run for path, run in works if not await self._resumable(state, run, state.suspended)}
+
+    async def _resumable(self, state: JobState, run: WorkAttempt, orderly: bool) -> bool:
+        """Whether a work in flight can continue here. `orderly`: its host was stopped normally."""
+        if self._lacks_label(state) or not self.host.members.owns(f"task/{run.task}"):
+            return False
+        before = await resumed(self.host, run.task, state.leaf(run.work))
+        crashes = run.crashes + (not orderly)
+        return before is not None and (before.question is not None or crashes < limits.INTERRUPTIONS)
 
     def _lacks_label(self, state: JobState) -> bool:
         labels = labels_of(state.entry, state.summary.name).values()
@@ -576,7 +583,7 @@ class Jobs:
                 asking.append(repr(name))
             elif ended.outcome == "interrupted" and crashes >= limits.INTERRUPTIONS:
                 asking.append(f"{name!r} ({crashes} times)")
-            ends.append(ended)
+            ends += [*lost_result(state, ended, _INTERRUPTED), ended]
         if asking:
             names = ", ".join(asking)
             ends.append(e.JobWaiting(reason=f"The host ended in the middle of {names}; resume or stop the job."))
@@ -586,12 +593,9 @@ class Jobs:
 
     async def _cancel(self, state: JobState, by: str) -> None:
         """Record the end of a job that does not run in this process."""
-        job = state.summary.id
         for run in state.open.values():
             await self._close_task(run.task)
-        if stops := state.stops:
-            await self._engine.put(job, *stops)
-        await self._engine.finish(e.JobEnded(job=job, outcome="canceled", by=by))
+        await self._new_run(state).end("canceled", by=by)
 
 
 def _caller(by: str) -> c.Caller:

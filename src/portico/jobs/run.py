@@ -31,7 +31,7 @@ from portico.jobs.flow import FlowValues
 from portico.jobs.items import items_of
 from portico.jobs.models import fallback_of, model_id
 from portico.jobs.pause import UNTIL, AskRun, HookRun, WaitRun, end_of, task_of
-from portico.jobs.result import encode
+from portico.jobs.result import encode, ends_of
 from portico.jobs.resume import Resumed, resumed
 from portico.jobs.services import Services
 from portico.jobs.state import HOOKS, ITEMS, RESULT, JobState, WorkAttempt, message_of
@@ -96,8 +96,8 @@ class JobRun:
     async def end(self, outcome: JobOutcome, *, by: str, error: str = "") -> None:
         for run in self.state.open.values():  # works that it was to resume
             await close_task(self._host, run.task)
-        if stops := self.state.stops:
-            await self._engine.put(self._job, *stops)
+        if ends := ends_of(self.state):
+            await self._engine.put(self._job, *ends)
         faults.reach("job-before-end")
         reason = await self._failure(error) if outcome == "failed" else ""
         ended = e.JobEnded(job=self._job, outcome=outcome, by=by, error=error, reason=reason)

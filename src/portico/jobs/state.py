@@ -92,6 +92,8 @@ class WorkAttempt(Struct):
     error: str = ""
     crashes: int = 0
     """Attempts during which the host crashed."""
+    resumes: int = 0
+    """How often this attempt was resumed in its middle, on Temporal."""
     started: int = 0
     ended: int | None = None
 
@@ -164,13 +166,6 @@ class JobState(Struct):
         """Works in flight."""
         return {path: run for path, run in self.runs.items() if run.outcome is None}
 
-    @property
-    def stops(self) -> list[e.Event]:
-        """The ends of what is in flight, when the job ends."""
-        return [
-            e.WorkEnded(path=path, work=run.work, task=run.task, outcome="stopped") for path, run in self.open.items()
-        ]
-
 
 def up_from(path: str) -> Iterator[str]:
     """The path itself, and what it lies in, up to the root."""
@@ -217,6 +212,11 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             summary.status, summary.reason, summary.waits_for = "waiting", event.reason, event.waits_for
         case e.JobSuspended():
             state.suspended = True
+        case e.JobResumed(path=path) if path:
+            if (run := state.runs.get(path)) is not None and run.outcome is None:
+                run.crashes += not state.suspended
+                run.resumes += 1
+            state.suspended = False
         case e.JobResumed():
             summary.status, summary.reason = "running", ""
             for run in state.open.values():  # they are resumed in the middle

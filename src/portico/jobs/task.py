@@ -159,6 +159,9 @@ class TaskRun:
             if not self.silent:
                 await self._end(TaskResult("stopped"))
             raise
+        if self.silent and result.outcome == "failed":
+            # The stop may be the reason, so this is no result: the stop cancels this, and the next start repeats it.
+            await asyncio.get_running_loop().create_future()
         await self._end(result)
         return result
 

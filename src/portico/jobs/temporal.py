@@ -31,7 +31,7 @@ from portico.jobs.task_record import events_of
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.temporal_activities import Activities, interrupted
 from portico.jobs.temporal_connect import check, connect
-from portico.jobs.temporal_messages import JOB, VERSION, queue_of
+from portico.jobs.temporal_messages import JOB, VERSION, activity_of, queue_of
 from portico.jobs.temporal_workflow import JobWorkflow
 from portico.jobs.work import work_at
 from portico.log.log import NOT_WRITTEN
@@ -46,6 +46,8 @@ LOOK_SECONDS = 5.0
 """Interval between health checks of Temporal."""
 SETTLE_SECONDS = 15.0
 """After this, a lost attempt without an end reports what it waits for. Longer than a lease: a takeover stays quiet."""
+KEEP_SECONDS = 60.0
+"""How long a host with others beside it keeps a task that it could resume. The next attempt arrives within seconds."""
 CLOSE_SECONDS = 5.0
 """How long a host stop waits for its Temporal workers. After that, Temporal detects it by missing heartbeats."""
 WORKS = 1_000
@@ -79,6 +81,8 @@ class TemporalJobs(Jobs):
         """Jobs of this host whose workflow has another version and still runs on hosts of that version."""
         self._lost: list[tuple[str, str]] = []
         """Activities whose host is gone, as pairs of job and activity id."""
+        self._kept_since: dict[str, int] = {}
+        """Tasks that are resumed in their middle, since when (in milliseconds)."""
         self._told = asyncio.Event()
         self._settling = asyncio.Lock()
         self._serving: list[asyncio.Task[None]] = []
@@ -222,8 +226,6 @@ class TemporalJobs(Jobs):
         run = await self.run_of(job)
         if not run.state.summary.done:
             name = described.status.name.lower() if described.status is not None else "gone"
-            if stops := run.state.stops:
-                await self.journal.put(job, *stops)
             await run.end("failed", by="temporal", error=detailed("Error", f"Its workflow was {name} in Temporal."))
 
     async def _start(self, client: Client, job: str, **policy: Any) -> None:
@@ -268,9 +270,37 @@ class TemporalJobs(Jobs):
     def _launch(self, state: JobState) -> None:
         self._soon(state.summary.id)
 
+    async def _left_open(self) -> list[str]:
+        """Without tasks that are resumed here: their questions stay open."""
+        return [task for task in await super()._left_open() if not await self._keeps(task)]
+
     async def _kept(self, job: str) -> list[str]:
-        """Return no tasks: another attempt may run on any host."""
+        """Return no tasks: `_left_open` has left out those that are resumed."""
         return []
+
+    async def _keeps(self, task: str) -> bool:
+        """Whether the next attempt resumes the task here. If other hosts take that attempt, it is ended after a while,
+        so that they can begin another one."""
+        started = next((each.event for each in await events_of(self.host, task)), None)
+        if not isinstance(started, e.TaskStarted) or started.job is None:
+            return False
+        state = await self.journal.load(started.job)
+        known = state.runs.get(started.path)
+        if state.summary.done or known is None or known.task != task or not await self.can_resume(state, started.path):
+            return False
+        if task not in self._kept_since:
+            self._kept_since[task] = self.host.now()
+            self._report_later(started.job, activity_of(started.path, known.attempt, known.resumes))
+        alone = not self.host.members.several or self.down is not None
+        return alone or self.host.now() - self._kept_since[task] < KEEP_SECONDS * 1000
+
+    async def can_resume(self, state: JobState, path: str, orderly: bool = False) -> bool:
+        known = state.runs[path]
+        return known.outcome is None and await self._resumable(state, known, orderly)
+
+    def _report_later(self, job: str, ident: str) -> None:
+        self._lost.append((job, ident))
+        self._told.set()
 
     async def recover(self) -> int:
         await super().recover()
@@ -299,8 +329,10 @@ class TemporalJobs(Jobs):
         await super()._close_task(task)
         started = next(iter(await events_of(self.host, task)), None)
         if started is not None and isinstance(started.event, e.TaskStarted) and started.event.job is not None:
-            self._lost.append((started.event.job, f"{started.event.path}@{started.event.attempt}"))
-            self._told.set()
+            event = started.event
+            known = (await self.journal.load(started.event.job)).runs.get(event.path)
+            resumes = known.resumes if known is not None and known.task == task else 0
+            self._report_later(started.event.job, activity_of(event.path, event.attempt, resumes))
 
     def _follow(self, record: e.Record) -> None:
         """Apply job events of all hosts to the works on this host."""
@@ -324,13 +356,15 @@ class TemporalJobs(Jobs):
         run = self._runs.get(job)
         if run is None:
             state = await self.journal.load(job)
-            run = self._runs.get(job) or JobRun(self.host, self.journal, state, self._new_task, self.services)
+            run = self._runs.get(job) or self._new_run(state)
             if not state.summary.done:
                 self._runs[job] = run
         return run
 
     def begin(self, run: JobRun, path: str) -> "asyncio.Task[None]":
         key = (run.state.summary.id, path)
+        if (known := run.state.runs.get(path)) is not None:
+            self._kept_since.pop(known.task, None)
         work = self.works[key] = self.host.own(self._play(run, path), f"work {key[0]} {path}")
         work.add_done_callback(lambda _: self.works.pop(key, None))
         return work
@@ -354,17 +388,19 @@ class TemporalJobs(Jobs):
                 if of == job:
                     work.cancel()
         known = run.state.runs.get(path)
-        if self.closing or known is None or known.outcome is not None:
+        if self.closing or known is None or known.outcome is not None or await self.can_resume(run.state, path):
             return
         if self.host.members.owns(f"task/{known.task}"):
             await self._once_writable(partial(self._close_task, known.task))
 
-    async def settle(self, state: JobState, path: str, orderly: bool) -> None:
-        """Wait until the lost attempt has an end and the job may continue. The owner of the task writes the end: the
-        host that ran it, or the one that took over. Until then, the task might still be running."""
+    async def settle(self, state: JobState, path: str, orderly: bool) -> bool:
+        """Wait until the lost attempt has an end and the job may continue; returns whether it is resumed instead. The
+        owner of the task writes the end: the host that ran it, or the one that took over. Until then, the task might
+        still be running."""
         job = state.summary.id
         known = state.runs.get(path)
-        if known is not None and known.outcome is None:
+        resumes = await self._resumes(state, path, orderly)
+        if known is not None and known.outcome is None and not resumes:
             await self._ended(job, path, known.task)
             async with self._settling:
                 if state.runs[path].outcome is None and state.stopping is None:
@@ -374,7 +410,20 @@ class TemporalJobs(Jobs):
                         await self.journal.put(job, e.JobResumed(by="host"))
         async for _ in self.host.log.follow(f"job/{job}"):
             if state.summary.status != "waiting" or state.stopping is not None:
-                return
+                break
+        return resumes
+
+    async def _resumes(self, state: JobState, path: str, orderly: bool) -> bool:
+        """Record that the lost attempt continues in its middle, if it can."""
+        job = state.summary.id
+        if (work := self.works.get((job, path))) is not None:  # it ends when its activity learns that it was lost
+            await asyncio.wait({work})
+        async with self._settling:
+            if path not in state.runs or state.stopping is not None or not await self.can_resume(state, path, orderly):
+                return False
+            suspended: list[e.Event] = [e.JobSuspended()] if orderly else []
+            await self.journal.put(job, *suspended, e.JobResumed(by="host", path=path))
+            return True
 
     async def _ended(self, job: str, path: str, task: str) -> None:
         """Wait until the task has an end. Its owner writes it, at the latest in its next poll (`_close_left_open`). If

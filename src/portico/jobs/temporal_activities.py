@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+OWNER_TRIES = 5
+"""A lost work is settled by the owner of its task, which can resume it in its middle. After so many tries any host
+settles it, and the work begins again."""
 BEAT_SECONDS = 0.4
 """Between two heartbeats. Their answers carry a cancel, and are throttled to half a second."""
 
@@ -64,8 +67,10 @@ class Activities:
         run = await jobs.run_of(order.job)
         going = jobs.works.get((order.job, order.path))
         if going is None:
-            if (known := self._before(run.state, order.path)) is not None:
+            if (known := await self._before(run.state, order.path)) is not None:
                 return known
+            going = jobs.works.get((order.job, order.path))
+        if going is None:
             going = jobs.begin(run, order.path)
         try:
             await _beat(going)
@@ -79,14 +84,15 @@ class Activities:
         await self._beating(jobs.close_left(run, order.path), f"end {order.job} {order.path}")
         raise interrupted(orderly=jobs.closing)
 
-    def _before(self, state: JobState, path: str) -> Result | None:
-        """The result that is known before the start; None: run the work."""
+    async def _before(self, state: JobState, path: str) -> Result | None:
+        """The result that is known before the start; None: run the work, or resume it."""
         if (known := _recorded(state, path)) is not None:
             return known
         if state.stopping is not None or state.summary.done:
             return Result("stopped")
         begun = state.runs.get(path)
-        if self._jobs.closing or state.summary.status == "waiting" or (begun is not None and begun.outcome is None):
+        going = begun is not None and begun.outcome is None and not await self._jobs.can_resume(state, path)
+        if self._jobs.closing or state.summary.status == "waiting" or going:
             # It must not start here or now, or another host has started it; `settle` resolves this.
             raise interrupted(orderly=self._jobs.closing)
         return None
@@ -109,9 +115,20 @@ class Activities:
         if self._jobs.closing:
             raise ApplicationError("this host stops; ask another")
         run = await self._jobs.run_of(order.job)
-        await self._beating(self._jobs.settle(run.state, order.path, order.orderly), f"settle {order.job}")
         known = run.state.runs.get(order.path)
-        return _recorded(run.state, order.path) or Result("again", attempt=known.attempt + 1 if known else 1)
+        owns = self._jobs.host.members.owns
+        lost = known is not None and known.outcome is None and not owns(f"task/{known.task}")
+        if lost and activity.info().attempt <= OWNER_TRIES:
+            raise ApplicationError("only the owner of the task can resume it; ask another host")
+        resumes = await self._beating(
+            self._jobs.settle(run.state, order.path, order.orderly), f"settle {order.job} {order.path}"
+        )
+        if (recorded := _recorded(run.state, order.path)) is not None:
+            return recorded
+        known = run.state.runs.get(order.path)
+        if known is not None and resumes:
+            return Result("again", attempt=known.attempt, resumes=known.resumes)
+        return Result("again", attempt=known.attempt + 1 if known else 1)
 
     async def _beating(self, doing: Coroutine[Any, Any, T], name: str) -> T:
         going = self._jobs.host.own(doing, name)
@@ -181,8 +198,6 @@ class Activities:
         stopped = state.stopping is not None and end.outcome != "succeeded"
         outcome = "canceled" if stopped else end.outcome
         by = state.stopping or "temporal" if outcome == "canceled" else "host"
-        if stops := state.stops:
-            await self._jobs.journal.put(end.job, *stops)
         await run.end(outcome, by=by, error="" if stopped else end.error)
         return outcome
 

@@ -78,6 +78,8 @@ class Result(Struct, omit_defaults=True):
     answer: str | None = None
     attempt: int = 1
     """The next one."""
+    resumes: int = 0
+    """How often that attempt was resumed in its middle."""
 
 
 class FoundItems(Struct, omit_defaults=True):
@@ -99,6 +101,11 @@ class End(Struct, omit_defaults=True):
     job: str
     outcome: JobOutcome
     error: str = ""
+
+
+def activity_of(path: str, attempt: int, resumes: int = 0) -> str:
+    """The id of the activity that runs a work. A resumed attempt is another activity."""
+    return f"{path}@{attempt}" + (f".{resumes}" if resumes else "")
 
 
 def queue_of(queue: str, label: str) -> str:

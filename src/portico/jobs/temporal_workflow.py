@@ -46,6 +46,7 @@ from portico.jobs.temporal_messages import (
     Result,
     WorkDecision,
     WorkPlan,
+    activity_of,
     queue_of,
     unpack,
 )
@@ -153,20 +154,21 @@ class JobWorkflow:
         return known.outcome == "succeeded"
 
     async def _attempts(self, order: Order, attempt: int, label: str) -> Result:
+        resumes = 0
         while True:
             await self._room()
             self._open += 1
             try:
-                result = await self._attempt(order, attempt, label)
+                result = await self._attempt(order, activity_of(order.path, attempt, resumes), label)
             finally:
                 self._open -= 1
             if result.outcome != "again":
                 return result
-            attempt = result.attempt
+            attempt, resumes = result.attempt, result.resumes
 
-    async def _attempt(self, order: Order, attempt: int, label: str) -> Result:
+    async def _attempt(self, order: Order, ident: str, label: str) -> Result:
         try:
-            return await self._labelled(order, attempt, label) if label else await self._begun(order, attempt)
+            return await self._labelled(order, ident, label) if label else await self._begun(order, ident)
         except ActivityError as lost:
             order = Order(order.job, order.path, _orderly(lost))
         return await self._reached(
@@ -181,26 +183,26 @@ class JobWorkflow:
             )
         )
 
-    async def _labelled(self, order: Order, attempt: int, label: str) -> Result:
+    async def _labelled(self, order: Order, ident: str, label: str) -> Result:
         """Run a work on a host with that label. While there is none, the work waits and the job records the reason."""
         try:
-            return await self._begun(order, attempt, label, timedelta(seconds=messages.LABEL_SECONDS))
+            return await self._begun(order, ident, label, timedelta(seconds=messages.LABEL_SECONDS))
         except ActivityError as error:
             cause = error.cause
             if not isinstance(cause, TemporalTimeout) or cause.type is not TimeoutType.SCHEDULE_TO_START:
                 raise
         reason = f"It waits for a host with the label {label!r}. The hosts:"
         await self._local(DECIDE, WorkDecision(order.job, order.path, reason, label), bool)
-        return await self._begun(order, attempt, label)
+        return await self._begun(order, ident, label)
 
-    async def _begun(self, order: Order, attempt: int, label: str = "", take_within: timedelta | None = None) -> Result:
+    async def _begun(self, order: Order, ident: str, label: str = "", take_within: timedelta | None = None) -> Result:
         """Run one attempt on the host that takes it."""
         return await self._reached(
             workflow.execute_activity(
                 WORK,
                 order,
                 result_type=Result,
-                activity_id=f"{order.path}@{attempt}",
+                activity_id=ident,
                 task_queue=queue_of(workflow.info().task_queue, label) if label else None,
                 schedule_to_start_timeout=take_within,
                 start_to_close_timeout=_ANY_TIME,

@@ -10,7 +10,7 @@ from portico.host.host import Host
 from portico.jobs import Jobs
 from portico.jobs.state import JobSummary
 from portico.testing.fixtures import HostOpener
-from tests.jobs.playing import until_ended, until_started
+from tests.jobs.playing import both_engines, until_ended, until_started
 from tests.jobs.workflow.playing import start
 from tests.jobs.workflow.test_folders import git, repository
 from tests.jobs.workflow.test_steps import answer, question, save
@@ -34,6 +34,7 @@ async def events(host: Host, *kinds: type[e.Event]) -> list[e.Event]:
     return [record.event for record in await host.log.read_all(limit=10_000) if isinstance(record.event, kinds)]
 
 
+@both_engines
 @pytest.mark.parametrize("early", [False, True], ids=["answered after", "answered before it is resumed"])
 async def test_the_same_question_stays_open(open_host: HostOpener, tmp_path: Path, early: bool) -> None:
     text = """

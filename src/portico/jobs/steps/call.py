@@ -7,6 +7,7 @@ from portico.jobs.step import CallDo, FlowStep
 from portico.jobs.step_values import StepValues
 from portico.jobs.steps.outcome import StepOutcome
 from portico.jobs.workflow.quote import unmarked
+from portico.log.log import NOT_WRITTEN
 
 
 async def run(step: FlowStep, values: StepValues, call: Call, caller: JobSummary, key: str) -> StepOutcome:
@@ -15,6 +16,8 @@ async def run(step: FlowStep, values: StepValues, call: Call, caller: JobSummary
     name = values.text(do.job)
     try:
         ended = await call(caller, key, name, unmarked(values.value(do.inputs)))
+    except NOT_WRITTEN:
+        raise
     except PorticoError as error:
         return StepOutcome(False, f"The job {name!r} could not be started: {error.message}")
     if ended.status == "succeeded":
