@@ -6,6 +6,8 @@ import os
 import resource
 import signal
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -129,6 +131,24 @@ async def test_a_cancel_ends_the_whole_family(tmp_path: Path, family: Path) -> N
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [pid for pid in pids if alive(pid)] == []
+
+
+async def test_a_command_ends_although_it_is_cancelled_twice_and_all_threads_are_busy(tmp_path: Path) -> None:
+    """The second cancel withdrew the end of the process, and the command lived on."""
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(executor := ThreadPoolExecutor(1))
+    free = threading.Event()
+    task = asyncio.create_task(run("echo $$ > pids; exec sleep 60", policy=FREE, cwd=tmp_path, env=environment()))
+    (pid,) = await pids_in(tmp_path / "pids", 1)
+    blocked = loop.run_in_executor(executor, free.wait)
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    free.set()
+    await blocked
+    await gone(pid)
 
 
 async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path, family: Path) -> None:

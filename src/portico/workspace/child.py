@@ -155,7 +155,8 @@ class Child:
         if self._left_nothing():
             adoption.forget(self.pid)
         else:
-            await asyncio.to_thread(self._end, polite)
+            # Shielded: a second cancel would withdraw the call while it waits for a free thread.
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._end, polite))
 
     def _left_nothing(self) -> bool:
         """Whether the child has exited and no orphan was reparented to us since its start. Most commands leave nothing,
