@@ -71,7 +71,7 @@ def _shape(name: str, schema: Json) -> str:
 
 def _field(name: str, schema: Json, required: bool) -> str:
     """A field with its default is left out of the answer, so a default of null is never sent."""
-    shape = _type(schema, nullable=required or schema.get("default", ...) is not None)
+    shape = _type(schema, nullable=required or schema.get("x-default", schema.get("default", ...)) is not None)
     return f"  {name if _NAME.fullmatch(name) else repr(name)}{'' if required else '?'}: {shape};\n"
 
 

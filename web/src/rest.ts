@@ -38,7 +38,7 @@ export interface Routes {
   "PUT /sessions/{id}/draft": { body: SetDraftBody; answer: DraftText };
   "POST /sessions/{id}/share": { body: ShareSessionBody; answer: Summary };
   "POST /sessions/{id}/unshare": { body: UnshareSessionBody; answer: Summary };
-  "POST /sessions/{id}/messages": { body: SendMessageBody; answer: TurnBegun | Queued | Steered };
+  "POST /sessions/{id}/messages": { body: SendMessageBody; answer: TurnBegun | QueuedAnswer | SteeredAnswer };
   "POST /sessions/{id}/cancel": { body: CancelTurnBody; answer: Summary };
   "POST /sessions/{id}/resume": { body: ResumeTurnBody; answer: TurnBegun };
   "PATCH /sessions/{id}/queue/{pending}": { body: EditQueuedBody; answer: QueueShown };
@@ -72,14 +72,14 @@ export interface Routes {
   "PUT /sessions/{id}/agent": { body: ChooseAgentBody; answer: Summary };
   "PATCH /settings": { body: SetSettingBody; answer: SettingSaved };
   "GET /settings": { body: undefined; answer: SettingList };
-  "POST /agents/loop/model": { body: ConnectModelBody; answer: PorticoHostAgentCheck };
+  "POST /agents/loop/model": { body: ConnectModelBody; answer: AgentCheck };
   "PUT /secrets/{name}": { body: SetSecretBody; answer: SecretNamed };
   "DELETE /secrets/{name}": { body: undefined; answer: undefined };
   "PUT /sandbox": { body: ChooseSandboxBody; answer: FolderSandbox };
   "GET /sandbox": { body: undefined; answer: SandboxChoice };
   "POST /workflows/plan": { body: PlanWorkflowBody; answer: PlannedWorkflow };
   "POST /workflows": { body: SaveWorkflowBody; answer: SavedWorkflow };
-  "GET /workflows": { body: undefined; answer: Workflows };
+  "GET /workflows": { body: undefined; answer: WorkflowsAnswer };
   "POST /workflows/draft": { body: DraftWorkflowBody; answer: DraftStarted };
   "POST /sessions/adopt": { body: AdoptSessionBody; answer: Summary };
   "POST /sessions/{id}/native": { body: EmptyBody; answer: TerminalLine };
@@ -96,8 +96,8 @@ export interface Routes {
   "DELETE /terminals/{id}": { body: undefined; answer: undefined };
   "GET /terminals/{id}": { body: undefined; answer: TerminalScreen };
   "POST /commands": { body: AnyCommandBody; answer: Record<string, unknown> };
-  "GET /agents": { body: undefined; answer: Agents };
-  "POST /agents/{id}/check": { body: EmptyBody; answer: PorticoHostAgentCheck | Record<string, unknown> };
+  "GET /agents": { body: undefined; answer: AgentsAnswer };
+  "POST /agents/{id}/check": { body: EmptyBody; answer: AgentCheck | Record<string, unknown> };
   "POST /agents/find": { body: EmptyBody; answer: FoundAgents };
   "GET ": { body: undefined; answer: About };
   "GET /sessions/{id}/export": { body: undefined; answer: undefined };
@@ -131,7 +131,7 @@ export interface Routes {
   "GET /native-sessions": { body: undefined; answer: FoundSessions };
   "GET /sessions/{id}/network": { body: undefined; answer: NetworkUse };
   "GET /pages": { body: undefined; answer: FeaturePages };
-  "GET /recipes": { body: undefined; answer: Recipes };
+  "GET /recipes": { body: undefined; answer: RecipesAnswer };
   "GET /workflows/draft/{id}": { body: undefined; answer: WorkflowDraft };
 }
 
@@ -201,20 +201,37 @@ export interface Again {
   mayFail?: boolean;
 }
 
+/** The result of starting an agent to check it. */
+export interface AgentCheck {
+  agent: string;
+  status: "failed" | "missing" | "not_acp" | "not_signed_in" | "ready" | "slow" | "wrong_node" | "wrong_version";
+  detail: string;
+}
+
 export interface AgentInfo {
   id: string;
   name: string;
   description?: string;
-  models?: PorticoHostAgentModel[];
+  models?: AgentModel[];
   capabilities?: Capabilities;
   missing?: string;
   config?: Record<string, unknown>;
   label?: string;
-  resources?: Resource[];
+  resources?: ResourceAnswer[];
   customizations?: Record<string, unknown>[];
 }
 
-export interface Agents {
+export interface AgentModel {
+  id: string;
+  name: string;
+  multiplier?: number;
+  context?: number;
+  vision?: boolean;
+  meta?: Record<string, unknown>;
+  config?: Record<string, unknown>;
+}
+
+export interface AgentsAnswer {
   agents: AgentInfo[];
   default: string | null;
   known: KnownAgent[];
@@ -726,7 +743,7 @@ export interface Criteria {
   condition?: string[];
   runConditionInSameSession?: boolean;
   command?: string | string[];
-  checks?: PorticoJobsEntryCheck[];
+  checks?: EntryCheck[];
   failureAction: FailureAction;
 }
 
@@ -844,12 +861,27 @@ export interface Entry {
   grid: GridRow[];
 }
 
+/** One thing that must hold; exactly one of these. */
+export interface EntryCheck {
+  command?: string | string[];
+  files?: FilesCheck;
+  schema?: SchemaCheck;
+  model?: ModelCheck;
+  person?: PersonCheck;
+}
+
 /** Either the charts of its jobs, or the first mistake and its place. */
 export interface EntryChecked {
   chart?: Record<string, ChartGraph>;
   inputs?: string[];
   path?: string;
   mistake?: string;
+}
+
+/** A model, by its category in `models` or by its literal id; exactly one of the two. */
+export interface EntryModel {
+  category?: string;
+  id?: string;
 }
 
 export interface ErasePersonBody {
@@ -1439,7 +1471,7 @@ export interface MissedTimes {
 /** Judges answer a condition with the boolean tools, each in a session of its own; `quorum` of them say yes. */
 export interface ModelCheck {
   condition: string[];
-  judges?: PorticoJobsEntryModel[];
+  judges?: EntryModel[];
   quorum?: number;
 }
 
@@ -1722,38 +1754,6 @@ export interface PlannedWorkflow {
   mistakes?: FileProblem[];
 }
 
-/** The result of starting an agent to check it. */
-export interface PorticoHostAgentCheck {
-  agent: string;
-  status: "failed" | "missing" | "not_acp" | "not_signed_in" | "ready" | "slow" | "wrong_node" | "wrong_version";
-  detail: string;
-}
-
-export interface PorticoHostAgentModel {
-  id: string;
-  name: string;
-  multiplier?: number;
-  context?: number;
-  vision?: boolean;
-  meta?: Record<string, unknown>;
-  config?: Record<string, unknown>;
-}
-
-/** One thing that must hold; exactly one of these. */
-export interface PorticoJobsEntryCheck {
-  command?: string | string[];
-  files?: FilesCheck;
-  schema?: SchemaCheck;
-  model?: ModelCheck;
-  person?: PersonCheck;
-}
-
-/** A model, by its category in `models` or by its literal id; exactly one of the two. */
-export interface PorticoJobsEntryModel {
-  category?: string;
-  id?: string;
-}
-
 /** A message to an agent, in a separate session. */
 export interface PromptAction {
   text: string;
@@ -1883,7 +1883,7 @@ export interface QueueShown {
   held: boolean;
 }
 
-export interface Queued {
+export interface QueuedAnswer {
   queued: boolean;
   pending: string;
   position: number;
@@ -1904,7 +1904,7 @@ export interface Recipe {
   text: string;
 }
 
-export interface Recipes {
+export interface RecipesAnswer {
   recipes: Recipe[];
 }
 
@@ -1913,7 +1913,7 @@ export interface Ref {
   kind: "Ref";
   workIdInJob?: number;
   taskId: string;
-  modelOverride?: PorticoJobsEntryModel;
+  modelOverride?: EntryModel;
 }
 
 export interface ReorderQueueBody {
@@ -1926,7 +1926,7 @@ export interface ResizeTerminalBody {
 }
 
 /** A resource for which an agent needs a token, in the terms of RFC 9728. */
-export interface Resource {
+export interface ResourceAnswer {
   resource: string;
   name?: string;
   servers?: string[];
@@ -2402,7 +2402,7 @@ export interface StartSessionBody {
   label?: string;
 }
 
-export interface Steered {
+export interface SteeredAnswer {
   steered: boolean;
   queued: boolean;
 }
@@ -2483,8 +2483,8 @@ export interface Summary {
 
 /** One prompt for one model, with what must hold before and after. */
 export interface Task {
-  model?: PorticoJobsEntryModel;
-  fallback?: PorticoJobsEntryModel[];
+  model?: EntryModel;
+  fallback?: EntryModel[];
   prompt: string[];
   requireUserInput?: boolean;
   availability?: Availability;
@@ -2947,7 +2947,7 @@ export interface WorkflowInfo {
   mistake?: string;
 }
 
-export interface Workflows {
+export interface WorkflowsAnswer {
   workflows: WorkflowInfo[];
 }
 

@@ -7,7 +7,7 @@ import type { Routes } from "./rest";
 import { root } from "./root";
 import { request } from "./scope";
 
-export type { About, AgentInfo as Agent, Agents, Covered, FileChange as ChangedFile, Grant, Hit, JobSummary, KnownAgent, PorticoHostAgentModel as AgentModel, StartSessionBody, TerminalInfo as Terminal, Uncommitted } from "./rest";
+export type { About, AgentInfo as Agent, AgentsAnswer as Agents, Covered, FileChange as ChangedFile, Grant, Hit, JobSummary, KnownAgent, AgentModel, StartSessionBody, TerminalInfo as Terminal, Uncommitted } from "./rest";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 

@@ -16,6 +16,8 @@ from portico import __version__
 from portico.doors.app import App
 from portico.doors.body import ErrorBody
 from portico.doors.door import Door
+from portico.doors.openapi_examples import EXAMPLES
+from portico.doors.openapi_schema import public_names, tidy
 from portico.doors.route import LaterShape, Param, Route, Table
 from portico.doors.routes import Routes
 from portico.errors import KINDS
@@ -50,7 +52,7 @@ def _routes(app: App) -> Table:
 
     @route("/openapi.json", "read", "This API as an OpenAPI 3.1 document.")
     async def as_json(request: Request) -> dict[str, Any]:
-        return document(app.gate.table)
+        return document(app.gate.table, app.settings.server.public_url.rstrip("/") or app.settings.server.root_path)
 
     @route("/openapi", "read", "This API as a page.", media="text/html")
     async def as_page(request: Request) -> Response:
@@ -62,7 +64,8 @@ def _routes(app: App) -> Table:
     return route.table
 
 
-def document(table: Table) -> dict[str, Any]:
+def document(table: Table, server: str = "") -> dict[str, Any]:
+    """The document of these routes. `server`: the address of the host; by default it is relative to the document."""
     routes = [route for route in table if isinstance(route, Route)]
     shapes = _Shapes(routes)
     paths: dict[str, dict[str, Any]] = {}
@@ -72,6 +75,7 @@ def document(table: Table) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Portico", "version": __version__, "description": "One log, many doors."},
+        "servers": [{"url": server or "/", "description": "This host."}],
         "paths": paths,
         "components": {
             "schemas": shapes.components,
@@ -87,13 +91,17 @@ def template(path: str) -> str:
 
 
 class _Shapes:
-    """The schemas of all types that the routes use. Two structs with the same name get longer names."""
+    """The schemas of all types that the routes use."""
 
     def __init__(self, routes: list[Route]) -> None:
         types = [ErrorBody, *(kind for route in routes for kind in _types(route))]
-        found, self.components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+        found, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+        names = public_names(components)
+        self.components = {
+            names[name]: {**tidy(each, names), "title": names[name]} for name, each in components.items()
+        }
         self.components["ErrorBody"]["properties"]["code"]["enum"] = sorted(KINDS)
-        self._schemas = list(zip(types, found, strict=True))
+        self._schemas = list(zip(types, tidy(list(found), names), strict=True))
 
     def __call__(self, kind: Any) -> dict[str, Any]:
         return next(schema for known, schema in self._schemas if known == kind)
@@ -129,7 +137,20 @@ def _operation(route: Route, method: str, shapes: _Shapes) -> dict[str, Any]:
         "x-scope": route.scope,
     }
     body = _body(route, shapes) if method in ("POST", "PUT", "PATCH") else None
-    return operation if body is None else {**operation, "requestBody": {"content": body}}
+    if body is None:
+        return operation
+    if JSON in body and operation["operationId"] in EXAMPLES:
+        body[JSON]["examples"] = {"example": {"value": EXAMPLES[operation["operationId"]]}}
+    return {**operation, "requestBody": {"content": body, "required": _is_needed(body, shapes)}}
+
+
+def _is_needed(body: dict[str, Any], shapes: _Shapes) -> bool:
+    """Whether a request must have a body: a text, or an object with a required field."""
+    if JSON not in body:
+        return True
+    schema = body[JSON]["schema"]
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    return bool(shapes.components.get(name, schema).get("required")) or "anyOf" in schema
 
 
 def _description(route: Route) -> str:
@@ -147,7 +168,7 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
     found = []
     for name, said in route.doc.get("query", {}).items():
         meaning, kind, required = Param(said, str) if isinstance(said, str) else said
-        schema = msgspec.json.schema(kind)
+        schema = tidy(msgspec.json.schema(kind), {})
         found.append({"name": name, "in": "query", "required": required, "description": meaning, "schema": schema})
     return found
 
