@@ -189,7 +189,9 @@ class Sandboxes(Feature):
     def routes(self, route: Routing) -> None:
         query = {"cwd": "of a new session", "agent": "of a new session", "session": "one that exists"}
 
-        @route("/v1/sandbox", "read", "The sandboxes that can be chosen for a session.", query=query)
+        @route(
+            "/v1/sandbox", "read", "The sandboxes that can be chosen for a session.", query=query, codes=["not_found"]
+        )
         async def sandbox(request: Any) -> SandboxChoice:
             asked = request.query_params
             if ident := asked.get("session"):
