@@ -12,7 +12,10 @@ from typing import Any, get_args
 
 import msgspec
 
-from portico import events
+from portico import (
+    events,
+    features,  # noqa: F401  # registers the commands and events of features
+)
 
 Json = dict[str, Any]
 TARGET = Path(__file__).parents[1] / "web/src/rest.ts"

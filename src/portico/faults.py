@@ -8,6 +8,8 @@ import signal
 from collections import Counter
 
 _point, _, _count = os.environ.get("PORTICO_KILL_AT", "").partition(":")
+ARMED = bool(_point)
+"""Whether this process is to be killed at a point."""
 _seen: Counter[str] = Counter()
 
 

@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from portico import events as e
-from portico.doors.meter import BUCKETS, Meter
+from portico.doors.meter import Meter
 from portico.doors.ops import render
 from portico.events import ErrorInfo, Event, Record
+from portico.host.commits import BUCKETS, Commits
 
 CHANNEL = "session/s1"
 
 
 def new_meter() -> Meter:
     """One that is told what was committed by the test."""
-    host: Any = SimpleNamespace(commits=SimpleNamespace(on_batch=lambda name, listener: None))
+    log: Any = SimpleNamespace(on_commit=lambda listener: None)
+    host: Any = SimpleNamespace(commits=Commits(log))
     return Meter(host)
 
 
@@ -28,7 +30,8 @@ def metering(*events: Event, channel: str = CHANNEL) -> dict[str, dict[str, floa
 
 def count(meter: Meter, *events: Event, channel: str = CHANNEL) -> None:
     now = int(time.time() * 1000)
-    meter._count([Record(number, channel, number, now, b"", event) for number, event in enumerate(events, 1)])
+    for number, event in enumerate(events, 1):
+        meter._event(Record(number, channel, number, now, b"", event))
 
 
 def usage(turn: str, input: int, output: int, cached: int = 0, cost: float = 0.0, *, total: bool = False) -> Event:
@@ -155,7 +158,7 @@ def test_approvals_wait_until_they_are_answered(events: list[Event], waiting: in
 )
 def test_a_commit_falls_into_the_bucket_of_its_time(seconds: float, bucket: str) -> None:
     meter = new_meter()
-    meter._observe(seconds)
+    meter._commits.observe(seconds)
     found = {name: values for name, _, _, values in meter.metrics()}
     counted = found["portico_commit_seconds_bucket"]
     assert next(label for label, count in counted.items() if count) == f'le="{bucket}"'

@@ -115,7 +115,7 @@ def test_when_a_token_was_last_seen(home: Home) -> None:
     before = int(time.time() * 1000)
     caller = tokens.by_token(token)
     assert caller is not None
-    tokens.seen(caller)
+    tokens.used[caller.id] = int(time.time() * 1000)  # as the gate does
     tokens.save_uses()
     assert Tokens(home).used[caller.id] >= before
 

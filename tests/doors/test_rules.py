@@ -20,9 +20,18 @@ GATE = "gate.py"
 CHECKS = ("require", "require_all", "may")
 READING = {
     *("agent", "agents.get", "describe", "described", "readiness.check", "readiness.likely", "tools_of"),
-    *("find", "get", "has", "list", "now", "default_folder", "turns.values", "clock.wait", "watch"),
+    *("find", "get", "has", "list", "now", "default_folder", "turns.values", "clock.wait", "watch", "descendants"),
     *("catalogue.get", "catalogue.root", "catalogue.descendants", "find_terminal", "had_terminal"),
-    *("log.read", "log.read_all", "log.follow", "log.head", "log.get_kv", "commits.on_batch", "log.compacted_offsets"),
+    *(
+        "log.read",
+        "log.read_all",
+        "log.follow",
+        "log.head",
+        "log.get_kv",
+        "commits.on",
+        "commits.on_batch",
+        "log.compacted_offsets",
+    ),
     *("log.epoch.encode", "members.all", "members.held", "members.owns", "members.metrics", "members.catch_up"),
     *("members.hear", "members.owner", "commits.failed.items"),
     *("terminals.find", "terminals.list", "terminals.past", "terminals.watch", "get(session)).state.turn"),

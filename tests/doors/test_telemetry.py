@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from portico.cli.serve import JsonLines
-from portico.correlation import REQUEST, SESSION, TURN, begin_request
+from portico.correlation import REQUEST, SESSION, TURN, request_id
 from tests.doors.standing import Standing, standing
 
 TRACES = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="needs portico[otel]")
@@ -188,7 +188,7 @@ async def test_requests_and_failed_turns_are_lines(tmp_path: Path, caplog: pytes
     ("given", "kept"), [("abc-1.2_3", True), ("x" * 65, False), ("a b", False), ('"', False), (None, False)]
 )
 def test_a_clients_own_id_is_kept_if_it_is_one(given: str | None, kept: bool) -> None:
-    assert (begin_request(given) == given) is kept
+    assert (request_id(given) == given) is kept
 
 
 async def test_every_answer_names_its_request(tmp_path: Path) -> None:

@@ -34,10 +34,10 @@ from portico.agents.agent import (
     Unauthenticated,
 )
 from portico.events import Json, PartKind
-from portico.host.agent import SignInState, client_of
+from portico.host.agent import SignInState
 from portico.host.context import ABOUT, ATTACHED, MESSAGE
 from portico.host.host import Host
-from portico.host.state import Part, TextPart, TurnState
+from portico.host.state import Part, TextPart, TurnState, client_of
 from portico.sandboxes.agent import ConfinableAgent
 from portico.workspace import patch
 

@@ -88,7 +88,7 @@ class Budgets(Feature, Spending):
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
         host.spending = self
-        host.commands.guard(self._guard)
+        host.commands.guard(self._guard, _GUARDED.__contains__)
 
     @property
     def rules(self) -> dict[str, Budget]:
@@ -177,6 +177,8 @@ class Budgets(Feature, Spending):
 
     async def start(self, turn: Turn, *, resumed: bool) -> None:
         """Return when the turn may start. Raise BudgetSpent if a person stopped it."""
+        if not self._recovered and not self._counts(turn.session):
+            return
         session, key = turn.session, _key(turn.session.id, turn.id)
         recovered = key in self._recovered
         if recovered:
@@ -232,7 +234,7 @@ class Budgets(Feature, Spending):
     def _counts(self, session: Session) -> bool:
         """Return whether a budget may apply at all. Those of jobs and automations are in the log."""
         root = self.host.catalogue.root(session).summary
-        return bool(self.rules) or BUDGET in session.state.config or root.by.startswith(("task:", "run:"))
+        return bool(self._rules) or BUDGET in session.state.config or root.by.startswith(("task:", "run:"))
 
     # -- how much ------------------------------------------------------------------------------------------------
 
@@ -414,8 +416,6 @@ class Budgets(Feature, Spending):
         return c.Done()
 
     def _guard(self, command: c.Command, caller: c.Caller) -> None:
-        if type(command) not in _GUARDED:
-            return
         match command:
             case c.StartSession(config=values) | c.ChangeSession(config=values) | c.ConfigureSession(values=values):
                 read_budget((values or {}).get(BUDGET), "config.budget")

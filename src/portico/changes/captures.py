@@ -23,7 +23,7 @@ from portico.events import Json
 from portico.host.component import FolderCaptures
 from portico.host.state import CHANGES, ChangeList, FileChange, Summary
 from portico.workspace.changes import Change, Changes, Differences
-from portico.workspace.git import in_work_tree
+from portico.workspace.git import in_work_tree, work_tree
 
 if TYPE_CHECKING:
     from portico.host.session import Session
@@ -80,7 +80,7 @@ class Captures(FolderCaptures):
         self._turn, self._starting = turn, None
         if resumed:
             self._put(turn, None)  # its files are stored again when it ends
-        if self._bounds.enabled and in_work_tree(self._folder):
+        if self._bounds.enabled and work_tree(self._session.summary.cwd):
             self._starting = host.own(self._first(turn, resumed), f"capture {self._session.id}/{turn}")
 
     async def ready(self, turn: str) -> None:

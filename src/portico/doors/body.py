@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import limits
+from portico.commands import Caller
 from portico.errors import (
     BadRequest,
     LogUnavailable,
@@ -47,14 +48,23 @@ class ErrorBody(Struct, omit_defaults=True):
 class JsonResponse(Response):
     media_type = "application/json"
 
-    def render(self, content: Any) -> bytes:
-        return _encode(content)
-
-    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, content: Any, status_code: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        self.status_code, self.background, self.body = status_code, None, _encode(content)
         if headers:
-            super().init_headers(headers)
+            self.init_headers(headers)
         else:  # the usual case: nothing to merge
             self.raw_headers = [(b"content-length", b"%d" % len(self.body)), _JSON]
+
+
+def identified_caller(request: Request) -> Caller:
+    """Return the caller with the idempotency key of the request, if any: a repeated command is not executed again."""
+    found: Caller = request.scope["portico.caller"]
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return found
+    if not key:
+        raise BadRequest("An Idempotency-Key is not empty.", field="Idempotency-Key")
+    return found.asking(key)
 
 
 async def read_text(request: Request) -> str:
@@ -70,7 +80,8 @@ async def read_as(request: Request, shape: type[T]) -> T:
 
 
 def decode_as(data: bytes, shape: type[T]) -> T:
-    check_depth(data)
+    if data.count(b"[") + data.count(b"{") > limits.JSON_DEPTH:
+        check_depth(data)
     try:
         return msgspec.json.decode(data, type=shape)
     except msgspec.ValidationError as error:
@@ -91,8 +102,6 @@ def check_depth(data: bytes, limit: int = limits.JSON_DEPTH) -> None:
     """Limit the nesting before a parser recurses into it. Each round removes the innermost brackets, so brackets that
     remain after `limit` rounds were nested deeper. Only bytes methods implemented in C are used: a body may contain
     millions of brackets, and the check blocks the event loop."""
-    if data.count(b"[") + data.count(b"{") <= limit:
-        return
     brackets = _outside_strings(data)
     for _ in range(limit):
         before, brackets = len(brackets), brackets.replace(b"[]", b"")

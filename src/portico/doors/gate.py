@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from portico import limits
-from portico.correlation import REQUEST, begin_request
+from portico.correlation import NEW_IDS, REQUEST, request_id
 from portico.doors.behind import BEHIND, certain
 from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
@@ -150,10 +150,11 @@ class Gate:
 
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = self.heads.of(scope)
-        begin_request(head.get(b"x-request-id"))
+        REQUEST.set(request_id(head.request_id) if head.request_id else next(NEW_IDS))
         if head.size + len(scope["raw_path"]) + len(scope["query_string"]) > limits.HEADER_BYTES:
             raise TooLarge(f"Address and headers are over the limit of {limits.HEADER_BYTES} bytes.", field="headers")
-        self._check_host(head)
+        if head.checked_for != (self.hosts, self.origins):
+            self._check_host(head)
         if scope.get("method") == "OPTIONS" and is_preflight(scope, Headers(scope=scope), self.origins):
             await self._answer_preflight(head, send)
             return
@@ -163,11 +164,13 @@ class Gate:
             receive = _bounded(head, receive, route.max_body or limits.BODY_BYTES)
         caller = await self._identify(scope, head, entry)
         caller.require(route.scope)
-        if route.scope != "open" or scope.get("method") not in ("GET", "HEAD"):
+        changes = route.scope != "open" or scope.get("method") not in ("GET", "HEAD")
+        if changes and head.origin_checked_for is not self.origins:
             self._check_origin(scope, head, entry)
         if PROXY_LOGIN in scope and head.bearer is None and _changes_by_get(scope, route):
             check_sent_by_us(head.get(b"origin"), head.get(b"sec-fetch-site"))
-        self.tokens.seen(caller)
+        if caller.id:
+            self.tokens.used[caller.id] = int(time.time() * 1000)
         scope["portico.caller"], scope[HEAD] = caller, head
         if self.catch_up is not None and route.scope != "open" and (scope["path_params"] or entry.held):
             scope[BEHIND] = not await self.catch_up()
@@ -188,15 +191,11 @@ class Gate:
             await _run(entry.app, scope, receive, answer.send, answer)
 
     def _check_host(self, head: RequestHead) -> None:
-        names = (self.hosts, self.origins)
-        if head.checked_for != names:
-            check_host(head.host, self.hosts)
-            head.extra = [*SECURITY_HEADERS, *answer_headers(head.get(b"origin"), self.origins)]
-            head.checked_for = names
+        check_host(head.host, self.hosts)
+        head.extra = [*SECURITY_HEADERS, *answer_headers(head.get(b"origin"), self.origins)]
+        head.checked_for = (self.hosts, self.origins)
 
     def _check_origin(self, scope: Scope, head: RequestHead, entry: RouterEntry) -> None:
-        if head.origin_checked_for is self.origins:
-            return
         origin = head.get(b"origin")
         if entry.socket and is_editor_origin(origin) and (head.bearer or _query(scope, "tkn")):
             return
@@ -385,6 +384,8 @@ def _bounded(head: RequestHead, receive: Receive, limit: int) -> Receive:
     announced = head.length or "0"
     if not announced.isdecimal() or int(announced) > limit:
         raise too_large(limit)
+    if head.length is not None:
+        return receive  # the parser accepts no more bytes than announced
     received = 0
 
     async def bounded() -> Message:

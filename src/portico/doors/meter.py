@@ -2,15 +2,13 @@
 turns are also logged."""
 
 import logging
-import time
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
 
 from portico import events as e
 from portico.agents.supervisor import STARTS
 from portico.correlation import SESSION, TURN
 from portico.events import Record
+from portico.host.commits import BUCKETS
 from portico.host.host import Host
 
 logger = logging.getLogger("portico.turns")
@@ -18,11 +16,14 @@ logger = logging.getLogger("portico.turns")
 Metric = tuple[str, str, str, dict[str, float]]
 """Name, kind, help, and the value by label."""
 
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-"""In seconds. A commit normally takes a millisecond; a quarter of a second indicates a slow disk."""
-
-_COUNTED = frozenset(
-    {e.UsageReported, e.TurnEnded, e.ToolEnded, e.ApprovalAsked, e.ApprovalAnswered, e.JobStarted, e.JobEnded}
+_COUNTED: tuple[type[e.Event], ...] = (
+    e.UsageReported,
+    e.TurnEnded,
+    e.ToolEnded,
+    e.ApprovalAsked,
+    e.ApprovalAnswered,
+    e.JobStarted,
+    e.JobEnded,
 )
 
 
@@ -39,21 +40,8 @@ class Meter:
         self._approvals: Counter[str] = Counter()
         self._jobs: Counter[str] = Counter()
         self._jobs_running: set[str] = set()
-        self._buckets = [0] * (len(BUCKETS) + 1)
-        self._seconds = 0.0
-        host.commits.on_batch("metrics", self._count)
-
-    def _count(self, records: Sequence[Record]) -> None:
-        if records:
-            self._observe(time.time() - records[0].time / 1000)
-        for record in records:
-            if type(record.event) in _COUNTED:
-                self._event(record)
-
-    def _observe(self, seconds: float) -> None:
-        seconds = max(0.0, seconds)
-        self._seconds += seconds
-        self._buckets[bisect_left(BUCKETS, seconds)] += 1
+        self._commits = host.commits
+        host.commits.on("metrics", self._event, *_COUNTED)
 
     def _event(self, record: Record) -> None:
         match record.event:
@@ -91,7 +79,7 @@ class Meter:
 
     def metrics(self) -> list[Metric]:
         heap, latency = 0, {}
-        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self._buckets, strict=True):
+        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self._commits.latency, strict=True):
             heap += count
             latency[f'le="{bound}"'] = float(heap)
         return [
@@ -105,7 +93,7 @@ class Meter:
             ("portico_jobs_total", "counter", "Ended jobs by outcome.", _labelled("outcome", self._jobs)),
             ("portico_agent_starts_total", "counter", "Started agent processes.", _labelled("agent", STARTS)),
             ("portico_commit_seconds_bucket", "counter", "From the first event of a batch to its commit.", latency),
-            ("portico_commit_seconds_sum", "counter", "All of them together.", {"": self._seconds}),
+            ("portico_commit_seconds_sum", "counter", "All of them together.", {"": self._commits.latency_sum}),
             ("portico_commit_seconds_count", "counter", "How many.", {"": heap}),
         ]
 

@@ -19,7 +19,6 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from portico import limits
 from portico.cache import Cache
-from portico.doors.light_event import LightEvent
 
 Stage = Literal["silent", "head", "body"]
 """What the connection is waiting for: the first byte, the rest of the head, or the rest of the body."""
@@ -30,6 +29,38 @@ _LINES = Cache[tuple[bytes, bytes], bytes](1_000)
 """Encoded header lines. Most headers are the same as in the previous response and need no second check."""
 _FRAMING = (b"transfer-encoding", b"connection")
 _CHANGING = (b"content-length", b"x-request-id", b"etag")
+
+
+class LightEvent:
+    """The subset of `asyncio.Event` that a connection needs, without its queue of 760 bytes: most of the thousands of
+    connections never wait, or in a single task."""
+
+    __slots__ = ("_set", "_waiters")
+
+    def __init__(self, is_set: bool = False) -> None:
+        self._set = is_set
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        self._set = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def clear(self) -> None:
+        self._set = False
+
+    async def wait(self) -> None:
+        while not self._set:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            finally:
+                self._waiters.remove(waiter)
 
 
 class QuickCycle(RequestResponseCycle):
@@ -47,7 +78,9 @@ class QuickCycle(RequestResponseCycle):
             await self._send_piece(body)
             return
         held, self._held = self._held, b""
-        if held and self._is_whole(message):
+        body = message.get("body", b"")
+        whole = len(body) == self.expected_content_length > 0 and self.scope["method"] != "HEAD"
+        if held and whole and not message.get("more_body"):
             self.transport.writelines((held, message["body"]))  # no copy: many may share the body
             self._complete()
             return
@@ -61,10 +94,6 @@ class QuickCycle(RequestResponseCycle):
             await self.flow.drain()
         if not self.disconnected:
             self.transport.writelines((b"%x\r\n" % len(body), body, b"\r\n"))
-
-    def _is_whole(self, message: Any) -> bool:
-        length, method = len(message.get("body", b"")), self.scope["method"]
-        return not message.get("more_body") and length == self.expected_content_length > 0 and method != "HEAD"
 
     def _complete(self) -> None:
         """Finish the response, like uvicorn after the last piece."""

@@ -51,6 +51,7 @@ class RequestHead:
         self.host = ", ".join([value.decode("latin-1") for name, value in raw if name == b"host"]) or None
         self.bearer = self._bearer()
         self.length = self.get(b"content-length")
+        self.request_id = self.get(b"x-request-id")
         self.bodiless = self.length is None and b"transfer-encoding" not in self._values
         self.checked_for: object = None
         """The configured hosts and origins for which `host` was checked and `extra` was built."""

@@ -17,7 +17,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 from websockets.protocol import State
 
-from portico.doors.light_event import LightEvent
+from portico.doors.protocol import LightEvent
 
 try:
     from websockets.speedups import apply_mask

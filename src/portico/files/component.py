@@ -25,7 +25,7 @@ class WorkspaceFiles(Feature):
     def __init__(self, host: "Host") -> None:
         super().__init__(host)
         self._host = host
-        host.commands.guard(_refuse_home)
+        host.commands.guard(_refuse_home, _names_a_folder)
 
     def files(self, caller: c.Caller) -> Files:
         """Those of the workspaces and of the folders of sessions that the caller may drive, as they are now."""
@@ -91,11 +91,14 @@ def _bytes(command: WriteFile) -> bytes:
         raise BadRequest("'data' is not base64.", field="data") from error
 
 
+def _names_a_folder(kind: type[c.Command]) -> bool:
+    named = {"cwd", "folder", "replacement", "folders"}
+    return kind.scope != "terminal" and not named.isdisjoint(kind.__struct_fields__)
+
+
 def _refuse_home(command: c.Command, caller: c.Caller) -> None:
     """No session and no job works in the host's own folder: its agent would read tokens and write the log. A terminal
     is a shell and can go anywhere."""
-    if command.scope == "terminal":
-        return
     named = [getattr(command, field, None) for field in ("cwd", "folder", "replacement")]
     for folder in [*named, *getattr(command, "folders", ())]:
         if isinstance(folder, str) and "\0" not in folder:

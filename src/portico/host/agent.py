@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from portico.errors import NotFound
 from portico.events import Json, Message, ToolSpec
-from portico.host.state import SessionState, TurnState
+from portico.host.state import TurnState
 
 if TYPE_CHECKING:
     from portico.host.turn import Turn
@@ -198,14 +198,3 @@ class Authenticates(Protocol):
 
     def sign_in_state(self, resource: str, client: str) -> SignInState:
         """Return the sign-in state of a resource for this client."""
-
-
-def client_of(state: SessionState, turn: str) -> str:
-    """Return the client whose token is used for a turn: the one that started the turn, or else the session."""
-    found = state.turn(turn)
-    for by in (found.by if found is not None else "", state.by):
-        if by.startswith("client:"):
-            whole = by.removeprefix("client:")
-            ident, _, tail = whole.rpartition("#")  # commands of a client have `client:ID#NUMBER.TYPE`
-            return ident if ident and "." in tail else whole
-    return ""

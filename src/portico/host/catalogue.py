@@ -35,7 +35,7 @@ class Catalogue:
         self._uri_of: dict[str, str] = {}
         self._below: dict[str, dict[str, None]] = {}
         """The children of each session, oldest first."""
-        self._parent_of: dict[str, str] = {}
+        self.parent_of: dict[str, str] = {}
         self._next = 1
         self._creating = asyncio.Lock()
 
@@ -77,16 +77,16 @@ class Catalogue:
 
     def place(self, session: Session) -> None:
         """After every change of its summary: below its parent."""
-        parent, before = session.summary.parent, self._parent_of.get(session.id)
+        parent, before = session.summary.parent, self.parent_of.get(session.id)
         if parent == before:
             return
         self._unplace(session.id)
         if parent is not None and session.id in self._sessions:
             self._below.setdefault(parent, {})[session.id] = None
-            self._parent_of[session.id] = parent
+            self.parent_of[session.id] = parent
 
     def _unplace(self, ident: str) -> None:
-        before = self._parent_of.pop(ident, None)
+        before = self.parent_of.pop(ident, None)
         if before is not None:
             self._below[before].pop(ident, None)
             if not self._below[before]:

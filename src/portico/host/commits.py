@@ -5,6 +5,8 @@ others receive the batch, and `append` returns.
 """
 
 import logging
+import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import ParamSpec
 
@@ -17,6 +19,10 @@ ReceiveBatch = Callable[[Sequence[Record]], None]
 logger = logging.getLogger("portico.host")
 
 
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+"""In seconds. A commit normally takes a millisecond; a quarter of a second indicates a slow disk."""
+
+
 class Commits:
     def __init__(self, log: Log) -> None:
         self._batches: list[tuple[str, ReceiveBatch]] = []
@@ -24,6 +30,9 @@ class Commits:
         self._by_kind: dict[str, list[tuple[str, Receive]]] = {}
         self.failed: dict[str, int] = {}
         """By name: how often a receiver has failed. What it knows may be behind the log until the next start."""
+        self.latency = [0] * (len(BUCKETS) + 1)
+        """Number of commits by `BUCKETS`: the time from the first event of a batch to its delivery."""
+        self.latency_sum = 0.0
         log.on_commit(self._deliver)
 
     def on(self, name: str, receive: Receive, *types: type[Event]) -> None:
@@ -39,7 +48,12 @@ class Commits:
         """Call `receive` with every batch as it was committed; the first one registered comes before all others."""
         self._batches.append((name, receive))
 
+    def observe(self, seconds: float) -> None:
+        self.latency_sum += max(0.0, seconds)
+        self.latency[bisect_left(BUCKETS, max(0.0, seconds))] += 1
+
     def _deliver(self, records: Sequence[Record]) -> None:
+        self.observe(time.time() - records[0].time / 1000)
         for name, receive in self._batches[:1]:
             self.call(name, receive, records)
         by_kind, by_type = self._by_kind, self._by_type

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from portico.events import Json, Message
-from portico.host.command_turn import command_line
+from portico.host.command_turn import COMMAND_LINE, command_line
 from portico.host.customization import expanded, instructions
 from portico.host.state import SessionState, TextPart, TurnState
 
@@ -29,10 +29,18 @@ RULES_SENT = "told"
 """Key in the session's data: the digest of the rules and skills that were sent to its agent."""
 
 
+def to_send(turn: str, message: Message, state: SessionState) -> tuple[Message, Json | None]:
+    """Return the message of a turn as the agent gets it, and what to store after it was sent (see `news`)."""
+    later = news(state) if state.client_data else None
+    first = next(turn for turn in state.turns if COMMAND_LINE not in turn.message.meta).id == turn
+    plain = not first and later is None and not message.attachments and not message.text.startswith("/")
+    return message if plain else told(message, state, first=first, later=later is not None), later
+
+
 def told(message: Message, state: SessionState, *, first: bool, later: bool = False) -> Message:
     """Return the message as the agent gets it. `first`: it is the first message. `later`: the rules have changed."""
     words = [each for each in message.attachments if _is_words(each)]
-    text = expanded(message.text, state.client_data)
+    text = expanded(message.text, state.client_data) if message.text.startswith("/") else message.text
     before = _before(state) if first else f"{LATER}{instructions(state.client_data)}" if later else ""
     if not words and not before and text == message.text:
         return message
@@ -54,8 +62,10 @@ def _before(state: SessionState) -> str:
 def news(state: SessionState) -> Json | None:
     """Return the value to store after sending the rules and skills of plugins; None if the agent has them."""
     rules = instructions(state.client_data)
+    if not rules:
+        return None
     value: Json = {"rules": hashlib.sha256(rules.encode()).hexdigest()}
-    return value if rules and state.client_data.get(RULES_SENT) != value else None
+    return value if state.client_data.get(RULES_SENT) != value else None
 
 
 def _is_words(attachment: Json) -> bool:

@@ -70,9 +70,7 @@ def prompts(kept: Mapping[str, Json]) -> dict[str, tuple[str, str]]:
 
 
 def expanded(text: str, kept: Mapping[str, Json]) -> str:
-    """Expand a message that starts with the name of a prompt."""
-    if not text.startswith("/"):
-        return text
+    """Expand a message that starts with a slash and the name of a prompt."""
     name, _, rest = text[1:].partition(" ")
     found = prompts(kept).get(name.strip())
     return text if found is None else f"{found[1]}\n\n{rest.strip()}".strip()

@@ -22,11 +22,11 @@ from portico import limits
 from portico.cache import Cache
 from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, PorticoError, RateLimited
 from portico.events import HOST
+from portico.host import preconditions  # noqa: F401 - sets the column `ask`
 from portico.host.clients import check_client
 from portico.host.decide import decide
 from portico.host.decide.decision import Context, Outcome
 from portico.host.members import PeerAnswer
-from portico.host.preconditions import ask
 from portico.host.rate import Bucket
 from portico.host.state import Summary
 from portico.log.log import NotOwner
@@ -89,9 +89,10 @@ class Dispatcher:
         self._handlers: dict[type[c.Command], Handler] = {}
         self._locks: dict[type[c.Command], FeatureLock] = {}
         self._subjects: dict[str, Callable[[str], Any]] = {}
-        self._guards: list[Guard] = []
-        self.bound: Callable[[c.Command, c.Caller], AbstractAsyncContextManager[None] | None] = lambda *_: None
-        """Counts a command toward a quota while it runs, or refuses it; None: it counts toward none."""
+        self._guards: list[tuple[Guard, Callable[[type[c.Command]], bool]]] = []
+        self._guards_of: dict[type[c.Command], list[Guard]] = {}
+        self.bound: Callable[[c.Command, c.Caller], AbstractAsyncContextManager[None] | None] | None = None
+        """Counts a command toward a quota while it runs, or refuses it; None: there are no quotas."""
         self.before: dict[type[c.Command], Callable[[Session], Awaitable[None]]] = {}
         """Called before a decision about a session, without a lock."""
         self._buckets = Cache[str, Bucket](limits.CALLERS)
@@ -118,13 +119,21 @@ class Dispatcher:
         """Register how the subject of a command or an answer is found by its id. `find` raises if there is none."""
         self._subjects[about] = find
 
-    def guard(self, check: Guard) -> None:
-        """Register a guard. Guards run before every command, after the scope check, in the order of registration."""
-        self._guards.append(check)
+    def guard(self, check: Guard, applies: Callable[[type[c.Command]], bool] = lambda kind: True) -> None:
+        """Register a guard. It runs before the commands that it applies to, after the scope check, in the order of
+        registration."""
+        self._guards.append((check, applies))
+        self._guards_of.clear()
 
     def _admit(self, command: c.Command, caller: c.Caller) -> None:
         caller.require(command.scope)
-        for check in self._guards:
+        if caller.person:
+            self._host.ownership.check(command, caller)
+        checks = self._guards_of.get(type(command))
+        if checks is None:
+            checks = [check for check, applies in self._guards if applies(type(command))]
+            self._guards_of[type(command)] = checks
+        for check in checks:
             check(command, caller)
 
     # -- one command -------------------------------------------------------------------------------------------
@@ -133,7 +142,9 @@ class Dispatcher:
         self._admit(command, caller)
         if command.limited:
             self._charge(caller)
-        return await self.do_at_owner(command, caller)
+        if caller.request or self.bound is not None or self._host.members.several:
+            return await self.do_at_owner(command, caller)
+        return await self._run(command, caller)
 
     async def do_at_owner(self, command: c.Command, caller: c.Caller) -> Any:
         """Run the command here, or at the host that owns its session."""
@@ -149,7 +160,9 @@ class Dispatcher:
 
     async def do_here(self, command: c.Command, caller: c.Caller) -> Any:
         """Run locally. The caller is already authorized, possibly by another host."""
-        return await (self._once if caller.request else self._perform)(command, caller)
+        if caller.request:
+            return await self._once(command, caller)
+        return await (self._run if self.bound is None else self._perform)(command, caller)
 
     async def _perform_once(self, command: c.Command, caller: c.Caller, receipt: str, digest: str) -> Any:
         key, members = RECEIPTS + receipt, self._host.members
@@ -170,10 +183,11 @@ class Dispatcher:
             raise
 
     async def _perform(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:
-        async with self.bound(command, caller) or contextlib.nullcontext():
+        held = self.bound(command, caller) if self.bound is not None else None
+        async with held or contextlib.nullcontext():
             return await self._run(command, caller, receipt)
 
-    async def _run(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
+    async def _run(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:
         handler = self._handlers.get(type(command))
         if handler is not None:
             session = await self._subject_session(command) if command.lock in _OF_SESSION else None
@@ -185,11 +199,14 @@ class Dispatcher:
             return await self._decide_host(command, caller, receipt)
         if isinstance(command, c.JoinSession | c.LeaveSession):
             await check_client(self._host, command.client, caller, takes=isinstance(command, c.JoinSession))
-        session = await self._subject_session(command)
+        if isinstance(command, c.AboutSession):
+            session = await self._host.get(command.session)
+        else:
+            session = await self._subject_session(command)
         if (before := self.before.get(type(command))) is not None:
             await before(session)
-        found = await ask(session, command)
-        async with self._locked(command, session, caller.by):
+        found = await type(command).ask(session, command) if type(command).ask is not None else None
+        async with session.lock if command.lock == "session" else self._locked(command, session, caller.by):
             if not session.loaded:
                 await session.load()
             decision = await self._decide(session, command, caller, found, receipt)
@@ -251,7 +268,7 @@ class Dispatcher:
         context = self.context(session, caller, found)
         if command.lock == "session_and_host":
             context = replace(context, shared=self._host.shared.state())
-        decision = decide(session.state, command, context)
+        decision: Outcome = type(command).decide(session.state, command, context)
         if receipt:
             # In the same commit as its events.
             shown = "" if decision.answer is not None else session.id
@@ -286,18 +303,19 @@ class Dispatcher:
             await self._host.log.append_all(*events)
 
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
-        host, running = self._host, session.running
+        host, running = self._host, self._host.turns.get(session.id)
         withdrawn = running is not None and running.withdrawn
-        full = host.disk.full() or session.full()
-        access = host.ownership.of_session(session)
-        who = host.ownership.within(caller, access)
+        full = host.disk.full() or (session.full() if session.size > limits.SESSION_BYTES else "")
+        root = session.summary if session.summary.parent is None else host.root(session).summary
+        who = host.ownership.within(caller, host.ownership.of_session(session)) if caller.person else caller
         rest = session.resting > 0
-        return Context(who, session.new_id, host.running, host.stopping, withdrawn, found, full, access.owner, rest)
+        return Context(who, session.new_id, len(host.turns), host.stopping, withdrawn, found, full, root.owner, rest)
 
     async def check_subject(self, kind: type[c.Command], ident: str, caller: c.Caller) -> None:
         """Raise if the id does not exist or the caller may not see it. Callers get this error before errors in other
         fields."""
-        self._host.ownership.check_seen(kind, ident, caller)
+        if caller.person:
+            self._host.ownership.check_seen(kind, ident, caller)
         match kind.about:
             case "session":
                 await self._host.get(ident)
@@ -311,8 +329,9 @@ class Dispatcher:
     def _charge(self, caller: c.Caller) -> None:
         if not caller.id:
             return  # a command of the host
-        bucket = self._buckets.get(caller.id) or Bucket(limits.REQUESTS_PER_SECOND, limits.REQUEST_BURST)
-        self._buckets[caller.id] = bucket  # the most recently used entry is evicted last
+        bucket = self._buckets.get(caller.id)
+        if bucket is None:  # the oldest entry is evicted
+            bucket = self._buckets[caller.id] = Bucket(limits.REQUESTS_PER_SECOND, limits.REQUEST_BURST)
         wait = bucket.take(time.monotonic())
         if wait > 0:
             raise RateLimited("Too many requests with this token.", retry_after=wait)
@@ -329,7 +348,8 @@ class Dispatcher:
                 self._admit(command, caller)
                 if not command.plain:
                     raise TypeError(f"{type(command).__name__} is not a plain command.")
-                if self._host.members.owns(session.channel) and self.bound(command, caller) is None:
+                counted = self.bound is not None and self.bound(command, caller) is not None
+                if self._host.members.owns(session.channel) and not counted:
                     ground = ground or (self.context(session, caller), self._host.ownership.of_session(session))
                     within = self._host.ownership.within(caller, ground[1])
                     planned.append((command, caller, decide(session.state, command, replace(ground[0], caller=within))))

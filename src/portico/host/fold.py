@@ -174,12 +174,12 @@ def _copied(state: SessionState, event: e.HistoryCopied, record: Record) -> None
 
 
 def _begin(state: SessionState, record: Record) -> None:
-    if state.draft:
-        state.draft, state.begun = False, record.pos
+    state.draft, state.begun = False, record.pos
 
 
 def _child(state: SessionState, event: e.ChildStarted, record: Record) -> None:
-    _begin(state, record)
+    if state.draft:
+        _begin(state, record)
     if event.session not in state.children:
         state.children.append(event.session)
 
@@ -212,8 +212,10 @@ def _turn_started(state: SessionState, event: e.TurnStarted, record: Record) -> 
     state.turns.append(TurnState(event.turn, event.message, event.by, record.time, record.pos))
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
     state.last_turn_at = record.time
-    _begin(state, record)
-    _mark(state, "read", False)
+    if state.draft:
+        _begin(state, record)
+    if state.read or state.chat_flags:
+        _mark(state, "read", False)
     state.queue_held = False
     state.history_cut = False
     _count(state, event.turn)
@@ -445,7 +447,8 @@ def _question_answered(state: SessionState, event: e.QuestionAnswered, record: R
 
 
 def _queue_added(state: SessionState, event: e.QueueAdded, record: Record) -> None:
-    _begin(state, record)
+    if state.draft:
+        _begin(state, record)
     if state.pending(event.pending) is None:
         state.queue.append(PendingState(event.pending, event.kind, event.message, event.by))
         _count(state, event.pending)

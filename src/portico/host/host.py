@@ -231,7 +231,7 @@ class Host:
             self._watchers.call(ident, None)
 
     def _apply_to(self, channel: Channel, records: list[Record]) -> None:
-        session = self.catalogue.get(channel.removeprefix("session/")) or self.catalogue.adopt(channel, records)
+        session = self.catalogue.find(channel.removeprefix("session/")) or self.catalogue.adopt(channel, records)
         if session is not None:
             session.apply(records)
 
@@ -311,7 +311,7 @@ class Host:
         if session is None:
             raise NotFound("session", ident)
         session.used_at = time.monotonic()
-        return await session.load()
+        return session if session.loaded else await session.load()
 
     def find(self, ident: str) -> Session | None:
         """Like `get`, without loading it."""
@@ -347,7 +347,8 @@ class Host:
         return len(self.turns)
 
     def changed(self, session: Session) -> None:
-        self.catalogue.place(session)
+        if session.summary.parent != self.catalogue.parent_of.get(session.id):
+            self.catalogue.place(session)
         self._watchers.call(session.id, session.summary)
 
     def deleted(self, session: Session) -> None:

@@ -62,7 +62,6 @@ class Ownership:
         """The access of channels, or the session that they belong to: deleted sessions, and what features start."""
         self._starts: dict[type[e.Event], Callable[[Any], Access | str]] = {}
         self._visits = Cache[tuple[str, str], int](_REMEMBERED)
-        host.commands.guard(self.check)
 
     def owner_for(self, caller: c.Caller) -> str:
         """To whom belongs what this caller starts."""
@@ -158,9 +157,7 @@ class Ownership:
     # -- commands ----------------------------------------------------------------------------------------------
 
     def check(self, command: c.Command, caller: c.Caller) -> None:
-        """The guard before every command."""
-        if not caller.person:
-            return
+        """Called before every command of a person."""
         if isinstance(command, _AUTOMATION):
             caller.require_all(c.EVERYBODYS["automations"])
         right = None if isinstance(command, _OWNERS_ALONE) else _RIGHTS.get(command.scope, "drive")
@@ -170,7 +167,7 @@ class Ownership:
 
     def check_seen(self, kind: type[c.Command], ident: str, caller: c.Caller) -> None:
         """Whether there is such a thing at all, for this caller."""
-        if caller.person and kind.about in ("session", "approval", "question", "terminal"):
+        if kind.about in ("session", "approval", "question", "terminal"):
             self._check_subject(kind.about, ident, caller, "read")
 
     def _check_subject(self, about: c.About, ident: str, caller: c.Caller, right: Right | None) -> None:

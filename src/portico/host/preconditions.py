@@ -2,7 +2,7 @@
 answer that becomes an argument."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from portico import commands as c
 from portico.errors import Conflict
@@ -13,11 +13,6 @@ from portico.host.state import SessionState
 
 if TYPE_CHECKING:
     from portico.host.session import Session
-
-
-async def ask(session: "Session", command: c.Command) -> Any:
-    asking = type(command).ask
-    return await asking(session, command) if asking is not None else None
 
 
 async def _model(session: "Session", command: c.SetModel | c.ChangeSession | c.SendMessage) -> Mapping[str, object]:

@@ -13,12 +13,12 @@ from portico.correlation import SESSION, TURN
 from portico.errors import AgentDied, AgentError, Conflict, NotFound, PorticoError
 from portico.events import ErrorInfo, Json, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
-from portico.host.agent import AsksServers, Authenticates, Conversation, Opening, client_of
-from portico.host.command_turn import command_line
+from portico.host.agent import AsksServers, Authenticates, Conversation, Opening
+from portico.host.command_turn import COMMAND_LINE, command_line
 from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
 from portico.host.silence import Silence
-from portico.host.state import TurnState
+from portico.host.state import TurnState, client_of
 from portico.host.turn import Turn
 
 if TYPE_CHECKING:
@@ -84,24 +84,20 @@ class Runner:
     async def _play(self, turn: Turn, resumed: bool) -> None:
         SESSION.set(self._session.id)  # for log lines of this task and the tasks that it starts
         TURN.set(turn.id)
-        if (line := command_line(turn.message)) is not None:
-            await self._session.host.run_command(turn, line)
+        if COMMAND_LINE in turn.message.meta:
+            await self._session.host.run_command(turn, command_line(turn.message) or "")
             return
         turn.held = True
         await self._session.host.spending.start(turn, resumed=resumed)
         if turn.withdrawn:
             return
         turn.held = False
-        state = self._session.state
-        news = context.news(state)
-        first = next(context.to_agent(state.turns)).id == turn.id
-        message = context.told(turn.message, state, first=first, later=news is not None)
+        message, news = context.to_send(turn.id, turn.message, self._session.state)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
-        quiet = Silence(turn)
         while True:
             try:
-                await self._watch(self._converse(message, turn), turn, quiet)
+                await self._watch(self._converse(message, turn), turn)
                 if news is not None:
                     await self._session.keep(context.RULES_SENT, news, by="host")
                 return
@@ -145,20 +141,24 @@ class Runner:
         self._session.host.logger.error("agent of %s failed", self._session.id, exc_info=error)
         return "failed", ErrorInfo("agent_failed", f"{type(error).__name__}: {error}"), "agent"
 
-    async def _watch(self, work: Awaitable[T], turn: Turn, quiet: Silence) -> T:
+    async def _watch(self, work: Awaitable[T], turn: Turn) -> T:
         """Wait for the agent; the idle timeout counts as a crash. There is no timeout while a person is asked."""
         host = self._session.host
         sending = asyncio.ensure_future(work)
         try:
+            await host.clock.wait(sending, min(host.turn_idle_timeout, limits.SILENCE_SECONDS[0]))
+            if sending.done():  # the usual case needs no notices
+                return await sending
+            quiet = Silence(turn)
             while not sending.done():
                 now = host.clock.awake()
                 silence = now - turn.active_at
                 if silence >= host.turn_idle_timeout and not turn.waiting:
                     raise AgentDied(f"The agent said nothing for {host.turn_idle_timeout:g} seconds.")
                 if (words := quiet.notice(now)) is not None:
-                    heard = turn.active_at
+                    last_output = turn.active_at
                     turn.remark(words)
-                    turn.active_at = heard  # the notice is not output of the agent
+                    turn.active_at = last_output  # the notice is not output of the agent
                 await host.clock.wait(sending, max(0.05, min(host.turn_idle_timeout - silence, quiet.due(now))))
             return await sending
         finally:

@@ -59,13 +59,13 @@ class Session:
         self.folders = Folders(lambda: self.summary, lambda: self.host.root(self).summary)
         self.runner = Runner(self)
         self._state = state
-        self._summary = summary or summarise(state or SessionState(ident))
+        self.summary = summary or summarise(state or SessionState(ident))
         self._loading: asyncio.Task[None] | None = None
         self._missed: list[Record] = []
         """Records from the first that could not be folded. Their effects run after the state is read again."""
         self._ids = state.ids if state else 0
         self._snapshot_pos = 0
-        self._bytes = 0
+        self.size = 0
         """Size of its events, as far as it was measured."""
         self._waiters: list[asyncio.Future[None]] = []
         self.resting = 0
@@ -83,10 +83,6 @@ class Session:
     @property
     def loaded(self) -> bool:
         return self._state is not None and not self._missed
-
-    @property
-    def summary(self) -> Summary:
-        return self._summary
 
     @property
     def running(self) -> Turn | None:
@@ -111,9 +107,9 @@ class Session:
         state = msgspec.json.decode(data, type=SessionState) if data else SessionState(self.id)
         if any(map(e.is_known, state.unknown)):
             state = SessionState(self.id)
-        self._snapshot_pos, self._bytes = state.pos, 0
+        self._snapshot_pos, self.size = state.pos, 0
         while records := await self.host.log.read(self.channel, state.pos, _FOLDED):
-            self._bytes += sum(len(record.data) for record in records)
+            self.size += sum(len(record.data) for record in records)
             for record in records:
                 fold(state, record)
         for record in self._missed:
@@ -135,7 +131,7 @@ class Session:
 
     def apply(self, records: list[Record]) -> None:
         """Fold committed records. Called before any reader gets them."""
-        mine = self.host.members.owns(self.channel)
+        mine = not self.host.members.several or self.host.members.owns(self.channel)
         if self._missed:
             self._missed += records
             return
@@ -153,7 +149,7 @@ class Session:
                 self._missed = records[number:]
                 self._loading = self.host.own(self._reload(), f"load {self.id} again")
                 return
-            self._bytes += len(record.data)
+            self.size += len(record.data)
             if mine:
                 self.host.commits.call("session", self.host.react, self, record.event)
             changed = changed or not isinstance(record.event, e.Delta)
@@ -162,9 +158,9 @@ class Session:
 
     def _publish(self, mine: bool) -> None:
         """Publish a changed state: update the summary and wake the waiters."""
-        self._summary = summarise(self.state)
+        self.summary = summarise(self.state)
         if mine:
-            self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
+            self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self.summary), lazy=True)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -193,13 +189,13 @@ class Session:
     async def follow(self) -> None:
         """Update the summary of a session that runs on another host."""
         await self.load()
-        self._summary = summarise(self.state)
+        self.summary = summarise(self.state)
         self.host.changed(self)
 
     def refresh_summary(self) -> None:
         """Update the summary after a load at start: the stored one may be older than the events."""
-        self._summary = summarise(self.state)
-        self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
+        self.summary = summarise(self.state)
+        self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self.summary), lazy=True)
 
     def new_id(self, prefix: str) -> str:
         # Ids that clients and agents chose may look like ours: stay above those too.
@@ -334,7 +330,8 @@ class Session:
     # -- how turns begin and end -------------------------------------------------------------------------------
 
     def begin(self, ident: str, message: Message, *, resumed: bool) -> None:
-        self.runner.start(self.adopt(ident, message), resumed)
+        turn = self.host.turns[self.id] = Turn(self, ident, message)
+        self.runner.start(turn, resumed)
 
     def adopt(self, ident: str, message: Message) -> Turn:
         """Set the running turn. Without a runner it is the turn of a sub-agent, driven by another session's agent."""
@@ -417,14 +414,12 @@ class Session:
         self._keep_snapshot()
 
     def full(self) -> str:
-        """Return why it accepts no further turn; empty if it does."""
-        if self._bytes <= limits.SESSION_BYTES:
-            return ""
+        """Return why it accepts no further turn, if its size is above the limit."""
         megabytes = limits.SESSION_BYTES / limits.MIB
         return f"The session {self.id!r} has more than {megabytes:g} MB. Fork it, or start another one."
 
     async def _measure(self) -> None:
-        self._bytes = await self.host.log.size(self.channel)
+        self.size = await self.host.log.size(self.channel)
 
     def _keep_snapshot(self) -> None:
         """Store a snapshot when the history has grown by a quarter: loading stays fast, and writing stays linear."""

@@ -304,7 +304,7 @@ class SessionState(Struct, omit_defaults=True):
         turn = self.active
         if turn is None:
             return "failed" if self.last_outcome == "failed" else "idle"
-        return "waiting" if waiting(turn) else "running"
+        return "waiting" if any(map(_waits, turn.open)) else "running"
 
     def share(self, event: e.SessionShared) -> None:
         others = {person: rights for person, rights in self.shares.items() if person != event.person}
@@ -400,11 +400,26 @@ def is_subagent(of: Summary | SessionState) -> bool:
     return of.origin is not None and of.origin.kind == "agent"
 
 
+def client_of(state: SessionState, turn: str) -> str:
+    """Return the client whose token is used for a turn: the one that started the turn, or else the session."""
+    found = state.turn(turn)
+    for by in (found.by if found is not None else "", state.by):
+        if by.startswith("client:"):
+            whole = by.removeprefix("client:")
+            ident, _, tail = whole.rpartition("#")  # commands of a client have `client:ID#NUMBER.TYPE`
+            return ident if ident and "." in tail else whole
+    return ""
+
+
 def summarise(state: SessionState) -> Summary:
     """Create the summary. Runs for every event, so arguments are positional: keywords take three times as long."""
-    changes, last = state.client_data.get(CHANGES), state.last_outcome
+    changes, turn = state.client_data.get(CHANGES), state.turns[-1] if state.turns else None
+    last = turn.outcome if turn is not None and not state.history_cut else None
+    status: Status = "failed" if last == "failed" else "idle"
+    if turn is not None and turn.outcome is None:
+        status = "waiting" if any(map(_waits, turn.open)) else "running"
     return Summary(
-        state.id, state.agent, state.model, state.cwd, state.title, state.status, state.created, state.modified,
+        state.id, state.agent, state.model, state.cwd, state.title, status, state.created, state.modified,
         state.pos, state.by, len(state.turns), len(state.queue), state.uri, state.parent, state.promoted, state.origin,
         state.archived, state.draft, state.read, state.chat_flags, state.closed, state.usage,
         {key: value for key, value in changes.items() if key != "edits"} if changes else {}, state.folders,

@@ -24,60 +24,53 @@ class KeyValue(NamedTuple):
 
 class Notes:
     def __init__(self) -> None:
-        self._waiting: dict[Key, KeyValue] = {}
-        self._lazy: dict[Key, bytes | None] = {}
+        self.waiting: dict[Key, KeyValue] = {}
+        """The notes that request a commit."""
+        self.lazy: dict[Key, bytes | None] = {}
         self._writing: dict[Key, bytes | None] = {}
         """The lazy notes of the commit in flight."""
         self._due = 0.0
 
-    def __bool__(self) -> bool:
-        """Whether any note requests a commit."""
-        return bool(self._waiting)
-
-    @property
-    def lazy(self) -> bool:
-        return bool(self._lazy)
-
     def put(self, value: KeyValue) -> None:
-        self._lazy.pop(value[:2], None)
-        self._waiting[value[:2]] = value
+        self.lazy.pop(value[:2], None)
+        self.waiting[value[:2]] = value
 
     def withdraw(self, key: Key) -> None:
-        self._waiting.pop(key, None)
+        self.waiting.pop(key, None)
 
     def withdraw_bound(self, after: int) -> None:
         """Remove the bound notes after this ticket: the append that they belong to is rejected."""
-        self._waiting = {key: each for key, each in self._waiting.items() if not (each.bound and each.ticket > after)}
+        self.waiting = {key: each for key, each in self.waiting.items() if not (each.bound and each.ticket > after)}
 
     def put_lazy(self, key: Key, data: bytes | None) -> None:
-        self._lazy[key] = data
+        self.lazy[key] = data
 
     def take(self, upto: int, now: float) -> list[KeyValue]:
         """Take the notes for a commit: those up to ticket `upto`, since a note belongs to the events around it."""
-        taken = [value for value in self._waiting.values() if value.ticket <= upto]
-        self._waiting = {key: value for key, value in self._waiting.items() if value.ticket > upto}
-        if self._lazy and now >= self._due:
-            self._writing, self._lazy, self._due = self._lazy, {}, now + LAZY_SECONDS
+        taken = [value for value in self.waiting.values() if value.ticket <= upto]
+        self.waiting = {key: value for key, value in self.waiting.items() if value.ticket > upto}
+        if self.lazy and now >= self._due:
+            self._writing, self.lazy, self._due = self.lazy, {}, now + LAZY_SECONDS
         return [*(KeyValue(*key, data) for key, data in self._writing.items()), *taken]
 
     def written(self, *, failed: bool) -> None:
         """Finish a commit. Lazy notes of a failed commit remain pending, because they are valid without it."""
         if failed:
-            self._lazy = {**self._writing, **self._lazy}
+            self.lazy = {**self._writing, **self.lazy}
         self._writing = {}
 
     def refuse(self) -> None:
         """Discard pending notes after a failed commit."""
-        self._waiting.clear()
+        self.waiting.clear()
 
     def pop_lazy(self) -> tuple[Key, bytes | None]:
         """Remove one lazy note, for a commit that then includes all others."""
         self._due = 0.0
-        return self._lazy.popitem()
+        return self.lazy.popitem()
 
     def forget(self, channel: Channel) -> None:
-        self._lazy = {key: data for key, data in self._lazy.items() if key[0] != channel}
+        self.lazy = {key: data for key, data in self.lazy.items() if key[0] != channel}
 
     def uncommitted(self) -> dict[Key, bytes | None]:
         """The lazy notes that are not committed yet; reads include them."""
-        return {**self._writing, **self._lazy}
+        return {**self._writing, **self.lazy}

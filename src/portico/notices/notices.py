@@ -98,7 +98,7 @@ class Notices(Feature):
         self._failing: set[str] = set()
         self._slots = (asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE_FAILING))
         self._programs = asyncio.Semaphore(PROGRAMS_AT_ONCE)
-        host.commits.on_batch(self.name, self._committed)
+        self._follows = False
 
     # -- start and stop ----------------------------------------------------------------------------------------
 
@@ -112,6 +112,9 @@ class Notices(Feature):
         """Update the targets after a change of the settings or the subscribed browsers."""
         began = not self._targets
         self._targets = {**self._named, **self.subscriptions.targets}
+        if self._targets and not self._follows:
+            self._follows = True
+            self.host.commits.on_batch(self.name, self._committed)
         if self._started and self._targets and began:
             self._move(self.host.log.seq)  # no target existed before: skip earlier events
         elif self._started and not self._targets:

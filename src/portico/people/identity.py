@@ -189,10 +189,6 @@ class Tokens:
         tools = frozenset(named.tools)
         return Caller(named.id, named.name, scopes, person=person.name, tools=tools) if scopes else None
 
-    def seen(self, caller: Caller) -> None:
-        if caller.id:
-            self.used[caller.id] = int(time.time() * 1000)
-
     def save_uses(self) -> None:
         """Save when tokens were last used, at most once a minute. People use it to find tokens that are not needed."""
         valid = {each.id for each in self.named()}

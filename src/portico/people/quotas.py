@@ -57,10 +57,13 @@ class Quotas(Feature):
         self._held: Counter[tuple[str, str]] = Counter()
         """Running commands by person and quota."""
         self._released = asyncio.Event()
-        host.commands.bound = self.bound
 
     def configure(self, settings: QuotaSettings) -> None:
-        self.bounds = msgspec.convert(settings, QuotaBounds, from_attributes=True)
+        self.limit(msgspec.convert(settings, QuotaBounds, from_attributes=True))
+
+    def limit(self, bounds: QuotaBounds) -> None:
+        self.bounds = bounds
+        self._host.commands.bound = self.bound if bounds != _UNBOUNDED else None
 
     async def sweep(self) -> None:
         """Measure the disk usage. The sum over all sessions is too expensive to compute for every command."""
@@ -83,7 +86,7 @@ class Quotas(Feature):
 
     def bound(self, command: c.Command, caller: c.Caller) -> AbstractAsyncContextManager[None] | None:
         """Count a command toward the quotas of a person while it runs; None: it counts toward none."""
-        person = self._concerned(command, caller) if self.bounds != _UNBOUNDED else ""
+        person = self._concerned(command, caller)
         if person in ("", HOST_OWNER):
             return None
         names = self._counted(command, person)

@@ -19,7 +19,7 @@ from portico import commands as c
 from portico import limits
 from portico.cache import Cache
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
-from portico.events import HOST, Audited, Channel, Record, number_of
+from portico.events import HOST, Audited, Channel, Record, SessionRemoved, number_of
 from portico.home import Home
 from portico.host.feature import Feature, handle, receive
 from portico.host.folders import check_folder
@@ -82,8 +82,8 @@ class Projects(Feature):
         self._loaded = False
         self._followers: WeakKeyDictionary[Follower, str | None] = WeakKeyDictionary()
         self._since = host.now()
-        host.watch(self._changed)
-        host.commands.guard(_check_admin)
+        host.commits.on(self.name, self._removed, SessionRemoved)
+        host.commands.guard(_check_admin, (AddProject, ForgetProject).__contains__)
 
     async def ready(self) -> "Projects":
         """Read what is stored, for callers that hold no lock."""
@@ -140,10 +140,11 @@ class Projects(Feature):
             ):
                 await session.queue.release(by="host")
 
-    def _changed(self, session: str, summary: Summary | None) -> None:
-        deleted = self._conversations.pop(session, None) if summary is None else None
+    def _removed(self, record: Record) -> None:
+        assert isinstance(record.event, SessionRemoved)
+        deleted = self._conversations.pop(record.event.session, None)
         if deleted is not None:
-            self._deleted[session] = deleted.project
+            self._deleted[record.event.session] = deleted.project
 
     # -- projects ----------------------------------------------------------------------------------------------
 
@@ -333,8 +334,7 @@ class Projects(Feature):
 
 def _check_admin(command: c.Command, caller: c.Caller) -> None:
     """All people share the list: a folder that one adds or removes is where another one's next message starts."""
-    if isinstance(command, AddProject | ForgetProject):
-        caller.require_all("All people share the projects")
+    caller.require_all("All people share the projects")
 
 
 def _project(path: str, added: int, worktree: bool = False) -> Project:

@@ -30,6 +30,9 @@ _ARGUMENTS = ("command", "cmd", "path", "file_path", "file", "query", "pattern",
 """Arguments that describe a call; the first one present is shown."""
 
 
+NO_ANSWER_YET = "Waiting for the model"
+
+
 class Waiting(Struct, omit_defaults=True):
     """An approval or a question that waits for a person."""
 
@@ -106,7 +109,7 @@ def _working(turn: TurnState) -> str:
             return _line(_running(part))
         if isinstance(part, TextPart):
             return "Thinking" if part.kind == "reasoning" else "Writing"
-    return "Waiting for the model"
+    return NO_ANSWER_YET
 
 
 def _is_work(call: CallPart) -> bool:

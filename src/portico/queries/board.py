@@ -5,19 +5,17 @@ read from the log.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from portico import limits
-from portico.cache import Cache
-from portico.events import Record
 from portico.host.host import Host
 from portico.host.state import Approval, CallPart, QuestionPart, Summary
 from portico.people.view import View
-from portico.queries.activity import Waiting, activity, queued, waiting_of
+from portico.queries.activity import NO_ANSWER_YET, Waiting, activity, queued, waiting_of
 from portico.workspace.git import in_work_tree
 
 _MOVED = 20_000
@@ -106,7 +104,7 @@ class Board:
     def __init__(self, host: Host) -> None:
         self._host = host
         self.version = 0
-        self._moved = Cache[str, int](_MOVED)
+        self._moved: dict[str, int] = {}
         """Sessions and jobs by the version in which they last changed, the newest at the end; gone sessions stay, as
         removed."""
         self._doing: dict[str, tuple[str, int]] = {}
@@ -116,7 +114,7 @@ class Board:
         """Sessions whose turn waits for a place, the first come first."""
         self._bell = asyncio.Event()
         host.watch(self._changed)
-        host.commits.on_batch("board", self._committed)
+        host.commits.on_channel("board", lambda record: self._touch(record.channel), "job")
 
     # -- following ---------------------------------------------------------------------------------------------
 
@@ -126,7 +124,10 @@ class Board:
         if summary is None or session is None or (state is not None and state.active is None):
             self._doing.pop(ident, None)
             self._asked.pop(ident, None)
-            self._queued(ident, False)
+            if ident in self._queue:
+                self._queued(ident, False)
+        elif state is not None and not state.turns[-1].parts:  # the turn has just started
+            self._doing[ident] = (NO_ANSWER_YET, summary.modified)
         elif state is not None:
             waiting = waiting_of(state)
             doing = activity(state, waiting)
@@ -149,13 +150,12 @@ class Board:
         for each in self._queue:
             self._touch(each)
 
-    def _committed(self, records: Iterable[Record]) -> None:
-        for channel in {record.channel for record in records if record.channel.startswith("job/")}:
-            self._touch(channel)
-
     def _touch(self, name: str) -> None:
         self.version += 1
+        self._moved.pop(name, None)
         self._moved[name] = self.version
+        if len(self._moved) > _MOVED:
+            del self._moved[next(iter(self._moved))]
         self._bell.set()  # wake the waiting readers
         self._bell.clear()
 

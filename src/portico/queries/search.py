@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from portico import events as e
 from portico.errors import LogUnavailable
-from portico.events import Event, Record
+from portico.events import Event, Record, SessionRemoved
 from portico.host.host import Host
 from portico.host.state import Summary
 from portico.queries.index import Index, IndexedText, IndexHit, passing, remove
@@ -62,7 +62,7 @@ class Search:
         self._thread = ThreadPoolExecutor(1, "portico-search")
         self._lock = asyncio.Lock()
         if path is not None:
-            host.watch(self._changed)
+            host.commits.on("search", self._removed, SessionRemoved)
             host.own(self._keep_up(), "search index")
 
     @property
@@ -140,9 +140,9 @@ class Search:
 
     # -- keeping it up -----------------------------------------------------------------------------------------
 
-    def _changed(self, session: str, summary: Summary | None) -> None:
-        if summary is None:
-            self._gone.add(session)
+    def _removed(self, record: Record) -> None:
+        assert isinstance(record.event, SessionRemoved)
+        self._gone.add(record.event.session)
 
     async def _keep_up(self) -> None:
         while True:

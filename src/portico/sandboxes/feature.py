@@ -68,7 +68,7 @@ class Sandboxes(Feature):
             if isinstance(agent, ConfinableAgent):
                 agent.confine_with(self.confine_agent)
         self.access = AccessRequests(host, self.mode, self.changed)
-        host.commands.guard(self._guard)
+        host.commands.guard(self._guard, _is_guarded)
         host.policies.append(self._rule)
 
     def configure(self, settings: SandboxSettings) -> None:
@@ -332,6 +332,10 @@ async def confine_required(host: Host, cwd: str) -> Confinement | None:
     """Return how to start a command that belongs to no session; None: this host does not require a sandbox."""
     feature = _feature(host)
     return await feature.confine_folder(cwd) if feature is not None and feature.requires else None
+
+
+def _is_guarded(kind: type[c.Command]) -> bool:
+    return kind in (c.StartSession, c.ChangeSession, c.ConfigureSession) or kind.scope == "terminal"
 
 
 async def confine(session: Session) -> Confinement:

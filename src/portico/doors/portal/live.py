@@ -10,7 +10,7 @@ journal of the log, so a client that received it does not get the same data agai
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from portico.doors.portal.callbacks import Element, Open, Translate, closes, coalesce
 from portico.errors import LogUnavailable
-from portico.events import HOST, Channel, HostStopped, Record
+from portico.events import Channel, HostStopped, Record
 from portico.host.host import Host
 from portico.log.feed import Follower
 from portico.log.log import Log
@@ -116,7 +116,7 @@ class Live:
         self._closed_again: dict[Channel, int] = {}
         self._stopping = False
         self._swept = 0.0
-        host.commits.on_batch("portal", self._apply)
+        host.commits.on("portal", self._stopped, HostStopped)
 
     def expired(self, channel: Channel, closed: int | None) -> bool:
         """Return whether it was closed (milliseconds since the epoch) so long ago that it counts as deleted."""
@@ -300,9 +300,9 @@ class Live:
                 self._detach(reader)
         self._watching = loop.call_later(SILENT_SECONDS, self._detach_silent) if self._attached else None
 
-    def _apply(self, records: Sequence[Record]) -> None:
+    def _stopped(self, record: Record) -> None:
         """Stop waiting when the last event of the host is committed: it stops."""
-        if records[-1].channel == HOST and isinstance(records[-1].event, HostStopped) and self._host.stopping:
+        if self._host.stopping:
             self.stop_waiting()
 
     def _sweep(self) -> None:

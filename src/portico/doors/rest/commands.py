@@ -21,11 +21,10 @@ from portico.commands import (
     sentence,
 )
 from portico.doors.app import App
-from portico.doors.body import EmptyBody, JsonResponse, field_path, read_as
-from portico.doors.rest.query import identified_caller
+from portico.doors.body import EmptyBody, JsonResponse, decode_as, field_path, identified_caller, read_as
 from portico.doors.rest.sessions import QueueShown
 from portico.doors.rest.shell import TerminalInfo, info
-from portico.doors.route import Doc, Endpoint, LaterShape, Route, Table, caller
+from portico.doors.route import Doc, Endpoint, LaterShape, Route, Table
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.state import Summary
@@ -57,12 +56,19 @@ def _route(app: App, kind: type[Command], http: Http) -> Route:
         doc["others"] = {204: None}
 
     async def endpoint(request: Request) -> Response:
+        who = identified_caller(request)
         if kind.about != "host":
-            await app.host.commands.check_subject(kind, request.path_params["id"], caller(request))
-        given = await read_as(request, body()) if http.method != "DELETE" else EmptyBody()
+            await app.host.commands.check_subject(kind, request.path_params["id"], who)
+        given = decode_as(await request.body() or b"{}", body()) if http.method != "DELETE" else EmptyBody()
         said = {name: getattr(given, name) for name in given.__struct_fields__}
         ids = {kind.about if name == "id" else name: value for name, value in request.path_params.items()}
-        return await _do(app, request, kind(**said, **ids), http.status)
+        command = kind(**said, **ids)
+        answer = await app.host.do(command, who)
+        if http.status == 204 or answer == Deleted(""):
+            return Response(status_code=204)
+        if command.shows in ("queue", "terminal"):
+            answer = await _shown(app, command, answer)
+        return JsonResponse(answer, http.status)
 
     return Route(http.path, cast(Endpoint, endpoint), kind.scope, (http.method,), sentence(kind), doc=doc)
 
@@ -75,13 +81,6 @@ def _body(kind: type[Command], http: Http) -> type[Struct]:
 
 def _names(path: str) -> list[str]:
     return [part[1:-1] for part in path.split("/") if part.startswith("{")]
-
-
-async def _do(app: App, request: Request, command: Command, status: int) -> Response:
-    answer = await app.host.do(command, identified_caller(request))
-    if status == 204 or answer == Deleted(""):
-        return Response(status_code=204)
-    return JsonResponse(await _shown(app, command, answer), status)
 
 
 async def _shown(app: App, command: Command, answer: Any) -> Any:

@@ -3,7 +3,7 @@
 from starlette.requests import Request
 
 from portico.doors.app import App
-from portico.doors.rest.query import identified_caller
+from portico.doors.body import identified_caller
 from portico.doors.route import Param, Table
 from portico.doors.routes import Routes
 from portico.native.commands import FindSessions, FoundPage, FoundSessions

@@ -3,10 +3,9 @@
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import HTTPConnection
 
-from portico.commands import Caller
-from portico.doors.route import Param, caller
+from portico.doors.route import Param
 from portico.errors import BadRequest
 
 _LARGEST = 10**18 - 1
@@ -35,13 +34,3 @@ def number(request: HTTPConnection, name: str, default: int, lowest: int = 0, hi
     if not text.isdecimal() or len(text) > 18 or not lowest <= int(text) <= highest:
         raise BadRequest(f"{name!r} is a number from {lowest} to {highest}, not {text!r}.", field=name)
     return int(text)
-
-
-def identified_caller(request: Request) -> Caller:
-    """Return the caller with the idempotency key of the request, if any: a repeated command is not executed again."""
-    key = request.headers.get("idempotency-key")
-    if key is None:
-        return caller(request)
-    if not key:
-        raise BadRequest("An Idempotency-Key is not empty.", field="Idempotency-Key")
-    return caller(request).asking(key)

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from portico import __version__, limits
 from portico import commands as c
 from portico.doors.app import App, DoorInfo
-from portico.doors.body import read_as
+from portico.doors.body import identified_caller, read_as
 from portico.doors.rest.export import FORMATS, export
-from portico.doors.rest.query import Flag, flag, identified_caller, number, numbered
+from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Table, caller
 from portico.doors.routes import Routes
 from portico.errors import BadRequest

@@ -68,7 +68,8 @@ class Context(Struct, frozen=True):
         """Raise if no further turn may start."""
         if self.stopping:
             raise LogUnavailable("The host is stopping.")
-        self.check_space()
+        if self.full:
+            raise LogUnavailable(self.full)
         if self.running >= limits.LIVE_TURNS:
             raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
 
@@ -95,6 +96,6 @@ def check_open(state: SessionState, *, writes: bool = True) -> None:
     """Raise if the session is closed or, with `writes`, is a sub-agent."""
     if state.closed:
         raise SessionIsClosed(f"The session {state.id!r} is closed; reopen it first.")
-    if writes and is_subagent(state):
+    if writes and state.origin is not None and is_subagent(state):
         words = f"{state.id!r} is a sub-agent: only the agent that has started it talks to it."
         raise Conflict(f"{words} Write to {state.parent!r}, or fork it.")

@@ -15,10 +15,11 @@ from portico.host.state import PendingState, SessionState
 
 
 def send(state: SessionState, command: c.SendMessage, context: Context) -> Outcome:
-    found = _check_commands(state, command.message, context)
+    found = _check_commands(state, command.message, context) if command.text.lstrip().startswith("/") else []
     decision = _send(state, command, context)
-    events = [*decision.events, *_sent_draft(state, command.message)]
-    return msgspec.structs.replace(decision, events=events, host_events=autonomy.audited(state.id, found, context.by))
+    events = [*decision.events, *(_sent_draft(state, command.message) if DRAFT in state.client_data else ())]
+    audited = autonomy.audited(state.id, found, context.caller.by) if found else []
+    return msgspec.structs.replace(decision, events=events, host_events=audited)
 
 
 def _sent_draft(state: SessionState, message: Message) -> list[e.Event]:
@@ -39,7 +40,7 @@ def _send(state: SessionState, command: c.SendMessage, context: Context) -> Outc
     if state.active is None and (command.busy != "queue" or not state.queue):
         context.check_room()
         turn = command.turn or context.new_id("t")
-        return Outcome(_begin(state, message, context.by, turn, command.pending), c.TurnBegun(turn))
+        return Outcome(_begin(state, message, context.caller.by, turn, command.pending), c.TurnBegun(turn))
     if command.busy == "refuse":
         raise TurnInProgress(f"A turn is running in {state.id!r}; queue the message or wait.")
     waiting = _waiting(state, message, "steer" if command.busy == "steer" else "queue", None, context)
@@ -59,7 +60,7 @@ def run(state: SessionState, command: c.RunCommand, context: Context) -> Outcome
         raise TurnInProgress(f"A turn is running in {state.id!r}; wait for its end, or open a terminal.")
     context.check_room()
     turn = command.turn or context.new_id("t")
-    return Outcome(_begin(state, message, context.by, turn, None), c.TurnBegun(turn))
+    return Outcome(_begin(state, message, context.caller.by, turn, None), c.TurnBegun(turn))
 
 
 def _queued(state: SessionState, added: e.QueueAdded, context: Context) -> Outcome:
@@ -104,7 +105,7 @@ def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Outc
     if command_line(last.message) is not None:
         raise Conflict("A command is not resumed: run it again.")
     context.check_room()
-    return Outcome([e.TurnResumed(turn=last.id, by=context.by)], c.TurnBegun(last.id))
+    return Outcome([e.TurnResumed(turn=last.id, by=context.caller.by)], c.TurnBegun(last.id))
 
 
 # -- the queue -------------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def queue(state: SessionState, command: c.QueueMessage, context: Context) -> Out
     added = _waiting(state, command.message, command.kind, command.pending, context)
     answer = c.Queued(True, added.pending, len(state.queue) + 1)
     events = [added, *_sent_draft(state, command.message)]
-    return Outcome(events, answer, autonomy.audited(state.id, found, context.by))
+    return Outcome(events, answer, autonomy.audited(state.id, found, context.caller.by))
 
 
 def _waiting(
@@ -127,31 +128,31 @@ def _waiting(
         raise Conflict(f"The queue of {state.id!r} is full ({limits.QUEUE_LENGTH} messages).")
     if ident is not None and state.pending(ident) is not None:
         raise Conflict(f"There is a queued message {ident!r} already.")
-    return e.QueueAdded(pending=ident or context.new_id("m"), kind=kind, message=message, by=context.by)
+    return e.QueueAdded(pending=ident or context.new_id("m"), kind=kind, message=message, by=context.caller.by)
 
 
 def edit(state: SessionState, command: c.EditQueued, context: Context) -> Outcome:
     check_message(command.message)
     found = _check_commands(state, command.message, context)
     kind = waiting_message(state, command.pending).kind
-    edited = e.QueueEdited(pending=command.pending, message=command.message, by=context.by, kind=kind)
-    return Outcome([edited], host_events=autonomy.audited(state.id, found, context.by))
+    edited = e.QueueEdited(pending=command.pending, message=command.message, by=context.caller.by, kind=kind)
+    return Outcome([edited], host_events=autonomy.audited(state.id, found, context.caller.by))
 
 
 def reorder(state: SessionState, command: c.ReorderQueue, context: Context) -> Outcome:
     for ident in () if command.lenient else command.order:
         waiting_message(state, ident)
-    return Outcome([e.QueueReordered(order=command.order, by=context.by)])
+    return Outcome([e.QueueReordered(order=command.order, by=context.caller.by)])
 
 
 def remove(state: SessionState, command: c.RemoveQueued, context: Context) -> Outcome:
     kind = waiting_message(state, command.pending).kind
-    return Outcome([e.QueueRemoved(pending=command.pending, by=context.by, kind=kind)])
+    return Outcome([e.QueueRemoved(pending=command.pending, by=context.caller.by, kind=kind)])
 
 
 def release(state: SessionState, command: c.ReleaseQueue, context: Context) -> Outcome:
     """Release the queue and start its next message in the same commit."""
-    held = [e.QueueHeld(held=False, by=context.by)] if state.queue_held else []
+    held = [e.QueueHeld(held=False, by=context.caller.by)] if state.queue_held else []
     return Outcome([*held, *start_next(state, context, released=True).events])
 
 
@@ -192,8 +193,10 @@ def check_message(message: Message, *, blank: bool = False) -> None:
 def _check_commands(state: SessionState, message: Message, context: Context) -> list[autonomy.Loosened]:
     """Refuse agent commands that loosen approval, or are not classified, from callers without the scope `approve`. The
     host expands prompts of plugins; their text is checked as if it were typed."""
+    if not message.text.lstrip().startswith("/"):
+        return []
     answering = autonomy.Answering(state.agent, state.config)
-    text = customization.expanded(message.text, state.client_data)
+    text = customization.expanded(message.text, state.client_data) if message.text.startswith("/") else message.text
     found = autonomy.commanded(context.found or {}, text, answering)
     if not context.caller.may("approve"):
         autonomy.check(found)

@@ -15,13 +15,13 @@ class Checkpoints:
         self._thread = Workers(1, "portico-checkpoint")
         self._running = False
         self._closed = False
-        self._waiting = 0
+        self.waiting = 0
         """Bytes that were committed since the last one began."""
 
-    def committed(self, size: int) -> None:
-        self._waiting += size
-        if self._waiting > limits.CHECKPOINT_BYTES and not self._running and not self._closed:
-            self._running, self._waiting = True, 0
+    def start(self) -> None:
+        """Start a checkpoint, unless one runs."""
+        if not self._running and not self._closed:
+            self._running, self.waiting = True, 0
             self._thread.run(self._checkpoint).add_done_callback(self._done)
 
     def _done(self, future: "asyncio.Future[int]") -> None:

@@ -118,26 +118,20 @@ class SqliteLog(StoredLog):
 
     def _write(self, taken: list[Pending], values: list[KeyValue], done: Done) -> None:
         heads: dict[Channel, int] = {}
-        records = self._number(taken, heads)
-        rows = [(r.seq, r.channel, r.pos, r.time, compactable_part(r.event), r.data) for r in records]
+        now, seq = int(self._clock() * 1000), self._seq
+        records, rows = Page(), []
+        for pending in taken:
+            event, data = pending.whole()
+            channel, seq = pending.channel, seq + 1
+            pos = heads[channel] = (heads.get(channel) or self._heads.get(channel, 0)) + 1
+            records.append(Record(seq, channel, pos, now, data, event))
+            rows.append((seq, channel, pos, now, compactable_part(event) if event.piece_of else None, data))
         committed = CommittedBatch(records, heads)
         self._threads.writer.call(done, self._put, Batch(rows, heads, values), committed)
 
     def _put(self, batch: Batch, committed: CommittedBatch) -> CommittedBatch:
         self._database.write(batch)
         return committed
-
-    def _number(self, taken: list[Pending], heads: dict[Channel, int]) -> Page:
-        now = int(self._clock() * 1000)
-        seq = self._seq
-        records = Page()
-        for pending in taken:
-            event, data = pending.whole()
-            seq += 1
-            pos = (heads.get(pending.channel) or self.head(pending.channel)) + 1
-            heads[pending.channel] = pos
-            records.append(Record(seq, pending.channel, pos, now, data, event))
-        return records
 
     def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
         self.check_open()
@@ -152,7 +146,9 @@ class SqliteLog(StoredLog):
             self._fail(self._moved, [])
         if not self._notes.lazy:
             self._database.journal.committed()
-        self._checkpoints.committed(limits.COMMIT_BYTES + sum(len(record.data) for record in records))
+        self._checkpoints.waiting += limits.COMMIT_BYTES + sum(len(record.data) for record in records)
+        if self._checkpoints.waiting > limits.CHECKPOINT_BYTES:
+            self._checkpoints.start()
 
     def _watch(self) -> None:
         """Detect a moved file also while nothing is written: within a second the log reports itself as unavailable."""

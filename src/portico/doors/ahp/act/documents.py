@@ -17,10 +17,9 @@ from portico.doors.ahp.view import names
 from portico.doors.ahp.wire import uri
 from portico.errors import BadRequest, Conflict, NotFound, PorticoError
 from portico.events import ErrorInfo, Json, ToolSpec
-from portico.host.agent import client_of
 from portico.host.call import Call
 from portico.host.session import Session
-from portico.host.state import SessionState
+from portico.host.state import SessionState, client_of
 from portico.host.tool import Tool, ToolResult
 from portico.workspace import patch
 

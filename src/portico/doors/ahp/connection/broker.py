@@ -36,9 +36,9 @@ from portico.doors.ahp.wire.versions import SEED, SUPPORTED, Dialect
 from portico.doors.app import App
 from portico.errors import NotFound, PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
-from portico.host.agent import AgentInfo, client_of
+from portico.host.agent import AgentInfo
 from portico.host.session import Session
-from portico.host.state import CallPart, SessionState, Summary
+from portico.host.state import CallPart, SessionState, Summary, client_of
 from portico.people.view import View
 from portico.sandboxes.offer import properties_in
 from portico.tasks import failed
