@@ -335,7 +335,8 @@ async def confine_required(host: Host, cwd: str) -> Confinement | None:
 
 
 def _is_guarded(kind: type[c.Command]) -> bool:
-    return kind in (c.StartSession, c.ChangeSession, c.ConfigureSession) or kind.scope == "terminal"
+    chooses = kind in (c.StartSession, c.ChangeSession, c.ConfigureSession) or "plan" in kind.__struct_fields__
+    return chooses or kind.scope == "terminal"
 
 
 async def confine(session: Session) -> Confinement:
