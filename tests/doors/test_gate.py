@@ -49,6 +49,7 @@ def test_only_these_routes_are_open_to_strangers(shared: Standing) -> None:
         ("/login/oidc/callback", ("GET",)),
         ("/logout", ("POST",)),
         ("/{name:path}", ("GET",)),
+        ("/pages/{page}/{file:path}", ("GET",)),  # like the files of our own pages; data needs a login
         ("/healthz", ("GET",)),
         ("/readyz", ("GET",)),
         ("/entry.schema.json", ("GET",)),

@@ -69,7 +69,9 @@ async def test_every_tool_of_mcp_needs_the_scope_of_its_command(here: Standing) 
                 call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
                 answer = await client.post("/mcp", json=call)
                 offered = "error" not in answer.json()
-                assert offered is (name not in WITHOUT and kind.scope in (scope, "read", "any")), (
+                assert offered is (
+                    name not in WITHOUT and kind.as_tool is True and kind.scope in (scope, "read", "any")
+                ), (
                     scope,
                     name,
                     answer.text,
