@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.reference import served
 
-from portico.doors.registry import OWN
-from portico.doors.route import SCOPES, Route
+from portico.doors.route import SCOPES
 from portico.errors import KINDS
 from portico.settings_load import keys
 from tests.cli.test_help import commands
@@ -45,15 +45,7 @@ def test_every_error_code_is_documented_with_its_numbers() -> None:
 
 
 async def test_every_route_is_documented_with_its_scope(here: Standing) -> None:
-    ours = ("rest", "ops", "web")  # other doors have their own pages; features have routes without a door
-    others = [id(route) for name in OWN if name not in ours for route in here.server.doors[name].routes]
-    table = [route for route in here.server.gate.table if id(route) not in others]
-    offered = {
-        (f"{method} {route.path}", route.scope)
-        for route in table
-        if isinstance(route, Route)
-        for method in route.methods
-    }
+    offered = {(each.name, each.scope) for each in served(here.server)}
     found = {(row[0].strip("`"), row[1]) for row in rows("reference/rest.md") if row[0].startswith("`")}
     assert found == offered
 

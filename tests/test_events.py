@@ -11,21 +11,22 @@ from tools.reference import types_of
 
 from portico import events as e
 from portico import features  # noqa: F401  # registers the events of features
+from portico.automation import events as ae
 from portico.events import record
 
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
 SHAPES: list[type[msgspec.Struct]] = [e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget]
 SHAPES += [
     e.Artifact,
-    e.AutomationPlan,
-    e.Trigger,
-    e.Schedule,
-    e.Hook,
-    e.Match,
-    e.FilesTrigger,
-    e.After,
-    e.JobAction,
-    e.PromptAction,
+    ae.AutomationPlan,
+    ae.Trigger,
+    ae.Schedule,
+    ae.Hook,
+    ae.Match,
+    ae.FilesTrigger,
+    ae.After,
+    ae.JobAction,
+    ae.PromptAction,
 ]
 
 

@@ -14,6 +14,7 @@ import pytest
 from portico import commands as c
 from portico.agents.agent import Message, Turn
 from portico.agents.native import NativeHistory, NativePage, NativeSession
+from portico.automation import commands as ac
 from portico.automation.automations import Automations
 from portico.budgets.budgets import Budgets
 from portico.budgets.commands import AnswerBudget
@@ -411,54 +412,54 @@ async def _redeliver_notice(world: World) -> Pair:
 
 
 async def _automation(world: World, name: str = "first", **parts: Any) -> str:
-    (made,) = await world.do(c.CreateAutomation(name=name, plan=plan(**parts)))
+    (made,) = await world.do(ac.CreateAutomation(name=name, plan=plan(**parts)))
     ident: str = made.automation
     return ident
 
 
-@case(c.CreateAutomation)
+@case(ac.CreateAutomation)
 async def _create_automation(world: World) -> Pair:
-    return twice(c.CreateAutomation(name="same", plan=plan()))
+    return twice(ac.CreateAutomation(name="same", plan=plan()))
 
 
-@case(c.EditAutomation)
+@case(ac.EditAutomation)
 async def _edit_automation(world: World) -> Pair:
     first = await _automation(world)
     other = plan(prompt={"text": "other", "agent": "scripted"})
-    return c.EditAutomation(automation=first, name="renamed"), c.EditAutomation(automation=first, plan=other)
+    return ac.EditAutomation(automation=first, name="renamed"), ac.EditAutomation(automation=first, plan=other)
 
 
-@case(c.PauseAutomation)
+@case(ac.PauseAutomation)
 async def _pause_automation(world: World) -> Pair:
-    return twice(c.PauseAutomation(automation=await _automation(world)))
+    return twice(ac.PauseAutomation(automation=await _automation(world)))
 
 
-@case(c.ResumeAutomation)
+@case(ac.ResumeAutomation)
 async def _resume_automation(world: World) -> Pair:
     ident = await _automation(world)
-    await world.do(c.PauseAutomation(automation=ident))
-    return twice(c.ResumeAutomation(automation=ident))
+    await world.do(ac.PauseAutomation(automation=ident))
+    return twice(ac.ResumeAutomation(automation=ident))
 
 
-@case(c.RunAutomation)
+@case(ac.RunAutomation)
 async def _run_automation(world: World) -> Pair:
-    return twice(c.RunAutomation(automation=await _automation(world)))
+    return twice(ac.RunAutomation(automation=await _automation(world)))
 
 
-@case(c.CancelRun)
+@case(ac.CancelRun)
 async def _cancel_run(world: World) -> Pair:
-    (named,) = await world.do(c.RunAutomation(automation=await _automation(world)))
-    return twice(c.CancelRun(run=named.run))
+    (named,) = await world.do(ac.RunAutomation(automation=await _automation(world)))
+    return twice(ac.CancelRun(run=named.run))
 
 
-@case(c.RotateSecret)
+@case(ac.RotateSecret)
 async def _rotate_secret(world: World) -> Pair:
-    return twice(c.RotateSecret(automation=await _automation(world, hook={})))
+    return twice(ac.RotateSecret(automation=await _automation(world, hook={})))
 
 
-@case(c.DeleteAutomation)
+@case(ac.DeleteAutomation)
 async def _delete_automation(world: World) -> Pair:
-    return twice(c.DeleteAutomation(automation=await _automation(world)))
+    return twice(ac.DeleteAutomation(automation=await _automation(world)))
 
 
 @case(c.StartJob)
@@ -839,7 +840,7 @@ async def test_five_concurrent_subscriptions_are_all_kept_and_all_removed(world:
 async def test_two_automations_do_not_get_one_name(world: World) -> None:
     """Both renames succeeded."""
     idents = [await _automation(world, name) for name in ("first", "second")]
-    edits = [c.EditAutomation(automation=each, name="same") for each in idents]
+    edits = [ac.EditAutomation(automation=each, name="same") for each in idents]
     assert sorted(await asyncio.gather(*(outcome(world, each) for each in edits))) == ["already_exists", "done"]
 
 

@@ -39,7 +39,7 @@ class Methods:
 def source() -> str:
     methods = "".join(_method(kind) for kind in c.COMMANDS.values())
     used = [name for name in features.__all__ if f" {name}." in methods]
-    imports = "\n".join(f"import portico.{name}.commands as {name}" for name in used)
+    imports = "\n".join(f"import {getattr(features, name).__name__} as {name}" for name in used)
     return _HEAD.replace("FEATURES", imports) + methods
 
 

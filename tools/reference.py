@@ -23,6 +23,8 @@ import msgspec
 from portico import commands as c
 from portico import events as e
 from portico import features  # noqa: F401  # registers the commands and events of features
+from portico.automation import events as ae
+from portico.doors.registry import OWN
 from portico.events import record
 from portico.settings_load import keys
 
@@ -30,7 +32,17 @@ DOCS = Path(__file__).parents[1] / "docs/reference"
 COMMANDS, EVENTS, SETTINGS, REST = (DOCS / f"{name}.md" for name in ("commands", "events", "settings", "rest"))
 SHAPES: tuple[type[msgspec.Struct], ...] = (
     *(e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget, e.Artifact),
-    *(e.AutomationPlan, e.Trigger, e.Schedule, e.Hook, e.Match, e.FilesTrigger, e.After, e.JobAction, e.PromptAction),
+    *(
+        ae.AutomationPlan,
+        ae.Trigger,
+        ae.Schedule,
+        ae.Hook,
+        ae.Match,
+        ae.FilesTrigger,
+        ae.After,
+        ae.JobAction,
+        ae.PromptAction,
+    ),
 )
 """The shapes that events.md describes besides the events."""
 _WORDS = {str: "text", int: "number", float: "number", bool: "yes or no", NoneType: "null", Any: "any"}
@@ -205,10 +217,10 @@ def _rows(text: str, known: Mapping[str, tuple[str, str]], group: Callable[[str]
 
 
 def served(server: Any) -> list[ServedRoute]:
-    """The routes of the pages' own doors, as rest.md lists them."""
-    table = [
-        route for name in ("rest", "ops", "web") for route in server.doors[name].routes if hasattr(route, "methods")
-    ]
+    """The routes that rest.md lists: those of features, and of all doors without a page of their own."""
+    others = [name for name in OWN if name not in ("rest", "ops", "web")]
+    elsewhere = {id(route) for name in others for route in server.doors[name].routes}
+    table = [route for route in server.gate.table if hasattr(route, "methods") and id(route) not in elsewhere]
     return [ServedRoute(f"{method} {each.path}", each.scope, each.summary) for each in table for method in each.methods]
 
 

@@ -4,6 +4,8 @@ The table of commands (`portico.commands.COMMANDS`) is complete after that: door
 their routes, tools and verbs from it.
 """
 
+from portico.automation import commands as automations
+from portico.automation import events as automation_events
 from portico.budgets import commands as budgets
 from portico.changes import commands as changes
 from portico.chats import commands as chats
@@ -20,6 +22,8 @@ from portico.terminals import commands as terminals
 from portico.terminals import events as terminal_events
 
 __all__ = [
+    "automation_events",
+    "automations",
     "budgets",
     "changes",
     "chats",

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from portico import commands as c
+from portico.automation import commands as ac
 from portico.automation.automations import Automations
+from portico.automation.events import AutomationPlan
 from portico.automation.state import RunSummary
-from portico.events import AutomationPlan
 from portico.host.host import Host
 from portico.jobs import Jobs
 from portico.testing.clock import FakeClock
@@ -38,7 +39,7 @@ async def opened(host: Host, folder: Path, *, jobs: bool = False, start: bool = 
 
 
 async def made(automations: Automations, name: str, caller: c.Caller = ME, **parts: Any) -> c.AutomationMade:
-    answer: c.AutomationMade = await automations.host.do(c.CreateAutomation(name=name, plan=plan(**parts)), caller)
+    answer: c.AutomationMade = await automations.host.do(ac.CreateAutomation(name=name, plan=plan(**parts)), caller)
     return answer
 
 

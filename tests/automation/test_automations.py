@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from portico import commands as c
-from portico import events as e
 from portico import limits
+from portico.automation import commands as ac
+from portico.automation import events as ae
 from portico.automation.decide import Cause
+from portico.automation.events import Schedule
 from portico.automation.schedule import next_due
 from portico.automation.state import RunSummary
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, HomeInUse
-from portico.events import Schedule
 from portico.log.log import NotOwner
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
@@ -30,14 +31,14 @@ from tests.jobs.test_full_disk import Disk
 async def test_a_run_by_hand_is_a_session_with_an_end(open_host: HostOpener, tmp_path: Path) -> None:
     automations = await opened(await open_host(), tmp_path)
     await made(automations, "hello")
-    named = await automations.host.do(c.RunAutomation(automation="hello"), ME)
+    named = await automations.host.do(ac.RunAutomation(automation="hello"), ME)
     run = await until_over(automations, named.run)
     assert (run.status, run.cause, run.by, run.job) == ("succeeded", "person", "token:t", "")
     session = await automations.host.get(run.session)
     assert session.summary.by == f"run:{run.id}"
     assert [turn.message.text for turn in session.state.turns] == ["[[say:done]]"]
     records = await automations.host.log.read(f"run/{run.id}")
-    assert [type(record.event) for record in records] == [e.RunClaimed, e.RunStarted, e.RunEnded]
+    assert [type(record.event) for record in records] == [ae.RunClaimed, ae.RunStarted, ae.RunEnded]
 
 
 async def test_a_schedule_starts_at_its_time(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
@@ -69,7 +70,7 @@ async def test_what_was_missed(
     runs = await settle(automations, ran)
     assert [run.late for run in runs] == [True] * ran
     events = [record.event for record in await automations.host.log.read(f"automation/{answer.automation}")]
-    assert sum(each.count for each in events if isinstance(each, e.RunsMissed)) == lost
+    assert sum(each.count for each in events if isinstance(each, ae.RunsMissed)) == lost
     assert sum(each.count for each in automations.store.get("often").missed) == lost
 
 
@@ -141,7 +142,7 @@ async def test_overlap(
         await until(automations, partial(_resting, overlap=overlap, count=number))
     for _ in range(3):
         for run in [run for run in automations.store.runs.values() if run.status == "running"]:
-            await automations.host.do(c.CancelRun(run=run.id), ME)
+            await automations.host.do(ac.CancelRun(run=run.id), ME)
             await until_over(automations, run.id)
         await until(automations, lambda runs: _resting(runs, overlap))
     assert [run.status for run in automations.store.runs.values()] == statuses
@@ -172,16 +173,16 @@ async def test_pause_resume_edit_and_delete(open_host: HostOpener, tmp_path: Pat
     await made(automations, "often", schedule={"every": "1h"})
     with pytest.raises(AlreadyExists):
         await made(automations, "often")
-    await do(c.PauseAutomation(automation="often"), ME)
+    await do(ac.PauseAutomation(automation="often"), ME)
     await pass_time(clock, 7200)
     assert automations.store.runs == {}
-    await do(c.ResumeAutomation(automation="often"), ME)
+    await do(ac.ResumeAutomation(automation="often"), ME)
     assert automations.store.runs == {}, "what was due meanwhile is not made up for"
     await pass_time(clock, 3600)
     await settle(automations, 1)
-    await do(c.EditAutomation(automation="often", name="seldom"), ME)
+    await do(ac.EditAutomation(automation="often", name="seldom"), ME)
     assert automations.store.get("seldom").name == "seldom"
-    await do(c.DeleteAutomation(automation="seldom"), ME)
+    await do(ac.DeleteAutomation(automation="seldom"), ME)
     assert (automations.store.automations, automations.store.runs) == ({}, {})
     await pass_time(clock, 7200)
     automations = await opened(await open_host(clock=clock), tmp_path)
@@ -194,7 +195,7 @@ async def test_after_another_one(open_host: HostOpener, tmp_path: Path) -> None:
     await made(automations, "second", after={"automation": "first", "outcomes": ["succeeded"]})
     await made(automations, "never", after={"automation": "first", "outcomes": ["failed"]})
     await made(automations, "third", after={"job": "main"})
-    await automations.host.do(c.RunAutomation(automation="first"), ME)
+    await automations.host.do(ac.RunAutomation(automation="first"), ME)
     runs = await settle(automations, 3)
     assert sorted((run.name, run.depth) for run in runs) == [("first", 0), ("second", 1), ("third", 1)]
 
@@ -205,7 +206,7 @@ async def test_what_is_too_long_with_its_data_is_in_the_history(open_host: HostO
     await made(automations, "first")
     text = "{{after}}" + "x" * (limits.MESSAGE_BYTES // 2)
     await made(automations, "second", after={"automation": "first"}, prompt={"text": text, "agent": "scripted"})
-    await automations.host.do(c.RunAutomation(automation="first"), ME)
+    await automations.host.do(ac.RunAutomation(automation="first"), ME)
     runs = await settle(automations, 2)
     assert [(run.name, run.status) for run in runs] == [("first", "succeeded"), ("second", "skipped")]
     assert "more than" in runs[-1].reason
@@ -216,7 +217,7 @@ async def test_a_loop_ends(open_host: HostOpener, tmp_path: Path) -> None:
     automations = await opened(await open_host(), tmp_path)
     await made(automations, "ping", after={"automation": "pong"})
     await made(automations, "pong", after={"automation": "ping"})
-    await automations.host.do(c.RunAutomation(automation="ping"), ME)
+    await automations.host.do(ac.RunAutomation(automation="ping"), ME)
     runs = await settle(automations, 10)
     assert [run.depth for run in runs] == list(range(10))
     assert [run.status for run in runs] == ["succeeded"] * 9 + ["skipped"]
@@ -303,7 +304,7 @@ async def test_no_token_gains_by_an_automation(
         with pytest.raises(Forbidden):
             await made(automations, "mine", caller, **parts)
         await made(automations, "mine", **parts)
-        for command in (c.RunAutomation(automation="mine"), c.EditAutomation(automation="mine", name="x")):
+        for command in (ac.RunAutomation(automation="mine"), ac.EditAutomation(automation="mine", name="x")):
             with pytest.raises(Forbidden):
                 await automations.host.do(command, caller)
 
@@ -320,7 +321,7 @@ async def test_a_folder_elsewhere_is_not_watched_for_everybody(open_host: HostOp
     assert refused.value.field == "files.folder"
     await made(automations, "mine", c.Caller("y", "y", frozenset({"jobs", "drive", "approve"})), **plan)
     with pytest.raises(Forbidden):
-        await automations.host.do(c.EditAutomation(automation="mine", name="x"), driver)
+        await automations.host.do(ac.EditAutomation(automation="mine", name="x"), driver)
 
 
 async def test_history_is_kept_as_long_as_it_says(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
@@ -332,7 +333,7 @@ async def test_history_is_kept_as_long_as_it_says(open_host: HostOpener, tmp_pat
     assert await automations.delete_old() == 2
     assert list(automations.store.runs.values()) == runs[-2:]
     assert await automations.host.log.read(f"run/{runs[0].id}") == []
-    await automations.host.do(c.PauseAutomation(automation="often"), ME)
+    await automations.host.do(ac.PauseAutomation(automation="often"), ME)
     clock.advance(86400 * 2)
     assert await automations.delete_old() == 2
     automations = await opened(await open_host(clock=clock), tmp_path)
@@ -342,9 +343,9 @@ async def test_history_is_kept_as_long_as_it_says(open_host: HostOpener, tmp_pat
 async def test_a_run_by_hand_is_refused_while_one_is_open(open_host: HostOpener, tmp_path: Path) -> None:
     automations = await opened(await open_host(), tmp_path)
     await made(automations, "slow", prompt={"text": "[[hang]]", "agent": "scripted"})
-    await automations.host.do(c.RunAutomation(automation="slow"), ME)
+    await automations.host.do(ac.RunAutomation(automation="slow"), ME)
     with pytest.raises(Conflict, match="overlap"):
-        await automations.host.do(c.RunAutomation(automation="slow"), ME)
+        await automations.host.do(ac.RunAutomation(automation="slow"), ME)
 
 
 async def test_changed_files_start_one_run(open_host: HostOpener, tmp_path: Path) -> None:
@@ -448,7 +449,7 @@ rules:
     for text in ("priced", "plain", "nothing"):
         prompt = {"text": text, "agent": "scripted", "model": "gpt-5-mini" if text == "priced" else "claude-haiku-4.5"}
         await made(automations, text, prompt=prompt)
-        named = await automations.host.do(c.RunAutomation(automation=text), ME)
+        named = await automations.host.do(ac.RunAutomation(automation=text), ME)
         run = await until_over(automations, named.run)
         found[text] = (run.input, run.output, run.cost is not None, run.estimated)
     estimated = bool(source())
@@ -463,16 +464,16 @@ async def test_a_run_outlives_its_automation(open_host: HostOpener, tmp_path: Pa
     """Deleted while a run goes on: the run ends, also over a restart, and goes with the rest of the history."""
     automations = await opened(await open_host(clock=clock), tmp_path)
     await made(automations, "slow", prompt={"text": "[[hang]]", "agent": "scripted"})
-    named = await automations.host.do(c.RunAutomation(automation="slow"), ME)
+    named = await automations.host.do(ac.RunAutomation(automation="slow"), ME)
     await until(automations, lambda runs: runs[0].status == "running")
-    await automations.host.do(c.DeleteAutomation(automation="slow"), ME)
+    await automations.host.do(ac.DeleteAutomation(automation="slow"), ME)
     assert automations.store.run(named.run).open
     await automations.close()
     automations = await opened(await open_host(clock=clock), tmp_path)
     await until_over(automations, named.run)
     assert await automations.delete_old() == 0, "whoever reads it sees how it ended"
     ends = [record.event for record in await automations.host.log.read(f"run/{named.run}")][-1:]
-    assert [event.outcome for event in ends if isinstance(event, e.RunEnded)] == ["interrupted"]
+    assert [event.outcome for event in ends if isinstance(event, ae.RunEnded)] == ["interrupted"]
     clock.advance(61)
     assert await automations.delete_old() == 1
     assert automations.store.runs == {}
@@ -497,14 +498,14 @@ async def test_what_is_being_started_when_its_automation_is_deleted_is_a_run_lik
         return await start(command, caller)
 
     monkeypatch.setattr(automations.host, "do", slow)
-    first: c.RunNamed = await start(c.RunAutomation(automation="late"), ME)
+    first: c.RunNamed = await start(ac.RunAutomation(automation="late"), ME)
     await starting.wait()
-    await start(c.EditAutomation(automation="late", plan=plan(overlap="queue")), ME)
-    second: c.RunNamed = await start(c.RunAutomation(automation="late"), ME)
+    await start(ac.EditAutomation(automation="late", plan=plan(overlap="queue")), ME)
+    second: c.RunNamed = await start(ac.RunAutomation(automation="late"), ME)
     claims = [automations.claim(state, Cause("person", 0, "me")) for _ in range(2)]
     third = asyncio.create_task(claims[0])
     await asyncio.sleep(0)
-    deleting = asyncio.create_task(start(c.DeleteAutomation(automation="late"), ME))
+    deleting = asyncio.create_task(start(ac.DeleteAutomation(automation="late"), ME))
     await asyncio.sleep(0)
     fourth = await claims[1]
     await deleting

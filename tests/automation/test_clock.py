@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from portico import events as e
+from portico.automation import events as ae
 from portico.automation.decide import due_causes, next_time
 from portico.automation.state import AutomationState, begin, fold
 from tests.automation.playing import plan
@@ -14,7 +14,7 @@ START = 1_700_000_000_000
 
 
 def made(schedule: dict[str, str], missed: str, at: int) -> AutomationState:
-    created = e.AutomationCreated("automation-1", "often", plan(schedule=schedule, missed=missed), "t", [])
+    created = ae.AutomationCreated("automation-1", "often", plan(schedule=schedule, missed=missed), "t", [])
     return begin(created, at)
 
 
@@ -29,7 +29,7 @@ def run_through(state: AutomationState, spans: list[tuple[int, int]]) -> Iterato
             for _, event in missed:
                 fold(state, event, now)
             for cause in causes:
-                fold(state, e.RunReserved("run-1", "schedule", cause.due), now)
+                fold(state, ae.RunReserved("run-1", "schedule", cause.due), now)
                 yield now, cause.due
             due = next_time(state, now)
 

@@ -6,6 +6,7 @@ import pytest
 
 from portico import events as e
 from portico import limits
+from portico.automation import events as ae
 from portico.automation.decide import (
     Cause,
     claim,
@@ -26,10 +27,10 @@ EVERY = {"every": "1m"}
 
 
 def made(at: int = START, **parts: Any) -> AutomationState:
-    return begin(e.AutomationCreated("automation-1", "often", plan(**parts), "token:t", ["drive"]), at)
+    return begin(ae.AutomationCreated("automation-1", "often", plan(**parts), "token:t", ["drive"]), at)
 
 
-def run(number: int, status: str = "running", cause: e.Cause = "schedule") -> RunSummary:
+def run(number: int, status: str = "running", cause: ae.Cause = "schedule") -> RunSummary:
     summary = RunSummary(f"run-{number}", "automation-1", "often", cause, START, START, "t")
     summary.status = status  # type: ignore[assignment]
     return summary
@@ -121,16 +122,16 @@ def test_what_a_claim_writes(most: int, had: int, before: int, cause: Cause, kin
     state = made(stop_after_runs=most)
     state.runs = had
     names = {
-        e.RunReserved: "reserved",
-        e.RunClaimed: "claimed",
-        e.RunSkipped: "skipped",
-        e.RunSettled: "settled",
-        e.AutomationPaused: "paused",
+        ae.RunReserved: "reserved",
+        ae.RunClaimed: "claimed",
+        ae.RunSkipped: "skipped",
+        ae.RunSettled: "settled",
+        ae.AutomationPaused: "paused",
     }
     written = claim(state, [], "run-7", cause, before)
     assert [names[type(event)] for _, event in written] == kinds
     for channel, event in written:
-        own = isinstance(event, e.RunClaimed | e.RunSkipped)
+        own = isinstance(event, ae.RunClaimed | ae.RunSkipped)
         assert channel == ("run/run-7" if own else "automation/automation-1")
 
 
@@ -147,13 +148,13 @@ def test_what_a_claim_writes(most: int, had: int, before: int, cause: Cause, kin
 def test_a_claim_holds_what_it_starts_with(parts: dict[str, Any], given: str | None, started: str) -> None:
     state = made(**parts, budget={"tokens": 7})
     cause = Cause("hook", START + 5, "hook", given, late=True, depth=2, ref="job:job-3", delivery="d-1")
-    claimed = next(event for _, event in claim(state, [], "run-7", cause) if isinstance(event, e.RunClaimed))
+    claimed = next(event for _, event in claim(state, [], "run-7", cause) if isinstance(event, ae.RunClaimed))
     action = (
         claimed.job.input if claimed.job is not None else claimed.prompt.text if claimed.prompt is not None else None
     )
     assert action == started
     assert (claimed.job is None, claimed.prompt is None) == ("job" not in parts, "prompt" not in parts)
-    assert claimed == e.RunClaimed(
+    assert claimed == ae.RunClaimed(
         run="run-7",
         automation="automation-1",
         name="often",
@@ -273,11 +274,11 @@ def test_which_run_starts(
         pytest.param("host", 5, "person", True, id="failed too often, by hand"),
     ],
 )
-def test_what_was_claimed_before_a_pause(paused: str | None, failures: int, cause: e.Cause, starts: bool) -> None:
+def test_what_was_claimed_before_a_pause(paused: str | None, failures: int, cause: ae.Cause, starts: bool) -> None:
     state = made()
     state.failures = failures
     if paused is not None:
-        fold(state, e.AutomationPaused(paused), START)
+        fold(state, ae.AutomationPaused(paused), START)
     assert bool(next_runs(state, [run(1, "pending", cause)], frozenset()).start) is starts
 
 
@@ -309,9 +310,9 @@ def test_what_is_due_after_a_while(
     assert [(each.due - START) // HOUR for each in causes if not each.late] == on_time
     assert [(each.due - START) // HOUR for each in causes if each.late] == late
     assert {(each.kind, each.by) for each in causes} <= {("schedule", "automation:automation-1")}
-    assert sum(event.count for _, event in events if isinstance(event, e.RunsMissed)) == lost
+    assert sum(event.count for _, event in events if isinstance(event, ae.RunsMissed)) == lost
     for channel, event in events:
-        assert isinstance(event, e.RunsMissed)
+        assert isinstance(event, ae.RunsMissed)
         assert (channel, event.first) == ("automation/automation-1", START + HOUR)
         assert event.last == START + lost * HOUR
         assert repr(missed) in event.reason
@@ -319,7 +320,7 @@ def test_what_is_due_after_a_while(
 
 def test_a_due_time_has_one_run_also_when_it_comes_again() -> None:
     state = made(schedule=EVERY)
-    fold(state, e.RunReserved("run-1", "schedule", START + MINUTE), START + MINUTE)
+    fold(state, ae.RunReserved("run-1", "schedule", START + MINUTE), START + MINUTE)
     assert due_causes(state, START + MINUTE, START + MINUTE + 1) == ([], [])
     assert next_time(state, START) == START + 2 * MINUTE
 
@@ -406,22 +407,22 @@ def test_its_end_is_in_the_zone_of_its_schedule(zone: str, stop: int) -> None:
         (["failed", "skipped", "failed"], 2),
     ],
 )
-def test_failures_in_a_row(outcomes: list[e.RunOutcome], failures: int) -> None:
+def test_failures_in_a_row(outcomes: list[ae.RunOutcome], failures: int) -> None:
     state = made()
     for outcome in outcomes:
-        fold(state, e.RunSettled("run-1", outcome), START)
+        fold(state, ae.RunSettled("run-1", outcome), START)
     assert state.failures == failures
 
 
 @pytest.mark.parametrize(
     ("events", "runs"),
     [
-        ([e.RunReserved("run-1", "schedule", START)], 1),
-        ([e.RunReserved("run-1", "person", START)], 0),
-        ([e.RunReserved("run-1", "hook", START), e.RunSettled("run-1", "skipped")], 0),
-        ([e.RunReserved("run-1", "hook", START), e.RunSettled("run-1", "failed")], 1),
-        ([e.RunSettled("run-1", "skipped")], 0),
-        ([e.RunReserved("run-1", "files", START), e.AutomationResumed("t")], 0),
+        ([ae.RunReserved("run-1", "schedule", START)], 1),
+        ([ae.RunReserved("run-1", "person", START)], 0),
+        ([ae.RunReserved("run-1", "hook", START), ae.RunSettled("run-1", "skipped")], 0),
+        ([ae.RunReserved("run-1", "hook", START), ae.RunSettled("run-1", "failed")], 1),
+        ([ae.RunSettled("run-1", "skipped")], 0),
+        ([ae.RunReserved("run-1", "files", START), ae.AutomationResumed("t")], 0),
     ],
 )
 def test_which_runs_count_towards_their_number(events: list[e.Event], runs: int) -> None:
@@ -444,9 +445,9 @@ def test_which_runs_count_towards_their_number(events: list[e.Event], runs: int)
 )
 def test_an_edit_of_the_trigger_begins_anew(before: dict[str, Any], after: dict[str, Any], kept: bool) -> None:
     state = made(**before)
-    fold(state, e.RunReserved("run-1", "schedule", START + MINUTE), START + MINUTE)
+    fold(state, ae.RunReserved("run-1", "schedule", START + MINUTE), START + MINUTE)
     later = START + 5 * MINUTE
-    fold(state, e.AutomationEdited("other", plan(**after), "token:u", ["jobs"], {"a": 1}), later)
+    fold(state, ae.AutomationEdited("other", plan(**after), "token:u", ["jobs"], {"a": 1}), later)
     assert (state.name, state.by, state.scopes, state.meta, state.modified) == (
         "other",
         "token:u",
@@ -461,6 +462,6 @@ def test_an_edit_of_the_trigger_begins_anew(before: dict[str, Any], after: dict[
 def test_ends_that_were_followed_are_remembered_and_bounded() -> None:
     state = made(after={"job": "main"})
     for number in range(500):
-        fold(state, e.RunReserved("run-1", "after", START, f"job:job-{number}"), START)
+        fold(state, ae.RunReserved("run-1", "after", START, f"job:job-{number}"), START)
     assert state.refs[-1] == "job:job-499"
     assert 200 <= len(state.refs) <= 201

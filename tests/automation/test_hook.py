@@ -15,8 +15,8 @@ import pytest
 from standardwebhooks import Webhook
 
 from portico import limits
+from portico.automation.events import Hook, Match
 from portico.automation.hook import at, fill, quote, wanted
-from portico.events import Hook, Match
 from portico.testing.clock import FakeClock
 from tests.automation.playing import until
 from tests.doors.standing import Standing, problem, standing

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from portico import commands as c
+from portico.automation import commands as ac
 from portico.automation.listing import info_of
 from portico.errors import Conflict
 from portico.testing.clock import FakeClock
@@ -41,7 +42,7 @@ async def test_every_kind_ends_at_its_date(
     await until(automations, lambda _: not state.enabled)
     assert (state.stopped, automations.store.runs) == (True, {})
     assert "stop_at" in state.reason
-    await automations.host.do(c.ResumeAutomation(automation="soon"), ME)
+    await automations.host.do(ac.ResumeAutomation(automation="soon"), ME)
     await until(automations, lambda _: not state.enabled)
 
 
@@ -67,15 +68,15 @@ async def test_what_is_queued_waits_when_it_has_failed_too_often(open_host: Host
     await until(automations, lambda _: not state.enabled)
     await until(automations, lambda runs: [run.status for run in runs].count("failed") == 2)
     assert [run.status for run in automations.store.runs.values()] == ["failed"] * 2 + ["pending"] * 3
-    by_hand: c.RunNamed = await automations.host.do(c.RunAutomation(automation="bad"), ME)
+    by_hand: c.RunNamed = await automations.host.do(ac.RunAutomation(automation="bad"), ME)
     await until_over(automations, by_hand.run)
     assert [run.status for run in automations.store.runs.values()].count("pending") == 3, "a person needs no resume"
     await automations.close()
     automations = await opened(await open_host(), tmp_path)
     assert [run.status for run in automations.store.runs.values()].count("pending") == 3
     plan = replace(automations.store.get("bad").plan, stop_after_failures=0)
-    await automations.host.do(c.EditAutomation(automation="bad", plan=plan), ME)
-    await automations.host.do(c.ResumeAutomation(automation="bad"), ME)
+    await automations.host.do(ac.EditAutomation(automation="bad", plan=plan), ME)
+    await automations.host.do(ac.ResumeAutomation(automation="bad"), ME)
     assert [run.status for run in await settle(automations, 6)] == ["failed"] * 6
 
 
@@ -87,13 +88,13 @@ async def test_a_paused_queue_goes_on_at_the_resume(open_host: HostOpener, tmp_p
         await automations.deliver("slow", github(hook.secret, body), body)
     runs = await until(automations, lambda runs: [run.status for run in runs] == ["running", "pending", "pending"])
     do = automations.host.do
-    await do(c.PauseAutomation(automation="slow"), ME)
-    await do(c.CancelRun(run=runs[0].id), ME)
+    await do(ac.PauseAutomation(automation="slow"), ME)
+    await do(ac.CancelRun(run=runs[0].id), ME)
     await until_over(automations, runs[0].id)
     assert [run.status for run in runs] == ["canceled", "pending", "pending"]
-    await do(c.CancelRun(run=runs[1].id), ME)
+    await do(ac.CancelRun(run=runs[1].id), ME)
     assert runs[1].status == "skipped", "what waits can be canceled"
-    await do(c.ResumeAutomation(automation="slow"), ME)
+    await do(ac.ResumeAutomation(automation="slow"), ME)
     await until(automations, lambda _: runs[2].status == "running")
 
 
@@ -119,7 +120,7 @@ async def test_a_number_of_runs_counts_from_when_it_is_set(
         await settle(automations, hour)
     state = automations.store.get("often")
     plan = state.plan
-    await automations.host.do(c.EditAutomation(automation="often", plan=replace(plan, stop_after_runs=2)), ME)
+    await automations.host.do(ac.EditAutomation(automation="often", plan=replace(plan, stop_after_runs=2)), ME)
     for hour in range(4, 6):
         await pass_time(clock, 3600)
         await settle(automations, hour)
@@ -136,7 +137,7 @@ async def test_a_failed_job_says_which_check_failed(open_host: HostOpener, tmp_p
     }
     await automations.jobs.install(make({"main": failing() | checked}))
     await made(automations, "job", job={"job": "main"})
-    named: c.RunNamed = await automations.host.do(c.RunAutomation(automation="job"), ME)
+    named: c.RunNamed = await automations.host.do(ac.RunAutomation(automation="job"), ME)
     run = await until_over(automations, named.run)
     assert run.status == "failed"
     assert run.reason == "main: Command failed with exit code 3: echo two of three >&2; exit 3 two of three"

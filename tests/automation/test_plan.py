@@ -8,6 +8,7 @@ import pytest
 
 from portico import commands as c
 from portico import limits
+from portico.automation import commands as ac
 from portico.automation.automations import Automations
 from portico.errors import BadRequest
 from portico.testing.fixtures import HostOpener
@@ -122,7 +123,7 @@ async def automations(open_host: HostOpener, tmp_path: Path) -> Automations:
 
 
 async def create(automations: Automations, parts: dict[str, Any], folder: Path, name: str = "mine") -> c.AutomationMade:
-    command = c.CreateAutomation(name=name, plan=plan(**placed(parts, folder)))
+    command = ac.CreateAutomation(name=name, plan=plan(**placed(parts, folder)))
     answer: c.AutomationMade = await automations.host.do(command, ME)
     return answer
 
@@ -140,7 +141,7 @@ async def test_an_edit_is_judged_like_a_new_one(automations: Automations, tmp_pa
     await create(automations, {"schedule": {"every": "1h"}}, tmp_path)
     was = automations.store.get("mine").plan
     for parts, field, _ in WRONG:
-        edit = c.EditAutomation(automation="mine", plan=plan(**placed(parts, tmp_path)))
+        edit = ac.EditAutomation(automation="mine", plan=plan(**placed(parts, tmp_path)))
         with pytest.raises(BadRequest) as caught:
             await automations.host.do(edit, ME)
         assert caught.value.field == field, parts

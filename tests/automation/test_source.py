@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from portico import commands as c
+from portico.automation import commands as ac
+from portico.automation.events import Schedule
 from portico.automation.source import apply, read
 from portico.errors import BadRequest, Conflict
-from portico.events import Schedule
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened
 from tests.doors.standing import standing
@@ -69,7 +69,7 @@ async def test_the_file_is_what_there_is(open_host: HostOpener, tmp_path: Path) 
     assert automations.file_error.startswith("nightly.schedule.cron: '@fortnightly' is none of")
     assert await written(GOOD.split("[after-it]", maxsplit=1)[0]) == {"nightly": first["nightly"]}
     assert automations.file_error == ""
-    for command in (c.EditAutomation(automation="nightly", name="x"), c.DeleteAutomation(automation="nightly")):
+    for command in (ac.EditAutomation(automation="nightly", name="x"), ac.DeleteAutomation(automation="nightly")):
         with pytest.raises(Conflict, match=r"automations\.toml"):
             await automations.host.do(command, ME)
     await made(automations, "mine")

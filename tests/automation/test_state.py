@@ -9,6 +9,7 @@ import pytest
 
 from portico import events as e
 from portico import limits
+from portico.automation import events as ae
 from portico.automation.hook import at, fill, filled, is_ping, parse, quote, verify
 from portico.automation.listing import words
 from portico.automation.state import MISSED, AutomationState, RunSummary, begin, begin_run, fold, fold_run
@@ -19,7 +20,7 @@ T0 = 1_000
 
 
 def made(**parts: Any) -> AutomationState:
-    return begin(e.AutomationCreated("automation-1", "often", plan(**parts), "token:t", ["drive"]), T0)
+    return begin(ae.AutomationCreated("automation-1", "often", plan(**parts), "token:t", ["drive"]), T0)
 
 
 def after(state: AutomationState, *events: e.Event) -> AutomationState:
@@ -28,8 +29,8 @@ def after(state: AutomationState, *events: e.Event) -> AutomationState:
     return state
 
 
-def edited(**parts: Any) -> e.AutomationEdited:
-    return e.AutomationEdited(name="renamed", plan=plan(**parts), by="token:u", scopes=["jobs"], meta={"k": 1})
+def edited(**parts: Any) -> ae.AutomationEdited:
+    return ae.AutomationEdited(name="renamed", plan=plan(**parts), by="token:u", scopes=["jobs"], meta={"k": 1})
 
 
 def test_an_automation_as_it_begins() -> None:
@@ -70,7 +71,7 @@ def test_an_edit_says_who_wrote_it_last_and_keeps_what_it_does_not_say() -> None
     ],
 )
 def test_another_trigger_counts_from_now(before: dict[str, Any], then: dict[str, Any], moved: bool) -> None:
-    state = after(made(**before), e.RunReserved(run="run-1", cause="schedule", due=T0), edited(**then))
+    state = after(made(**before), ae.RunReserved(run="run-1", cause="schedule", due=T0), edited(**then))
     assert (state.since, state.considered) == ((T0 + 2, T0 + 2) if moved else (T0, T0))
     assert state.spans == ([] if moved else [(T0, T0)])
 
@@ -82,17 +83,17 @@ def test_another_trigger_counts_from_now(before: dict[str, Any], then: dict[str,
 )
 def test_runs_are_counted_from_when_their_number_is_bounded(before: int, then: int, runs: int) -> None:
     state = made(stop_after_runs=before)
-    after(state, e.RunReserved(run="run-1", cause="hook", due=T0), edited(stop_after_runs=then))
+    after(state, ae.RunReserved(run="run-1", cause="hook", due=T0), edited(stop_after_runs=then))
     assert state.runs == runs
 
 
 def test_it_is_paused_by_somebody_or_by_itself_and_resumed_afresh() -> None:
-    state = after(made(), e.AutomationPaused(by="token:t", reason="holidays"))
+    state = after(made(), ae.AutomationPaused(by="token:t", reason="holidays"))
     assert (state.enabled, state.reason, state.stopped) == (False, "holidays", False)
-    failing = (e.RunReserved(run="run-1", cause="hook", due=T0), e.RunSettled(run="run-1", outcome="failed"))
-    state = after(made(), *failing, e.AutomationPaused(by="host", reason="too many"))
+    failing = (ae.RunReserved(run="run-1", cause="hook", due=T0), ae.RunSettled(run="run-1", outcome="failed"))
+    state = after(made(), *failing, ae.AutomationPaused(by="host", reason="too many"))
     assert (state.enabled, state.stopped, state.failures, state.runs) == (False, True, 1, 1)
-    after(state, e.AutomationResumed(by="token:t"))
+    after(state, ae.AutomationResumed(by="token:t"))
     assert (state.enabled, state.reason, state.stopped, state.failures, state.runs) == (True, "", False, 0, 0)
     assert state.since == state.considered == T0 + 1
 
@@ -109,9 +110,9 @@ def test_it_is_paused_by_somebody_or_by_itself_and_resumed_afresh() -> None:
         (["skipped"] * 5, 0, 0),
     ],
 )
-def test_failures_in_a_row_and_runs_that_count(outcomes: list[e.RunOutcome], failures: int, runs: int) -> None:
-    reserved = [e.RunReserved(run=f"run-{n}", cause="hook", due=T0) for n in range(3)]
-    state = after(made(), *reserved, *(e.RunSettled(run="run-1", outcome=each) for each in outcomes))
+def test_failures_in_a_row_and_runs_that_count(outcomes: list[ae.RunOutcome], failures: int, runs: int) -> None:
+    reserved = [ae.RunReserved(run=f"run-{n}", cause="hook", due=T0) for n in range(3)]
+    state = after(made(), *reserved, *(ae.RunSettled(run="run-1", outcome=each) for each in outcomes))
     assert (state.failures, state.runs) == (failures, runs)
 
 
@@ -127,29 +128,29 @@ def test_failures_in_a_row_and_runs_that_count(outcomes: list[e.RunOutcome], fai
     ],
 )
 def test_due_times_that_were_given_a_run(
-    causes: list[tuple[e.Cause, int]], considered: int, spans: list[tuple[int, int]]
+    causes: list[tuple[ae.Cause, int]], considered: int, spans: list[tuple[int, int]]
 ) -> None:
     state = made()
     state.considered = 0
-    after(state, *(e.RunReserved(run="run-1", cause=cause, due=due) for cause, due in causes))
+    after(state, *(ae.RunReserved(run="run-1", cause=cause, due=due) for cause, due in causes))
     assert (state.considered, state.spans) == (considered, spans)
 
 
 def test_what_a_run_came_after_is_remembered_up_to_a_bound() -> None:
-    state = after(made(), *(e.RunReserved(run="r", cause="after", due=T0, ref=f"job-{n}") for n in range(5_000)))
+    state = after(made(), *(ae.RunReserved(run="r", cause="after", due=T0, ref=f"job-{n}") for n in range(5_000)))
     assert state.refs[-1] == "job-4999"
     assert len(state.refs) < 5_000
 
 
 def test_missed_times_are_told_the_oldest_first_up_to_a_bound() -> None:
-    missed = [e.RunsMissed(count=n, first=n, last=n + 1, reason="away") for n in range(1, MISSED + 3)]
-    state = after(made(), *missed, e.RunsMissed(count=0, first=7, last=9_999, reason=""))
+    missed = [ae.RunsMissed(count=n, first=n, last=n + 1, reason="away") for n in range(1, MISSED + 3)]
+    state = after(made(), *missed, ae.RunsMissed(count=0, first=7, last=9_999, reason=""))
     assert [each.count for each in state.missed] == list(range(3, MISSED + 3))
     assert state.considered == 9_999
 
 
 def test_a_secret_is_changed_and_an_automation_deleted() -> None:
-    state = after(made(), e.HookRotated(by="me"), e.HookRotated(by="me"), e.AutomationDeleted(by="me"))
+    state = after(made(), ae.HookRotated(by="me"), ae.HookRotated(by="me"), ae.AutomationDeleted(by="me"))
     assert (state.secrets, state.deleted) == (2, True)
 
 
@@ -157,12 +158,12 @@ def test_a_secret_is_changed_and_an_automation_deleted() -> None:
 
 
 def claimed(**more: Any) -> RunSummary:
-    event = e.RunClaimed("run-1", "automation-1", "often", "hook", 7, "automation:automation-1", **more)
+    event = ae.RunClaimed("run-1", "automation-1", "often", "hook", 7, "automation:automation-1", **more)
     return begin_run(event, T0)
 
 
 def test_a_run_as_it_is_claimed() -> None:
-    run = claimed(late=True, depth=2, ref="job:job-1", delivery="id=x", job=e.JobAction("main"))
+    run = claimed(late=True, depth=2, ref="job:job-1", delivery="id=x", job=ae.JobAction("main"))
     assert (run.id, run.automation, run.name, run.cause, run.due, run.claimed) == (
         "run-1",
         "automation-1",
@@ -185,11 +186,11 @@ def test_a_run_as_it_is_claimed() -> None:
 @pytest.mark.parametrize(
     ("events", "status", "times", "reason"),
     [
-        ([e.RunSkipped(reason="busy")], "skipped", (None, T0 + 1), "busy"),
-        ([e.RunStarted(session="s", turn="t")], "running", (T0 + 1, None), ""),
-        ([e.RunStarted(job="job-1"), e.RunEnded(outcome="succeeded")], "succeeded", (T0 + 1, T0 + 2), ""),
-        ([e.RunStarted(job="job-1"), e.RunEnded(outcome="failed", error="no")], "failed", (T0 + 1, T0 + 2), "no"),
-        ([e.RunEnded(outcome="failed", error="no agent")], "failed", (None, T0 + 1), "no agent"),
+        ([ae.RunSkipped(reason="busy")], "skipped", (None, T0 + 1), "busy"),
+        ([ae.RunStarted(session="s", turn="t")], "running", (T0 + 1, None), ""),
+        ([ae.RunStarted(job="job-1"), ae.RunEnded(outcome="succeeded")], "succeeded", (T0 + 1, T0 + 2), ""),
+        ([ae.RunStarted(job="job-1"), ae.RunEnded(outcome="failed", error="no")], "failed", (T0 + 1, T0 + 2), "no"),
+        ([ae.RunEnded(outcome="failed", error="no agent")], "failed", (None, T0 + 1), "no agent"),
     ],
 )
 def test_how_a_run_goes(events: list[e.Event], status: str, times: tuple[int | None, int | None], reason: str) -> None:
@@ -202,8 +203,8 @@ def test_how_a_run_goes(events: list[e.Event], status: str, times: tuple[int | N
 
 def test_a_run_knows_what_it_started_and_what_that_used() -> None:
     run = claimed()
-    fold_run(run, e.RunStarted(session="s-1", turn="t-1"), T0)
-    fold_run(run, e.RunEnded(outcome="succeeded", input=5, output=7, cost=0.5, estimated=True), T0)
+    fold_run(run, ae.RunStarted(session="s-1", turn="t-1"), T0)
+    fold_run(run, ae.RunEnded(outcome="succeeded", input=5, output=7, cost=0.5, estimated=True), T0)
     assert (run.session, run.turn, run.job) == ("s-1", "t-1", "")
     assert (run.input, run.output, run.cost, run.estimated) == (5, 7, 0.5, True)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from portico import commands as c
-from portico import events as e
+from portico.automation import commands as ac
+from portico.automation import events as ae
 from portico.automation.state import AutomationState, RunSummary, begin, begin_run, fold, fold_run
 from portico.automation.store import AUTOMATION, RUN, AutomationStore
 from portico.log.log import Log
@@ -22,9 +22,9 @@ async def test_a_note_that_is_behind_catches_up(open_host: HostOpener, tmp_path:
     automations = await opened(await open_host(), tmp_path)
     await made(automations, "it")
     for _ in range(3):
-        await automations.host.do(c.RunAutomation(automation="it"), ME)
+        await automations.host.do(ac.RunAutomation(automation="it"), ME)
         await settle(automations, len(automations.store.runs))
-    await automations.host.do(c.PauseAutomation(automation="it"), ME)
+    await automations.host.do(ac.PauseAutomation(automation="it"), ME)
     states: dict[str, AutomationState | RunSummary] = {**automations.store.automations, **automations.store.runs}
     log = automations.host.log
     await automations.close()
@@ -52,12 +52,12 @@ async def test_old_runs_leave_the_channel_of_their_automation(
     for number in range(1, 4):
         await pass_time(clock, 3600)
         await settle(automations, number)
-    await host.do(c.PauseAutomation(automation="often"), ME)
+    await host.do(ac.PauseAutomation(automation="often"), ME)
     [state] = automations.store.automations.values()
     clock.advance(host.retention_hours * 3600 + 1)
     await host.sweep()
     left = [type(record.event) for record in await host.log.read(f"automation/{state.id}")]
-    assert left == [e.AutomationCreated, e.AutomationPaused]
+    assert left == [ae.AutomationCreated, ae.AutomationPaused]
     store = AutomationStore(host.log, lambda *_: None)
     await store.open()
     assert (list(store.automations.values()), len(store.runs), state.runs) == ([state], 3, 3)
@@ -73,7 +73,7 @@ async def test_what_a_note_was_behind_is_not_lost(
     await made(automations, "it", stop_after_failures=9)
     [state] = automations.store.automations.values()
     old = msgspec.json.encode(state)
-    await automations.host.do(c.RunAutomation(automation="it"), ME)
+    await automations.host.do(ac.RunAutomation(automation="it"), ME)
     await settle(automations, 1)
     log.put_kv(f"automation/{state.id}", AUTOMATION, old)
     for _ in range(starts):
@@ -88,12 +88,12 @@ async def _as_of(log: Log, channel: str, pos: int) -> AutomationState | RunSumma
     """What the note said at that position."""
     first, *rest = await log.read(channel, 0, max(1, pos))
     state: AutomationState | RunSummary
-    if isinstance(first.event, e.AutomationCreated):
+    if isinstance(first.event, ae.AutomationCreated):
         state = begin(first.event, first.time)
         for record in rest:
             fold(state, record.event, record.time)
     else:
-        assert isinstance(first.event, e.RunClaimed)
+        assert isinstance(first.event, ae.RunClaimed)
         state = begin_run(first.event, first.time)
         for record in rest:
             fold_run(state, record.event, record.time)

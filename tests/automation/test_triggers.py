@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
+from portico.automation import commands as ac
+from portico.automation import events as ae
 from portico.automation.automations import Automations
+from portico.automation.events import AutomationPlan, Schedule, Trigger
 from portico.automation.listing import info_of
 from portico.automation.state import AutomationState, fold
 from portico.errors import BadRequest, Unauthenticated
-from portico.events import AutomationPlan, Schedule, Trigger
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened, pass_time, settle, until_over
@@ -59,7 +59,7 @@ async def test_each_trigger_starts_it(open_host: HostOpener, tmp_path: Path, clo
     await automations.files.ready("it")
     (tmp_path / "in/new").write_text("x")
     await settle(automations, 7)
-    await automations.host.do(c.RunAutomation(automation="other"), ME)
+    await automations.host.do(ac.RunAutomation(automation="other"), ME)
     runs = await settle(automations, 9)
     causes = [run.cause for run in runs if run.name == "it"]
     assert causes == ["schedule"] * 4 + ["hook", "hook", "files", "after"]
@@ -69,22 +69,22 @@ async def test_a_hook_of_a_list_has_a_secret(open_host: HostOpener, tmp_path: Pa
     automations = await opened(await open_host(), tmp_path)
     answer = await made(automations, "it", on=[{"schedule": {"every": "1h"}}, {"hook": {}}])
     assert answer.secret.startswith("whsec_")
-    assert (await automations.host.do(c.RotateSecret(automation="it"), ME)).secret != answer.secret
-    await automations.host.do(c.EditAutomation(automation="it", plan=_plan(Trigger(Schedule(every="1h")))), ME)
+    assert (await automations.host.do(ac.RotateSecret(automation="it"), ME)).secret != answer.secret
+    await automations.host.do(ac.EditAutomation(automation="it", plan=_plan(Trigger(Schedule(every="1h")))), ME)
     with pytest.raises(Unauthenticated):
         await deliver(automations, "it", {})
 
 
 def _plan(*on: Trigger) -> AutomationPlan:
-    return AutomationPlan(on=list(on), prompt=e.PromptAction("[[say:x]]", agent="scripted"))
+    return AutomationPlan(on=list(on), prompt=ae.PromptAction("[[say:x]]", agent="scripted"))
 
 
 @pytest.mark.parametrize("cause", ["hook", "files", "after"])
-def test_what_comes_between_hides_no_due_time(cause: e.Cause) -> None:
+def test_what_comes_between_hides_no_due_time(cause: ae.Cause) -> None:
     """A delivery one moment after a time that is due must not count as that time."""
-    plan = _plan(Trigger(Schedule(every="10m")), Trigger(hook=e.Hook()), Trigger(after=e.After(job="x")))
+    plan = _plan(Trigger(Schedule(every="10m")), Trigger(hook=ae.Hook()), Trigger(after=ae.After(job="x")))
     state = AutomationState("a", "it", plan, "me", [], 0, 0, 0, considered=600_000)
-    fold(state, e.RunReserved(run="run-1", cause=cause, due=1_200_001), 0)
+    fold(state, ae.RunReserved(run="run-1", cause=cause, due=1_200_001), 0)
     assert (state.considered, state.followed) == (600_000, 1_200_001 if cause == "after" else 0)
 
 
@@ -107,12 +107,12 @@ async def test_a_run_for_a_time_in_the_past(open_host: HostOpener, tmp_path: Pat
     automations = await opened(await open_host(clock=clock), tmp_path)
     await made(automations, "daily", schedule={"cron": "0 7 * * *", "zone": "Europe/Berlin"})
     before = automations.store.get("daily").considered
-    named = await automations.host.do(c.RunAutomation(automation="daily", at="2020-01-31T07:00"), ME)
+    named = await automations.host.do(ac.RunAutomation(automation="daily", at="2020-01-31T07:00"), ME)
     run = await until_over(automations, named.run)
     assert datetime.fromtimestamp(run.due / 1000, UTC).isoformat() == "2020-01-31T06:00:00+00:00"
     assert (run.cause, run.late, run.status) == ("person", True, "succeeded")
     assert automations.store.get("daily").considered == before
     for text, words in (("tomorrow", "no time such as"), ("2999-01-01T00:00", "still to come")):
         with pytest.raises(BadRequest, match=words) as refused:
-            await automations.host.do(c.RunAutomation(automation="daily", at=text), ME)
+            await automations.host.do(ac.RunAutomation(automation="daily", at=text), ME)
         assert refused.value.field == "at"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
+from portico.automation import commands as ac
 from portico.automation.automations import Automations
 from portico.errors import BadRequest
 from portico.jobs.state import JobSummary
@@ -84,7 +84,7 @@ async def test_a_run_knows_the_time_that_it_is_for(open_host: HostOpener, tmp_pa
     save(tmp_path, "steps: [{run: 'true'}]\nresult: '{{ run.scheduled_at }}'\n")
     automations = await opened(await open_host(clock=clock), tmp_path)
     await made(automations, "daily", schedule={"every": "10m"}, job={"job": "triage", "cwd": str(tmp_path)})
-    named = await automations.host.do(c.RunAutomation(automation="daily", at="2020-01-31T07:00"), ME)
+    named = await automations.host.do(ac.RunAutomation(automation="daily", at="2020-01-31T07:00"), ME)
     assert (await job_of(automations, named.run)).result == "2020-01-31T07:00:00+00:00"
     await pass_time(clock, 600)
     runs = await settle(automations, 2)

@@ -10,6 +10,7 @@ import pytest
 from portico import commands as c
 from portico import events as e
 from portico.agents.agent import Message
+from portico.automation import commands as ac
 from portico.automation.automations import Automations
 from portico.budgets.budgets import Budgets
 from portico.budgets.ledger import rules_of
@@ -148,7 +149,7 @@ async def test_a_run_of_an_automation_has_its_budget(desk: Desk, with_job: bool)
     await automations.start()
     parts: dict[str, Any] = {"job": {"job": "main"}} if with_job else {"prompt": {"text": "go", "agent": "play"}}
     await automation.made(automations, "nightly", ADA, budget={"tokens": 100}, **parts)
-    named = await desk.host.do(c.RunAutomation(automation="nightly"), ADA)
+    named = await desk.host.do(ac.RunAutomation(automation="nightly"), ADA)
     if with_job:
         await desk.answer("The budget of this run of nightly is spent: 100 of 100 tokens.", "stop")
     run = await automation.until_over(automations, named.run)

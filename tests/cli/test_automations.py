@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from portico.automation.events import AutomationPlan, Schedule
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import MissedTimes, RunSummary
 from portico.cli.automations import PlanOptions, _changed, _due, _is, _missed_row, _used
 from portico.cli.output import when
-from portico.events import AutomationPlan, Json, Schedule
+from portico.events import Json
 
 
 @pytest.mark.parametrize(

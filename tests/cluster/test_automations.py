@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from portico import commands as c
-from portico import events as e
+from portico.automation import commands as ac
+from portico.automation import events as ae
 from portico.automation.automations import Automations
 from portico.automation.source import apply
 from portico.cluster.shared_files import SharedFiles
@@ -49,10 +50,10 @@ async def test_made_at_any_host_they_are_there_once_at_all(nodes: Nodes) -> None
     assert {each.name: each.id for each in a.store.automations.values()} == {
         each.name: each.id for each in b.store.automations.values()
     }
-    run: c.RunNamed = await b.host.do(c.RunAutomation(automation="n0"), c.Caller.inside("me"))
+    run: c.RunNamed = await b.host.do(ac.RunAutomation(automation="n0"), c.Caller.inside("me"))
     await until(lambda: run.run in b.store.runs and not b.store.runs[run.run].open)
     assert b.store.runs[run.run].status == "succeeded"
-    await b.host.do(c.PauseAutomation(automation="n1"), c.Caller.inside("me"))
+    await b.host.do(ac.PauseAutomation(automation="n1"), c.Caller.inside("me"))
     await until(lambda: not a.store.get("n1").enabled)
 
 
@@ -63,7 +64,7 @@ async def test_a_run_begins_where_its_plan_says(nodes: Nodes, where: dict[str, s
         await with_automations(nodes, "b", place="cellar", labels=["gpu"]),
     )
     await made(a, "train", prompt={"text": "x", "agent": "play", **where})
-    run: c.RunNamed = await a.host.do(c.RunAutomation(automation="train"), c.Caller.inside("me"))
+    run: c.RunNamed = await a.host.do(ac.RunAutomation(automation="train"), c.Caller.inside("me"))
     await until(lambda: run.run in a.store.runs and not a.store.runs[run.run].open)
     found = a.store.runs[run.run]
     assert (found.status, there.cluster.owns(f"session/{found.session}")) == ("succeeded", True), found.reason
@@ -108,7 +109,7 @@ async def test_a_host_that_slept_claims_nothing_that_another_has_claimed(nodes: 
     await until(lambda: [run.status for run in b.store.runs.values()] == ["succeeded"])
     await a._due({a.store.get("often").id: due}, due)  # it wakes up
     records = await second.log.read_all(f"automation/{b.store.get('often').id}")
-    assert [each.event.due for each in records if isinstance(each.event, e.RunReserved)] == [due]
+    assert [each.event.due for each in records if isinstance(each.event, ae.RunReserved)] == [due]
     assert not first.cluster.held()
 
 
@@ -116,7 +117,7 @@ async def test_the_next_host_goes_on_with_a_run_of_a_dead_one(nodes: Nodes) -> N
     first, a = await with_automations(nodes, "a", lease=1.0)
     second, b = await with_automations(nodes, "b", lease=30.0)
     await made(a, "waits", **play("wait"))
-    run: c.RunNamed = await a.host.do(c.RunAutomation(automation="waits"), c.Caller.inside("me"))
+    run: c.RunNamed = await a.host.do(ac.RunAutomation(automation="waits"), c.Caller.inside("me"))
     await first.agent.began.wait()
     await until(lambda: run.run in b.store.runs and b.store.runs[run.run].status == "running")
     await first.kill()
@@ -171,6 +172,6 @@ async def test_a_plan_is_judged_where_it_is_asked_for_and_done_where_the_lease_i
     (_, a), (_, b) = await with_automations(nodes, "a"), await with_automations(nodes, "b")
     with pytest.raises(Exception, match="cron has five"):
         await b.host.do(
-            c.CreateAutomation(name="x", plan=plan(schedule={"cron": "* * *"}, **play())), c.Caller.inside("me")
+            ac.CreateAutomation(name="x", plan=plan(schedule={"cron": "* * *"}, **play())), c.Caller.inside("me")
         )
     assert names(a) == names(b) == set()

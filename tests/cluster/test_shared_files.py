@@ -11,10 +11,11 @@ import httpx
 import msgspec
 import pytest
 
+from portico.automation.events import AutomationPlan
 from portico.automation.state import AutomationState
 from portico.cluster.shared_files import SharedFiles, merged
 from portico.errors import BadRequest
-from portico.events import HOST, Audited, AutomationPlan, Event
+from portico.events import HOST, Audited, Event
 from portico.home import Home
 from portico.people.identity import new_token, revoke_token
 from portico.people.people import add_person

@@ -15,9 +15,11 @@ from portico import commands as c
 from portico import events as e
 from portico.addresses import is_public
 from portico.agents.agent import Message
+from portico.automation import events as ae
+from portico.automation.events import AutomationPlan
 from portico.budgets.budgets import Budgets
 from portico.errors import AgentError, BadRequest, NotFound
-from portico.events import AutomationPlan, Budget
+from portico.events import Budget
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.turn import Turn
@@ -496,13 +498,13 @@ async def test_a_job_tells_once_and_its_turns_do_not(desk: Desk, at: Receiver, t
         job="job-1",
         link="https://box.example/app/j/job-1",
     )
-    run = e.RunClaimed(run="run-1", automation="a-1", name="nightly", cause="schedule", due=0, by="automation:a-1")
+    run = ae.RunClaimed(run="run-1", automation="a-1", name="nightly", cause="schedule", due=0, by="automation:a-1")
     its_job = msgspec.structs.replace(started, job="job-2", by="run:run-1")
     await desk.host.log.append_all(
         ("run/run-1", run),
         ("job/job-2", its_job),
         ("job/job-2", e.JobEnded(job="job-2", outcome="succeeded", by="host")),
-        ("run/run-1", e.RunEnded(outcome="succeeded")),
+        ("run/run-1", ae.RunEnded(outcome="succeeded")),
     )
     found = await desk.until("delivered", "delivered")
     assert (found[1].notice.kind, found[1].notice.automation) == ("automation_done", "nightly")
@@ -511,11 +513,11 @@ async def test_a_job_tells_once_and_its_turns_do_not(desk: Desk, at: Receiver, t
 async def test_an_automation_that_has_failed_too_often_tells_that_it_stopped(desk: Desk, at: Receiver) -> None:
     """The last failure alone said nothing of it, and nothing ran any more."""
     await desk.open(settings({"url": at.url}))
-    created = e.AutomationCreated("a-1", "nightly", AutomationPlan(), "token:ada", [])
+    created = ae.AutomationCreated("a-1", "nightly", AutomationPlan(), "token:ada", [])
     pauses = [
-        e.AutomationPaused(by="token:ada", reason="Paused by token:ada."),
-        e.AutomationPaused(by="host", reason="It has run 3 times (stop_after_runs)."),
-        e.AutomationPaused(by="host", reason="5 runs failed in a row (stop_after_failures).", failed=True),
+        ae.AutomationPaused(by="token:ada", reason="Paused by token:ada."),
+        ae.AutomationPaused(by="host", reason="It has run 3 times (stop_after_runs)."),
+        ae.AutomationPaused(by="host", reason="5 runs failed in a row (stop_after_failures).", failed=True),
     ]
     await desk.host.log.append("automation/a-1", created, *pauses)
     (delivery,) = await desk.until("delivered")

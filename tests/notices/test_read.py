@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from portico import events as e
+from portico.automation import events as ae
 from portico.budgets.budgets import WARNED
 from portico.budgets.question import FINISH, RAISE, STOP
 from portico.events import Event, Message, Record
@@ -19,19 +20,19 @@ from portico.testing.play import PlayAgent
 from tests.features import host_of
 
 BASE = "https://box.example"
-PROMPT = e.PromptAction(text="look", cwd="/src/a")
+PROMPT = ae.PromptAction(text="look", cwd="/src/a")
 
 
 def job(by: str = "token:ada") -> e.JobStarted:
     return e.JobStarted("job-1", "nightly", {}, "/src/a", by)
 
 
-def claimed(**more: object) -> e.RunClaimed:
-    return e.RunClaimed("run-1", "automation-1", "morning", "schedule", 0, "t", **more)  # type: ignore[arg-type]
+def claimed(**more: object) -> ae.RunClaimed:
+    return ae.RunClaimed("run-1", "automation-1", "morning", "schedule", 0, "t", **more)  # type: ignore[arg-type]
 
 
-def created() -> e.AutomationCreated:
-    return e.AutomationCreated("automation-1", "morning", e.AutomationPlan(prompt=PROMPT), "t", [])
+def created() -> ae.AutomationCreated:
+    return ae.AutomationCreated("automation-1", "morning", ae.AutomationPlan(prompt=PROMPT), "t", [])
 
 
 async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Notice | None:
@@ -88,7 +89,7 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
         pytest.param("job/job-1", [e.JobEnded("job-1", "failed", "host")], "", "", "", id="a job whose start is lost"),
         pytest.param(
             "run/run-1",
-            [claimed(prompt=PROMPT), e.RunEnded("succeeded")],
+            [claimed(prompt=PROMPT), ae.RunEnded("succeeded")],
             "automation_done",
             "The automation 'morning' is done.",
             "/app/automations/automation-1",
@@ -96,7 +97,7 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
         ),
         pytest.param(
             "run/run-1",
-            [claimed(job=e.JobAction("main", "/src/a")), e.RunEnded("failed", "It broke.")],
+            [claimed(job=ae.JobAction("main", "/src/a")), ae.RunEnded("failed", "It broke.")],
             "automation_failed",
             "The automation 'morning' failed. It broke.",
             "/app/automations/automation-1",
@@ -104,16 +105,16 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
         ),
         pytest.param(
             "run/run-1",
-            [claimed(prompt=PROMPT), e.RunEnded("interrupted", "The host stopped.")],
+            [claimed(prompt=PROMPT), ae.RunEnded("interrupted", "The host stopped.")],
             "automation_failed",
             "The automation 'morning' was interrupted. The host stopped.",
             "/app/automations/automation-1",
             id="a run was interrupted",
         ),
-        pytest.param("run/run-1", [claimed(prompt=PROMPT), e.RunEnded("canceled")], "", "", "", id="a canceled run"),
+        pytest.param("run/run-1", [claimed(prompt=PROMPT), ae.RunEnded("canceled")], "", "", "", id="a canceled run"),
         pytest.param(
             "automation/automation-1",
-            [created(), e.AutomationPaused("host", "5 runs failed in a row.", failed=True)],
+            [created(), ae.AutomationPaused("host", "5 runs failed in a row.", failed=True)],
             "automation_failed",
             "The automation 'morning' has paused itself: 5 runs failed in a row.",
             "/app/automations/automation-1",
@@ -121,7 +122,7 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
         ),
         pytest.param(
             "automation/automation-1",
-            [created(), e.AutomationPaused("host", "It ends at 2027-01-01.")],
+            [created(), ae.AutomationPaused("host", "It ends at 2027-01-01.")],
             "",
             "",
             "",
@@ -129,7 +130,7 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
         ),
         pytest.param(
             "automation/automation-1",
-            [created(), e.AutomationPaused("token:ada", failed=True)],
+            [created(), ae.AutomationPaused("token:ada", failed=True)],
             "",
             "",
             "",
@@ -155,7 +156,7 @@ async def test_what_is_told_of_jobs_and_automations(
         return
     assert notice is not None
     assert (notice.kind, notice.text, notice.link) == (kind, text, BASE + link)
-    if not isinstance(events[-1], e.AutomationPaused):
+    if not isinstance(events[-1], ae.AutomationPaused):
         assert notice.folder == "/src/a"
 
 
@@ -252,7 +253,7 @@ async def test_what_leaves_the_machine_is_short_and_without_secrets(session: Ses
         ("job/job-1", e.JobResumed("t"), ("job-1", "")),
         ("job/job-1", e.JobEnded("job-1", "failed", "host"), ("job-1", "")),
         ("job/job-1", e.JobWaiting("why"), None),
-        ("run/run-1", e.RunEnded("failed"), None),
+        ("run/run-1", ae.RunEnded("failed"), None),
     ],
 )
 def test_what_settles_a_question(channel: str, event: Event, answered: tuple[str, str] | None) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from portico import events as e
+from portico.automation import events as ae
 from portico.events import Budget, Event, Record
 from portico.host.host import Host
 from portico.host.session import Session
@@ -19,7 +20,7 @@ JOB = e.JobStarted(
 )
 TASK = e.TaskStarted(task="task-1", name="t", model="m", by="token:bob", job="job-1")
 LONE = e.TaskStarted(task="task-1", name="t", model="m", by="token:bob")
-RUN = e.RunClaimed(
+RUN = ae.RunClaimed(
     run="run-1",
     automation="a-1",
     name="morning",

@@ -135,7 +135,7 @@ export interface Routes {
   "GET /workflows/draft/{id}": { body: undefined; answer: WorkflowDraft };
 }
 
-export type Event = ApprovalAnswered | ApprovalAsked | Audited | AutomationCreated | AutomationDeleted | AutomationEdited | AutomationPaused | AutomationResumed | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HookRotated | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | RunClaimed | RunEnded | RunReserved | RunSettled | RunSkipped | RunStarted | RunsMissed | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;
+export type Event = ApprovalAnswered | ApprovalAsked | Audited | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;
 
 export interface About {
   name: string;
@@ -403,33 +403,6 @@ export interface Audited {
   detail?: Record<string, unknown>;
 }
 
-export interface AutomationCreated {
-  type: "automation.created";
-  automation: string;
-  name: string;
-  plan: AutomationPlan;
-  by: string;
-  scopes: string[];
-  source?: "door" | "file";
-  uri?: string;
-  meta?: Record<string, unknown>;
-  enabled?: boolean;
-}
-
-export interface AutomationDeleted {
-  type: "automation.deleted";
-  by: string;
-}
-
-export interface AutomationEdited {
-  type: "automation.edited";
-  name: string;
-  plan: AutomationPlan;
-  by: string;
-  scopes: string[];
-  meta?: Record<string, unknown>;
-}
-
 export interface AutomationInfo {
   id: string;
   name: string;
@@ -463,13 +436,6 @@ export interface AutomationNamed {
   automation: string;
 }
 
-export interface AutomationPaused {
-  type: "automation.paused";
-  by: string;
-  reason?: string;
-  failed?: boolean;
-}
-
 /** A trigger, or several in `on` (without any it starts by hand), what to start (exactly one) and the rules. */
 export interface AutomationPlan {
   title?: string;
@@ -490,12 +456,6 @@ export interface AutomationPlan {
   budget?: Budget;
   keep_days?: number;
   keep_runs?: number;
-}
-
-/** Missed times are not repeated. */
-export interface AutomationResumed {
-  type: "automation.resumed";
-  by: string;
 }
 
 /** When the task may start at all. */
@@ -906,7 +866,7 @@ export interface EventRecord {
   channel: string;
   pos: number;
   time: number;
-  event: HostStarted | LogLost | HostStopped | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved | SessionStarted | SessionShared | SessionRenamed | SessionModel | SessionConfigured | FolderAdded | FolderRemoved | SessionArchived | SessionRead | SessionVendor | SessionClosed | SessionReopened | SessionTruncated | ChatsOrdered | ChatMoved | HistoryCopied | ChildStarted | ClientJoined | ClientLeft | ClientKept | QueueAdded | QueueEdited | QueueReordered | QueueRemoved | QueueHeld | TurnStarted | TurnResumed | TurnEnded | TurnStep | PartStarted | PartDelta | ToolInput | ToolOutput | PartEnded | UsageReported | ToolStarted | ToolReady | ToolDecided | ToolContent | ToolEnded | ApprovalAsked | ApprovalAnswered | SignInAsked | SignInSettled | QuestionAsked | QuestionDrafted | QuestionAnswered | TaskStarted | TaskSessionStarted | TaskSessionEnded | TaskPrompted | TaskDecided | TaskEnded | JobStarted | JobResumed | JobSuspended | JobWaiting | JobStopping | JobDecided | JobValue | WorkStarted | WorkEnded | JobEnded | AutomationCreated | AutomationEdited | AutomationPaused | AutomationResumed | HookRotated | RunReserved | RunsMissed | RunSettled | AutomationDeleted | RunClaimed | RunSkipped | RunStarted | RunEnded | Unreadable;
+  event: HostStarted | LogLost | HostStopped | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved | SessionStarted | SessionShared | SessionRenamed | SessionModel | SessionConfigured | FolderAdded | FolderRemoved | SessionArchived | SessionRead | SessionVendor | SessionClosed | SessionReopened | SessionTruncated | ChatsOrdered | ChatMoved | HistoryCopied | ChildStarted | ClientJoined | ClientLeft | ClientKept | QueueAdded | QueueEdited | QueueReordered | QueueRemoved | QueueHeld | TurnStarted | TurnResumed | TurnEnded | TurnStep | PartStarted | PartDelta | ToolInput | ToolOutput | PartEnded | UsageReported | ToolStarted | ToolReady | ToolDecided | ToolContent | ToolEnded | ApprovalAsked | ApprovalAnswered | SignInAsked | SignInSettled | QuestionAsked | QuestionDrafted | QuestionAnswered | TaskStarted | TaskSessionStarted | TaskSessionEnded | TaskPrompted | TaskDecided | TaskEnded | JobStarted | JobResumed | JobSuspended | JobWaiting | JobStopping | JobDecided | JobValue | WorkStarted | WorkEnded | JobEnded | Unreadable;
 }
 
 /** What happens when the criteria are not met. */
@@ -1111,12 +1071,6 @@ export interface Hit {
 export interface Hook {
   filter?: Match[];
   per_minute?: number;
-}
-
-/** The hook has another secret; the old one is void. */
-export interface HookRotated {
-  type: "automation.hook.rotated";
-  by: string;
 }
 
 export interface HookSecret {
@@ -1969,27 +1923,6 @@ export interface RunAutomationBody {
   at?: string;
 }
 
-/** On `run/ID`, before anything starts. Carries what is started: the plan may change later. */
-export interface RunClaimed {
-  type: "run.claimed";
-  run: string;
-  automation: string;
-  name: string;
-  cause: "after" | "files" | "hook" | "person" | "schedule";
-  due: number;
-  by: string;
-  job?: JobAction;
-  prompt?: PromptAction;
-  scopes?: string[];
-  late?: boolean;
-  depth?: number;
-  ref?: string;
-  delivery?: string;
-  author?: string;
-  budget?: Budget;
-  payload?: unknown;
-}
-
 /** A command. */
 export interface RunDo {
   kind: "run";
@@ -1998,47 +1931,8 @@ export interface RunDo {
   stdin?: string;
 }
 
-export interface RunEnded {
-  type: "run.ended";
-  outcome: "canceled" | "failed" | "interrupted" | "succeeded";
-  error?: string;
-  input?: number;
-  output?: number;
-  cost?: number;
-  estimated?: boolean;
-  by?: string;
-}
-
 export interface RunNamed {
   run: string;
-}
-
-/** Together with `run.claimed`, in one commit: this due time, delivery or cause has its run. */
-export interface RunReserved {
-  type: "automation.run.claimed";
-  run: string;
-  cause: "after" | "files" | "hook" | "person" | "schedule";
-  due: number;
-  ref?: string;
-}
-
-/** Together with `run.ended` or `run.skipped`. */
-export interface RunSettled {
-  type: "automation.run.ended";
-  run: string;
-  outcome: "canceled" | "failed" | "interrupted" | "skipped" | "succeeded";
-}
-
-export interface RunSkipped {
-  type: "run.skipped";
-  reason: string;
-}
-
-export interface RunStarted {
-  type: "run.started";
-  session?: string;
-  turn?: string;
-  job?: string;
 }
 
 export interface RunSummary {
@@ -2065,16 +1959,6 @@ export interface RunSummary {
   ref?: string;
   delivery?: string;
   pos?: number;
-}
-
-/** Due times that got no run. */
-export interface RunsMissed {
-  type: "automation.missed";
-  count: number;
-  first: number;
-  last: number;
-  reason: string;
-  more?: boolean;
 }
 
 /** The sandboxes that can be chosen for a session or in a folder. */

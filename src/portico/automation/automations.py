@@ -8,15 +8,16 @@ started.
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from msgspec.structs import replace
 
 from portico import commands as c
 from portico import events as e
 from portico import faults, limits
+from portico.automation import commands as ac
+from portico.automation import events as ae
 from portico.automation import hook as hooks
-from portico.automation.commands import FILE, AutomationCommands
 from portico.automation.decide import (
     DELETED,
     Appended,
@@ -29,6 +30,7 @@ from portico.automation.decide import (
     stop_reason,
 )
 from portico.automation.files import FileWatch
+from portico.automation.handlers import FILE, AutomationCommands
 from portico.automation.lease import Lease, LocalLease
 from portico.automation.run import Runs
 from portico.automation.source import apply as apply_file
@@ -68,7 +70,8 @@ class Delivered(c.RunNamed, omit_defaults=True):
 
 class Automations(Feature):
     name = "automations"
-    commands = get_args(c.AutomationCommand)
+    commands = ac.COMMANDS
+    events = ae.EVENTS
 
     def __init__(self, host: Host, jobs: Jobs | None, home: Path, lease: Lease) -> None:
         self.host = host
@@ -102,7 +105,7 @@ class Automations(Feature):
 
     def lock_of(self, command: c.Command) -> asyncio.Lock:
         """One lock for all automations, because their names are unique, and one for each run."""
-        return self._run_locks.of(command.run) if isinstance(command, c.CancelRun) else self.lock
+        return self._run_locks.of(command.run) if isinstance(command, ac.CancelRun) else self.lock
 
     async def recover(self) -> None:
         await self.store.open()
@@ -173,9 +176,9 @@ class Automations(Feature):
             cause = replace(cause, input=None, refused=words)
         before = sum(each.cause != "person" for each in self._claiming.get(state.id, {}).values())
         events = claim(state, self.open_runs(state.id), run, cause, before)
-        skipped = any(isinstance(event, e.RunSkipped) for _, event in events)
+        skipped = any(isinstance(event, ae.RunSkipped) for _, event in events)
         for _, event in events:
-            if isinstance(event, e.RunClaimed) and not skipped:
+            if isinstance(event, ae.RunClaimed) and not skipped:
                 self._claiming.setdefault(state.id, {})[run] = begin_run(event, 0)
         return run, events
 
@@ -228,7 +231,7 @@ class Automations(Feature):
         for state in [self.store.automations[ident] for ident in times if ident in self.store.automations]:
             stop = stop_reason(state, now)
             if stop:
-                events.append((f"automation/{state.id}", e.AutomationPaused(by="host", reason=stop)))
+                events.append((f"automation/{state.id}", ae.AutomationPaused(by="host", reason=stop)))
                 continue
             if not schedules_of(state.plan):
                 continue  # its end was postponed
@@ -260,13 +263,13 @@ class Automations(Feature):
     def _changed(self, automation: str, event: e.Event) -> None:
         if self.closing:
             return
-        if isinstance(event, e.RunClaimed | e.RunEnded | e.RunSkipped):
+        if isinstance(event, ae.RunClaimed | ae.RunEnded | ae.RunSkipped):
             # After the whole commit: a run that the commit skips is not pending.
             asyncio.get_running_loop().call_soon(self.look_at_runs, automation)
-        elif not isinstance(event, e.RunReserved | e.RunStarted | e.RunSettled):
-            if isinstance(event, e.AutomationEdited | e.AutomationDeleted):
+        elif not isinstance(event, ae.RunReserved | ae.RunStarted | ae.RunSettled):
+            if isinstance(event, ae.AutomationEdited | ae.AutomationDeleted):
                 self._buckets.pop(f"hook {automation}", None)
-            if isinstance(event, e.AutomationDeleted):
+            if isinstance(event, ae.AutomationDeleted):
                 self._buckets.pop(automation, None)
             self._look_at(automation)
 
@@ -307,14 +310,14 @@ class Automations(Feature):
             each
             for run in runs
             for each in (
-                (f"run/{run}", e.RunSkipped(reason=reason)),
-                (f"automation/{automation}", e.RunSettled(run=run, outcome="skipped")),
+                (f"run/{run}", ae.RunSkipped(reason=reason)),
+                (f"automation/{automation}", ae.RunSettled(run=run, outcome="skipped")),
             )
         ]
 
     # -- after another one -------------------------------------------------------------------------------------
 
-    def follow_run(self, run: RunSummary, outcome: e.EndOutcome) -> list[tuple[AutomationState, Cause]]:
+    def follow_run(self, run: RunSummary, outcome: ae.EndOutcome) -> list[tuple[AutomationState, Cause]]:
         """The automations that the end of this run triggers."""
         return [
             (state, _after(state, self.host.now(), f"run:{run.id}", run.depth + 1))
@@ -382,7 +385,7 @@ class Automations(Feature):
             return Delivered("", "The filter does not let it pass.")
         text = hooks.fill(state.input, {"payload": payload}, f"the hook {name!r}")
         kept = payload if state.plan.job is not None else None
-        command = c.RunAutomation(automation=state.id, input=text, delivery=delivery, payload=kept)
+        command = ac.RunAutomation(automation=state.id, input=text, delivery=delivery, payload=kept)
         named: c.RunNamed = await self.host.do(command, c.Caller.inside(f"automation:{state.id}").asking(delivery))
         run = self.store.runs.get(named.run)
         return Delivered(named.run, run.reason if run is not None and run.status == "skipped" else "")
@@ -408,11 +411,11 @@ class Automations(Feature):
         return count
 
 
-def _follows(after: e.After, run: RunSummary, outcome: e.EndOutcome) -> bool:
+def _follows(after: ae.After, run: RunSummary, outcome: ae.EndOutcome) -> bool:
     return after.automation in (run.name, run.automation) and (not after.outcomes or outcome in after.outcomes)
 
 
-def _follows_job(after: e.After, name: str, status: str) -> bool:
+def _follows_job(after: ae.After, name: str, status: str) -> bool:
     return after.job == name and (not after.outcomes or status in after.outcomes)
 
 

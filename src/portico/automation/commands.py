@@ -1,155 +1,134 @@
-"""The handlers of the commands about automations and runs."""
+"""Commands about automations. What one starts needs the scopes of that too: they are judged when it is written."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from portico import commands as c
-from portico import events as e
-from portico import limits
-from portico.automation.decide import DELETED, Appended, Cause
-from portico.automation.plan import check_name, check_plan, needed_scopes, zone
-from portico.automation.schedule import moment
-from portico.automation.state import AutomationState
-from portico.automation.triggers import hooks_of
-from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden
-from portico.host.do import note_answer
-from portico.host.feature import handle
+from portico.automation.events import AutomationPlan
+from portico.commands import (
+    AboutAutomation,
+    AutomationMade,
+    AutomationNamed,
+    Command,
+    Done,
+    HookSecret,
+    Http,
+    NoLock,
+    RunNamed,
+    register,
+)
+from portico.events import Json
 
-if TYPE_CHECKING:
-    from portico.automation.automations import Automations
-
-FILE = "automations.toml"
-
-
-class AutomationCommands:
-    """The handlers. The host runs them under the lock that `Automations.lock_of` returns."""
-
-    def __init__(self, automations: "Automations") -> None:
-        self._all = automations
-        self._host = automations.host
-        self._store = automations.store
-
-    @handle
-    async def create(self, command: c.CreateAutomation, caller: c.Caller) -> c.AutomationMade:
-        if len(self._store.automations) >= limits.AUTOMATIONS:
-            raise Conflict(f"There are {limits.AUTOMATIONS} automations, which are the most.")
-        check_name(command.name)
-        check_plan(command.plan, self._host, self._all.jobs, command.name)
-        scopes = await needed_scopes(command.plan, self._host, caller)
-        self._check_free(command.name, command.uri)
-        ident = self._store.new_automation()
-        source = "file" if caller.by == FILE else "door"
-        created = e.like(e.AutomationCreated, command, automation=ident, by=caller.by, scopes=scopes, source=source)
-        note_answer(c.AutomationMade(ident))  # without the secret: it is shown once
-        await self._append(ident, created)
-        hook = bool(hooks_of(command.plan))
-        return c.AutomationMade(ident, self._all.secrets.of(self._store.get(ident)) if hook else "")
-
-    def _check_free(self, name: str, uri: str = "", but: str = "") -> None:
-        for taken in (name, uri):
-            known = self._store.find(taken) if taken else None
-            if known is not None and known.id != but:
-                raise AlreadyExists(f"There is an automation {taken!r} already.", field="name")
-
-    @handle
-    async def edit(self, command: c.EditAutomation, caller: c.Caller) -> c.AutomationNamed:
-        state = self._mine(command.automation, caller)
-        _check_file(state, caller)
-        name = check_name(command.name) if command.name is not None else state.name
-        plan = command.plan if command.plan is not None else state.plan
-        meta = command.meta if command.meta is not None else state.meta
-        self._check_free(name, but=state.id)
-        if plan != state.plan:
-            check_plan(plan, self._host, self._all.jobs, name)
-        scopes = await needed_scopes(plan, self._host, caller)
-        if (name, plan, meta) != (state.name, state.plan, state.meta):
-            await self._append(
-                state.id, e.AutomationEdited(name=name, plan=plan, by=caller.by, scopes=scopes, meta=meta)
-            )
-        return c.AutomationNamed(state.id)
-
-    @handle
-    async def pause(self, command: c.PauseAutomation, caller: c.Caller) -> c.AutomationNamed:
-        state = self._store.get(command.automation)
-        if state.enabled:
-            reason = command.reason[: limits.TITLE_CHARS] or f"Paused by {caller.by}."
-            await self._append(state.id, e.AutomationPaused(by=caller.by, reason=reason))
-        return c.AutomationNamed(state.id)
-
-    @handle
-    async def resume(self, command: c.ResumeAutomation, caller: c.Caller) -> c.AutomationNamed:
-        state = self._mine(command.automation, caller)
-        if not state.enabled:
-            await self._append(state.id, e.AutomationResumed(by=caller.by))
-        return c.AutomationNamed(state.id)
-
-    @handle
-    async def run(self, command: c.RunAutomation, caller: c.Caller) -> c.RunNamed:
-        state = self._mine(command.automation, caller)
-        now = self._host.now()
-        if command.delivery:
-            by, given = f"automation:{state.id}", command.payload
-            cause = Cause("hook", now, by, command.input, delivery=command.delivery, payload=given)
-            return c.RunNamed(await self._all.claim(state, cause))
-        due = _past(command.at, state, now) if command.at else now
-        late = bool(command.at)
-        return c.RunNamed(await self._all.run_now(state, Cause("person", due, caller.by, command.input, late=late)))
-
-    @handle
-    async def cancel(self, command: c.CancelRun, caller: c.Caller) -> c.Done:
-        run = self._store.run(command.run)
-        if not run.open:
-            raise Conflict(f"The run {run.id!r} is over.")
-        await self._all.runs.stop(run, by=caller.by)
-        return c.Done()
-
-    @handle
-    async def rotate(self, command: c.RotateSecret, caller: c.Caller) -> c.HookSecret:
-        state = self._mine(command.automation, caller)
-        if not hooks_of(state.plan):
-            raise Conflict(f"The automation {state.name!r} has no hook.")
-        note_answer(c.HookSecret(""))
-        await self._append(state.id, e.HookRotated(by=caller.by))
-        return c.HookSecret(self._all.secrets.of(state))
-
-    @handle
-    async def delete(self, command: c.DeleteAutomation, caller: c.Caller) -> c.Done:
-        state = self._store.get(command.automation)
-        _check_file(state, caller)
-        waiting = [run.id for run in self._all.open_runs(state.id) if run.status == "pending"]
-        pending = [run for run in waiting if run not in self._all.runs.tasks]  # a start in progress continues
-        events: Appended = self._all.skipping(state.id, pending, DELETED)
-        self._all.deleting.add(state.id)
-        try:
-            await self._all.append([*events, (f"automation/{state.id}", e.AutomationDeleted(by=caller.by))])
-        finally:
-            self._all.deleting.discard(state.id)
-            self._all.look_at_runs(state.id)
-        for run in self._store.runs_of(state.id):
-            if not run.open:
-                await self._store.forget(run)
-        return c.Done()
-
-    def _mine(self, name: str, caller: c.Caller) -> AutomationState:
-        """Return the automation if the caller has all scopes that its runs need."""
-        state = self._store.get(name)
-        missing: Any = next((scope for scope in state.scopes if scope not in caller.scopes), None)
-        if missing is not None:
-            words = f"What {state.name!r} starts needs the scope {missing!r}, which {caller.name!r} does not have."
-            raise Forbidden(words, field="automation")
-        return state
-
-    async def _append(self, ident: str, event: e.Event) -> None:
-        await self._all.append([(f"automation/{ident}", event)])
+_ONE = "/v1/automations/{id}"
 
 
-def _past(text: str, state: AutomationState, now: int) -> int:
-    """The time of a run that makes up for one that was missed."""
-    due = moment(text, zone(state.plan), "at")
-    if due > now:
-        raise BadRequest(f"{text!r} is still to come ({zone(state.plan)}). Give a time in the past.", field="at")
-    return due
+class CreateAutomation(Command, frozen=True, tag="automation.create"):
+    """Make an automation: a trigger, what to start, and the rules."""
+
+    scope = "jobs"
+    shared_by_all = "automations"
+    lock = "feature"
+    gives = AutomationMade
+    http = Http("POST", "/v1/automations", 201)
+    errors = ("not_found", "conflict", "already_exists")
+    private = frozenset({"uri", "meta"})
+
+    name: str
+    """Lower case letters, digits and hyphens; unique."""
+    plan: AutomationPlan = AutomationPlan()
+    enabled: bool = True
+    uri: str = ""
+    """What its client calls it."""
+    meta: Json = {}
 
 
-def _check_file(state: AutomationState, caller: c.Caller) -> None:
-    if state.source == "file" and caller.by != FILE:
-        raise Conflict(f"{state.name!r} is written in {FILE}: change it there.", field="automation")
+class EditAutomation(AboutAutomation, frozen=True, tag="automation.edit"):
+    """Change an automation; what is not named stays."""
+
+    scope = "jobs"
+    gives = AutomationNamed
+    http = Http("PATCH", _ONE)
+    errors = ("not_found", "conflict", "already_exists")
+    private = frozenset({"meta"})
+
+    name: str | None = None
+    plan: AutomationPlan | None = None
+    """The whole of it."""
+    meta: Json | None = None
+
+
+class PauseAutomation(AboutAutomation, frozen=True, tag="automation.pause"):
+    """Pause an automation: it starts nothing until it is resumed."""
+
+    scope = "jobs"
+    gives = AutomationNamed
+    http = Http("POST", f"{_ONE}/pause")
+
+    reason: str = ""
+
+
+class ResumeAutomation(AboutAutomation, frozen=True, tag="automation.resume"):
+    """Resume a paused automation from now on."""
+
+    scope = "jobs"
+    gives = AutomationNamed
+    http = Http("POST", f"{_ONE}/resume")
+
+
+class RunAutomation(AboutAutomation, frozen=True, tag="automation.run"):
+    """Start an automation now, also a paused one."""
+
+    scope = "jobs"
+    lock = NoLock("A claim counts from the moment it is planned, and planning has no await.")
+    gives = RunNamed
+    limited = True
+    http = Http("POST", f"{_ONE}/run", 202)
+    private = frozenset({"delivery", "payload"})
+
+    input: str | None = None
+    """In place of the job's input or the prompt's text."""
+    at: str = ""
+    """The time that the run is for, such as one that was missed: `2027-01-31T09:00`, in the zone; absent: now."""
+    delivery: str = ""
+    """The id of a hook's delivery."""
+    payload: Any = None
+
+
+class CancelRun(Command, frozen=True, tag="automation.cancel"):
+    """Cancel a run, with what it has started."""
+
+    scope = "jobs"
+    shared_by_all = "automations"
+    lock = "feature"
+    about = "run"
+    gives = Done
+    http = Http("POST", "/v1/runs/{id}/cancel")
+
+    run: str
+
+
+class RotateSecret(AboutAutomation, frozen=True, tag="automation.secret"):
+    """Give a hook another secret, which is shown this once; the old one is void."""
+
+    scope = "jobs"
+    gives = HookSecret
+    http = Http("POST", f"{_ONE}/secret")
+
+
+class DeleteAutomation(AboutAutomation, frozen=True, tag="automation.delete"):
+    """Delete an automation and its history. Running sessions and jobs continue."""
+
+    scope = "jobs"
+    gives = Done
+    http = Http("DELETE", _ONE, 204)
+
+
+COMMANDS: tuple[type[Command], ...] = (
+    CreateAutomation,
+    EditAutomation,
+    PauseAutomation,
+    ResumeAutomation,
+    RunAutomation,
+    CancelRun,
+    RotateSecret,
+    DeleteAutomation,
+)
+register(*COMMANDS)

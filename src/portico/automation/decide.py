@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from portico import events as e
 from portico import limits
+from portico.automation import events as ae
 from portico.automation.plan import zone
 from portico.automation.schedule import first_due, missed_dues, moment
 from portico.automation.state import AutomationState, RunSummary
@@ -21,7 +22,7 @@ DELETED = "The automation was deleted."
 class Cause(Struct, frozen=True):
     """The cause of a run."""
 
-    kind: e.Cause
+    kind: ae.Cause
     due: int
     by: str
     input: str | None = None
@@ -52,13 +53,13 @@ def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: C
     own, channel = f"automation/{state.id}", f"run/{run}"
     named = {"run": run, "automation": state.id, "name": state.name, "scopes": state.scopes, "author": state.by}
     started = {"cause": cause.kind, "job": job, "prompt": prompt, "budget": state.plan.budget}
-    claimed = e.like(e.RunClaimed, cause, **named, **started)
-    reserved = e.RunReserved(run=run, cause=cause.kind, due=cause.due, ref=cause.ref)
+    claimed = e.like(ae.RunClaimed, cause, **named, **started)
+    reserved = ae.RunReserved(run=run, cause=cause.kind, due=cause.due, ref=cause.ref)
     events: Appended = [(own, reserved), (channel, claimed)]
     if reason:
-        events += [(channel, e.RunSkipped(reason=reason)), (own, e.RunSettled(run=run, outcome="skipped"))]
+        events += [(channel, ae.RunSkipped(reason=reason)), (own, ae.RunSettled(run=run, outcome="skipped"))]
     elif cause.kind != "person" and most == count + 1:
-        events.append((own, e.AutomationPaused(by="host", reason=full)))
+        events.append((own, ae.AutomationPaused(by="host", reason=full)))
     return events
 
 
@@ -136,7 +137,7 @@ def due_causes(state: AutomationState, first: int, now: int) -> tuple[list[Cause
         window = lost or made_up or on_time
         first, last = window[0], lost[-1] if lost else window[0]
         reason = f"No run at these times: the host did not run, or its clock was set (missed = {state.plan.missed!r})."
-        missed = e.RunsMissed(count=len(lost), first=first, last=last, reason=reason, more=more)
+        missed = ae.RunsMissed(count=len(lost), first=first, last=last, reason=reason, more=more)
         events.append((f"automation/{state.id}", missed))
     causes = [Cause("schedule", due, by, late=True) for due in made_up]
     return [*causes, *(Cause("schedule", due, by) for due in on_time)], events

@@ -4,7 +4,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from portico import events as e
+from portico.automation import events as ae
 from portico.automation import hook as hooks
 from portico.automation.decide import Cause
 from portico.automation.plan import folder_of
@@ -28,7 +28,7 @@ _NAMED = 100
 class FileWatch:
     def __init__(self, automations: "Automations") -> None:
         self._all = automations
-        self._tasks: dict[str, tuple[list[e.FilesTrigger], list[asyncio.Task[None]]]] = {}
+        self._tasks: dict[str, tuple[list[ae.FilesTrigger], list[asyncio.Task[None]]]] = {}
         self._ready: dict[str, list[asyncio.Event]] = {}
 
     def look_at(self, automation: str, state: AutomationState | None) -> None:
@@ -58,7 +58,7 @@ class FileWatch:
         for each in self._ready[self._all.store.get(name).id]:
             await each.wait()
 
-    async def _watch(self, automation: str, files: e.FilesTrigger, ready: asyncio.Event) -> None:
+    async def _watch(self, automation: str, files: ae.FilesTrigger, ready: asyncio.Event) -> None:
         while True:
             try:
                 await self._follow(automation, files, ready)
@@ -66,7 +66,7 @@ class FileWatch:
                 self._all.host.logger.warning("%s cannot watch %r: %s", automation, files.folder, error)
                 await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _follow(self, automation: str, files: e.FilesTrigger, ready: asyncio.Event) -> None:
+    async def _follow(self, automation: str, files: ae.FilesTrigger, ready: asyncio.Event) -> None:
         jail = Jail([folder_of(files.folder)])
         changed: dict[str, None] = {}
         during: list[str] = []

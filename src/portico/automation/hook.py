@@ -22,9 +22,9 @@ import msgspec
 
 from portico import limits
 from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
+from portico.automation.events import Hook, Match
 from portico.automation.state import AutomationState
 from portico.errors import BadRequest, TooLarge, Unauthenticated
-from portico.events import Hook, Match
 from portico.home import secret_key, stamp
 from portico.jobs.workflow.quote import quote as quote
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from portico.automation.decide import stop_time
+from portico.automation.events import AutomationPlan, Trigger
 from portico.automation.schedule import cron_of, cron_times, first_due
 from portico.automation.state import AutomationState, RunSummary
 from portico.automation.triggers import afters_of, schedules_of, triggers_of
-from portico.events import AutomationPlan, Json, Trigger, like
+from portico.events import Json, like
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations

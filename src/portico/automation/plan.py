@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from portico import commands as c
 from portico import limits
+from portico.automation.events import After, AutomationPlan, FilesTrigger, Hook, JobAction, PromptAction, Trigger
 from portico.automation.schedule import check_schedule, moment
 from portico.automation.triggers import hooks_of, schedules_of, triggers_of
 from portico.errors import BadRequest, Forbidden, NotFound
-from portico.events import After, AutomationPlan, FilesTrigger, Hook, JobAction, PromptAction, Trigger
 from portico.host import fallback
 from portico.host.autonomy import SANDBOX, Answering, loosened
 from portico.host.config import check as check_config

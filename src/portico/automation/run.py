@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from portico import commands as c
 from portico import events as e
 from portico import faults
+from portico.automation import events as ae
 from portico.automation.decide import Appended, stop_reason
 from portico.automation.plan import folder_of
 from portico.automation.state import AutomationState, RunSummary
@@ -23,7 +24,7 @@ from portico.usage.usage_index import priced
 if TYPE_CHECKING:
     from portico.automation.automations import Automations
 
-_OUTCOMES: dict[str, e.EndOutcome] = {
+_OUTCOMES: dict[str, ae.EndOutcome] = {
     "completed": "succeeded",
     "failed": "failed",
     "cancelled": "canceled",
@@ -69,7 +70,7 @@ class Runs:
     async def _start(self, run: RunSummary) -> None:
         records = await self._host.log.read(f"run/{run.id}", 0, 1)
         claimed = records[0].event
-        assert isinstance(claimed, e.RunClaimed)
+        assert isinstance(claimed, ae.RunClaimed)
         faults.reach("run-before-start")
         try:
             started = await self._do(claimed)
@@ -82,7 +83,7 @@ class Runs:
         await self._all.append([(f"run/{run.id}", started)])
         faults.reach("run-started")
 
-    async def _do(self, claimed: e.RunClaimed) -> e.RunStarted:
+    async def _do(self, claimed: ae.RunClaimed) -> ae.RunStarted:
         """Execute the command of a run. If it is repeated after a crash, the host returns what it started before."""
         caller = c.Caller("", f"automation {claimed.name}", frozenset(claimed.scopes), label=f"run:{claimed.run}")
         if claimed.job is not None:
@@ -98,35 +99,35 @@ class Runs:
                 trigger=_trigger(claimed),
             )
             named: c.JobNamed = await self._host.do(start, caller.asking("start"))
-            return e.RunStarted(job=named.job)
+            return ae.RunStarted(job=named.job)
         prompt = claimed.prompt
         assert prompt is not None
         session: Summary = await self._host.do(_session(prompt, claimed), caller.asking("start"))
         faults.reach("run-session")
         said = c.SendMessage(session=session.id, text=prompt.text, origin="automation")
         begun = await self._host.do(said, caller.asking("send"))
-        return e.RunStarted(session=session.id, turn=begun.turn)
+        return ae.RunStarted(session=session.id, turn=begun.turn)
 
     # -- its end -----------------------------------------------------------------------------------------------
 
-    async def _end(self, run: RunSummary) -> tuple[e.EndOutcome, str]:
+    async def _end(self, run: RunSummary) -> tuple[ae.EndOutcome, str]:
         try:
             return await (self._job_end(run.job) if run.job else self._turn_end(run))
         except NotFound as error:
             return "canceled", error.message
 
-    async def _turn_end(self, run: RunSummary) -> tuple[e.EndOutcome, str]:
+    async def _turn_end(self, run: RunSummary) -> tuple[ae.EndOutcome, str]:
         turn = await (await self._host.get(run.session)).wait(run.turn)
         return _OUTCOMES[turn.outcome or "interrupted"], turn.error.message if turn.error is not None else ""
 
-    async def _job_end(self, job: str) -> tuple[e.EndOutcome, str]:
+    async def _job_end(self, job: str) -> tuple[ae.EndOutcome, str]:
         jobs = self._all.jobs
         if jobs is None:
             raise NotFound("job", job)
         if not jobs.job(job).done:
             await self._jobs.setdefault(job, asyncio.get_running_loop().create_future())
         summary = jobs.job(job)
-        outcome: e.EndOutcome = summary.status if summary.status in ("succeeded", "canceled") else "failed"
+        outcome: ae.EndOutcome = summary.status if summary.status in ("succeeded", "canceled") else "failed"
         return outcome, summary.error
 
     def job_ended(self, job: str) -> None:
@@ -134,14 +135,14 @@ class Runs:
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
 
-    async def _finish(self, run: RunSummary, outcome: e.EndOutcome, error: str = "") -> None:
+    async def _finish(self, run: RunSummary, outcome: ae.EndOutcome, error: str = "") -> None:
         """Record the end and the claims of following automations in one commit."""
         faults.reach("run-before-end")
         ended = await self._ended(run, outcome, error)
         if not run.open:
             return  # another host had the lease and wrote its end
         own = f"automation/{run.automation}"
-        settled = e.RunSettled(run=run.id, outcome=outcome)
+        settled = ae.RunSettled(run=run.id, outcome=outcome)
         events: Appended = [(f"run/{run.id}", ended)]
         state = self._all.store.automations.get(run.automation)
         if state is not None:
@@ -158,17 +159,17 @@ class Runs:
                 self._all.claimed(automation, next_run)
         faults.reach("run-ended")
 
-    def _stop(self, state: AutomationState, outcome: e.EndOutcome) -> Appended:
+    def _stop(self, state: AutomationState, outcome: ae.EndOutcome) -> Appended:
         if not state.enabled or outcome != "failed":
             return []
         reason = stop_reason(state, 0, 1)
-        paused = e.AutomationPaused(by="host", reason=reason, failed=True)
+        paused = ae.AutomationPaused(by="host", reason=reason, failed=True)
         return [(f"automation/{state.id}", paused)] if reason else []
 
-    async def _ended(self, run: RunSummary, outcome: e.EndOutcome, error: str) -> e.RunEnded:
+    async def _ended(self, run: RunSummary, outcome: ae.EndOutcome, error: str) -> ae.RunEnded:
         rows = [row for session in await self._sessions(run) for row in await self._used(session)]
         known = bool(rows) and not any(row.unpriced for row in rows)
-        return e.RunEnded(
+        return ae.RunEnded(
             outcome=outcome,
             error=error,
             input=sum(row.input for row in rows),
@@ -205,13 +206,13 @@ class Runs:
             await self._host.do(c.CancelTurn(session=run.session, turn=run.turn), caller)
 
 
-def _trigger(claimed: e.RunClaimed) -> e.Json:
+def _trigger(claimed: ae.RunClaimed) -> e.Json:
     """What a workflow knows of its cause: the time it is for, and the payload of a hook."""
     due = datetime.fromtimestamp(claimed.due / 1000, UTC).isoformat()
     return {"scheduled_at": due} | ({"payload": claimed.payload} if claimed.payload is not None else {})
 
 
-def _session(prompt: e.PromptAction, claimed: e.RunClaimed) -> c.StartSession:
+def _session(prompt: ae.PromptAction, claimed: ae.RunClaimed) -> c.StartSession:
     return c.StartSession(
         agent=prompt.agent or None,
         model=prompt.model or None,

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from portico import limits
+from portico.automation.events import Schedule
 from portico.errors import BadRequest, nearest
-from portico.events import Schedule
 
 if TYPE_CHECKING:
     from cronsim import CronSim

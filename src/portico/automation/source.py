@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portico import commands as c
-from portico.automation.commands import FILE
+from portico.automation import commands as ac
+from portico.automation import events as ae
+from portico.automation.events import AutomationPlan
+from portico.automation.handlers import FILE
 from portico.automation.plan import check_name, check_plan
 from portico.errors import BadRequest, PorticoError, nearest
-from portico.events import AutomationPlan
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations
@@ -64,18 +66,18 @@ def _shape(path: str) -> type[msgspec.Struct] | None:
 
     shapes: dict[str, type[msgspec.Struct]] = {
         "": AutomationPlan,
-        "schedule": e.Schedule,
-        "hook": e.Hook,
-        "files": e.FilesTrigger,
-        "after": e.After,
-        "job": e.JobAction,
-        "prompt": e.PromptAction,
+        "schedule": ae.Schedule,
+        "hook": ae.Hook,
+        "files": ae.FilesTrigger,
+        "after": ae.After,
+        "job": ae.JobAction,
+        "prompt": ae.PromptAction,
         "budget": e.Budget,
     }
     inner = re.sub(r"^on\[\.\.\.\]\.?|^on\[\d+\]\.?", "", path)
     if inner == "" and path:
-        return e.Trigger
-    return shapes.get(inner, e.Match if inner.startswith("hook.filter") else None)
+        return ae.Trigger
+    return shapes.get(inner, ae.Match if inner.startswith("hook.filter") else None)
 
 
 def check(path: Path, automations: "Automations") -> dict[str, AutomationPlan]:
@@ -108,12 +110,12 @@ async def apply(path: Path, automations: "Automations") -> None:
     if not automations.lease.held():
         return
     known = {state.name: state for state in automations.store.automations.values() if state.source == "file"}
-    gone = [c.DeleteAutomation(automation=state.id) for name, state in known.items() if name not in wanted]
+    gone = [ac.DeleteAutomation(automation=state.id) for name, state in known.items() if name not in wanted]
     await _do_all(automations, gone)
     changed = [
-        c.CreateAutomation(name=name, plan=plan)
+        ac.CreateAutomation(name=name, plan=plan)
         if name not in known
-        else c.EditAutomation(automation=known[name].id, plan=plan)
+        else ac.EditAutomation(automation=known[name].id, plan=plan)
         for name, plan in wanted.items()
         if name not in known or known[name].plan != plan
     ]

@@ -5,8 +5,10 @@ from typing import Literal
 from msgspec import Struct
 
 from portico import events as e
+from portico.automation import events as ae
+from portico.automation.events import AutomationPlan
 from portico.automation.triggers import schedules_of, triggers_of
-from portico.events import AutomationPlan, Json, like
+from portico.events import Json, like
 
 REFS = 200
 """Ends of jobs that are remembered as done: those that a restart may find again."""
@@ -76,7 +78,9 @@ class AutomationState(Struct, omit_defaults=True):
     @property
     def triggers(self) -> list[str]:
         """The kinds of its triggers, without repetition."""
-        found = [name for each in triggers_of(self.plan) for name in e.Trigger.__struct_fields__ if getattr(each, name)]
+        found = [
+            name for each in triggers_of(self.plan) for name in ae.Trigger.__struct_fields__ if getattr(each, name)
+        ]
         return list(dict.fromkeys(found))
 
     @property
@@ -90,7 +94,7 @@ class RunSummary(Struct, omit_defaults=True):
     id: str
     automation: str
     name: str
-    cause: e.Cause
+    cause: ae.Cause
     due: int
     claimed: int
     by: str
@@ -118,14 +122,14 @@ class RunSummary(Struct, omit_defaults=True):
         return self.status in OPEN
 
 
-def begin(event: e.AutomationCreated, time: int) -> AutomationState:
+def begin(event: ae.AutomationCreated, time: int) -> AutomationState:
     times = dict.fromkeys(("created", "modified", "since", "considered"), time)
     return like(AutomationState, event, id=event.automation, **times)
 
 
 def fold(state: AutomationState, event: e.Event, time: int) -> None:
     match event:
-        case e.AutomationEdited():
+        case ae.AutomationEdited():
             if _trigger(event.plan) != _trigger(state.plan):
                 state.since = state.considered = time
                 state.spans = []
@@ -133,23 +137,23 @@ def fold(state: AutomationState, event: e.Event, time: int) -> None:
                 state.runs = 0
             state.name, state.plan, state.by = event.name, event.plan, event.by
             state.scopes, state.meta, state.modified = event.scopes, event.meta, time
-        case e.AutomationPaused():
+        case ae.AutomationPaused():
             state.enabled, state.reason, state.stopped = False, event.reason, event.by == "host"
-        case e.AutomationResumed():
+        case ae.AutomationResumed():
             state.enabled, state.reason, state.stopped, state.failures, state.runs = True, "", False, 0, 0
             state.since = state.considered = time
-        case e.HookRotated():
+        case ae.HookRotated():
             state.secrets += 1
-        case e.RunReserved():
+        case ae.RunReserved():
             _reserve(state, event)
-        case e.RunsMissed():
+        case ae.RunsMissed():
             state.considered = event.last
             if event.count:
                 missed = MissedTimes(event.count, event.first, event.last, event.reason, event.more)
                 state.missed = [*state.missed[1 - MISSED :], missed]
-        case e.RunSettled():
+        case ae.RunSettled():
             _settle(state, event.outcome)
-        case e.AutomationDeleted():
+        case ae.AutomationDeleted():
             state.deleted = True
 
 
@@ -157,7 +161,7 @@ def _trigger(plan: AutomationPlan) -> tuple[object, ...]:
     return tuple(triggers_of(plan))
 
 
-def _reserve(state: AutomationState, event: e.RunReserved) -> None:
+def _reserve(state: AutomationState, event: ae.RunReserved) -> None:
     if event.cause == "person":
         return
     state.runs += 1
@@ -181,7 +185,7 @@ def _reserve_due(state: AutomationState, due: int) -> None:
     state.considered = due
 
 
-def _settle(state: AutomationState, outcome: e.RunOutcome) -> None:
+def _settle(state: AutomationState, outcome: ae.RunOutcome) -> None:
     if outcome == "failed":
         state.failures += 1
     elif outcome == "succeeded":
@@ -190,17 +194,17 @@ def _settle(state: AutomationState, outcome: e.RunOutcome) -> None:
         state.runs = max(0, state.runs - 1)
 
 
-def begin_run(event: e.RunClaimed, time: int) -> RunSummary:
+def begin_run(event: ae.RunClaimed, time: int) -> RunSummary:
     return like(RunSummary, event, id=event.run, claimed=time, job="")  # which job it becomes is not known yet
 
 
 def fold_run(run: RunSummary, event: e.Event, time: int) -> None:
     match event:
-        case e.RunSkipped():
+        case ae.RunSkipped():
             run.status, run.reason, run.ended = "skipped", event.reason, time
-        case e.RunStarted():
+        case ae.RunStarted():
             run.status, run.started = "running", time
             run.session, run.turn, run.job = event.session, event.turn, event.job
-        case e.RunEnded():
+        case ae.RunEnded():
             run.status, run.reason, run.ended = event.outcome, event.error, time
             run.input, run.output, run.cost, run.estimated = event.input, event.output, event.cost, event.estimated

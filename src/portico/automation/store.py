@@ -7,6 +7,7 @@ import msgspec
 
 from portico import events as e
 from portico import limits
+from portico.automation import events as ae
 from portico.automation.state import AutomationState, RunSummary, begin, begin_run, fold, fold_run
 from portico.errors import NotFound, nearest
 from portico.events import Channel, Record, number_of
@@ -55,7 +56,7 @@ class AutomationStore:
             after = stored = state.pos if state.pos <= head else 0  # the log may have lost its last events
             while after < head and (records := await self._log.read(channel, after, limits.READ_EVENTS)):
                 for record in records:
-                    if record.pos == 1 and isinstance(record.event, e.AutomationCreated | e.RunClaimed):
+                    if record.pos == 1 and isinstance(record.event, ae.AutomationCreated | ae.RunClaimed):
                         state = begin(record.event, record.time)
                     else:
                         fold(state, record.event, record.time)
@@ -69,7 +70,7 @@ class AutomationStore:
 
     def follow(self, record: Record) -> None:
         event, ident = record.event, record.channel.partition("/")[2]
-        if isinstance(event, e.AutomationCreated):
+        if isinstance(event, ae.AutomationCreated):
             self._next_automation = max(self._next_automation, number_of(record.channel) + 1)
             self.automations[ident] = begin(event, record.time)
         state = self.automations.get(ident)
@@ -77,7 +78,7 @@ class AutomationStore:
             return
         fold(state, event, record.time)
         state.pos = record.pos
-        if isinstance(event, e.AutomationCreated | e.AutomationEdited | e.AutomationDeleted):
+        if isinstance(event, ae.AutomationCreated | ae.AutomationEdited | ae.AutomationDeleted):
             self._name(state)
         self._log.put_kv(record.channel, AUTOMATION, msgspec.json.encode(state), lazy=True)
         if state.deleted:
@@ -86,7 +87,7 @@ class AutomationStore:
 
     def follow_run(self, record: Record) -> None:
         event, ident = record.event, record.channel.partition("/")[2]
-        if isinstance(event, e.RunClaimed):
+        if isinstance(event, ae.RunClaimed):
             self._next_run = max(self._next_run, number_of(record.channel) + 1)
             self._add(begin_run(event, record.time))
         run = self.runs.get(ident)
@@ -117,9 +118,9 @@ class AutomationStore:
     def note(self, *events: tuple[Channel, e.Event]) -> None:
         """Write the notes of channels that the next append creates: a channel is found by its note."""
         for channel, event in events:
-            if isinstance(event, e.AutomationCreated):
+            if isinstance(event, ae.AutomationCreated):
                 self._log.put_kv(channel, AUTOMATION, msgspec.json.encode(begin(event, 0)))
-            elif isinstance(event, e.RunClaimed):
+            elif isinstance(event, ae.RunClaimed):
                 self._log.put_kv(channel, RUN, msgspec.json.encode(begin_run(event, 0)))
 
     def new_automation(self) -> str:

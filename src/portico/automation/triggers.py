@@ -1,6 +1,6 @@
 """The triggers of a plan: the only one, or those of its list `on`."""
 
-from portico.events import After, AutomationPlan, FilesTrigger, Hook, Overlap, Schedule, Trigger
+from portico.automation.events import After, AutomationPlan, FilesTrigger, Hook, Overlap, Schedule, Trigger
 
 
 def triggers_of(plan: AutomationPlan) -> list[Trigger]:

@@ -10,6 +10,8 @@ import typer
 from msgspec import Struct
 
 from portico import commands as c
+from portico.automation import commands as ac
+from portico.automation.events import AutomationPlan
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import MissedTimes, RunSummary
 from portico.automation.triggers import schedules_of
@@ -17,7 +19,7 @@ from portico.cli.output import HomeOption, JsonFlag, dollars, plain, print_json,
 from portico.cli.verb import connected, with_options
 from portico.client.client import Client, segment
 from portico.errors import BadRequest, PorticoError
-from portico.events import AutomationPlan, Json
+from portico.events import Json
 from portico.home import Home
 
 app = typer.Typer(help="Schedules, hooks and other automations, and their runs.", no_args_is_help=True)
@@ -165,7 +167,7 @@ def pause(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None
 
     Example: portico automations pause morning
     """
-    _order(c.PauseAutomation(automation=name), f"{name} is paused", as_json, home)
+    _order(ac.PauseAutomation(automation=name), f"{name} is paused", as_json, home)
 
 
 @app.command()
@@ -174,7 +176,7 @@ def resume(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = Non
 
     Example: portico automations resume morning
     """
-    _order(c.ResumeAutomation(automation=name), f"{name} goes on", as_json, home)
+    _order(ac.ResumeAutomation(automation=name), f"{name} goes on", as_json, home)
 
 
 @app.command("run")
@@ -191,7 +193,7 @@ def run_now(
 
     Example: portico automations run morning --at 2027-01-31T09:00
     """
-    _order(c.RunAutomation(automation=name, input=input, at=at), "", as_json, home)
+    _order(ac.RunAutomation(automation=name, input=input, at=at), "", as_json, home)
 
 
 @app.command()
@@ -204,7 +206,7 @@ def cancel(
 
     Example: portico automations cancel run-3
     """
-    _order(c.CancelRun(run=run_id), f"{run_id} is being canceled", as_json, home)
+    _order(ac.CancelRun(run=run_id), f"{run_id} is being canceled", as_json, home)
 
 
 @app.command()
@@ -213,7 +215,7 @@ def secret(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = Non
 
     Example: portico automations secret on-push
     """
-    _order(c.RotateSecret(automation=name), "", as_json, home)
+    _order(ac.RotateSecret(automation=name), "", as_json, home)
 
 
 @app.command()
@@ -222,7 +224,7 @@ def delete(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = Non
 
     Example: portico automations delete morning
     """
-    _order(c.DeleteAutomation(automation=name), f"{name} is deleted", as_json, home)
+    _order(ac.DeleteAutomation(automation=name), f"{name} is deleted", as_json, home)
 
 
 @app.command()

@@ -7,6 +7,7 @@
 # ruff: noqa: B006, B008
 from typing import Any
 
+import portico.automation.events as automation_events
 import portico.configuration.commands as configuration
 import portico.drafts.commands as drafts
 import portico.files.commands as files
@@ -373,12 +374,22 @@ class Methods:
         """Give up a host that is gone for good: its turns end as interrupted."""
 
     async def create_automation(
-        self, name: str, *, plan: e.AutomationPlan = e.AutomationPlan(), enabled: bool = True, request: str = ""
+        self,
+        name: str,
+        *,
+        plan: automation_events.AutomationPlan = automation_events.AutomationPlan(),
+        enabled: bool = True,
+        request: str = "",
     ) -> c.AutomationMade:
         """Make an automation: a trigger, what to start, and the rules."""
 
     async def edit_automation(
-        self, automation: str, *, name: str | None = None, plan: e.AutomationPlan | None = None, request: str = ""
+        self,
+        automation: str,
+        *,
+        name: str | None = None,
+        plan: automation_events.AutomationPlan | None = None,
+        request: str = "",
     ) -> c.AutomationNamed:
         """Change an automation; what is not named stays."""
 

@@ -229,7 +229,7 @@ class Cluster(Component, Members):
 
     def _subject(self, command: c.Command) -> Channel | None:
         """Return the channel that a command is about; None if it has none, or one that does not exist."""
-        if isinstance(command, c.AutomationCommand):
+        if command.shared_by_all == "automations":
             return SCHEDULER
         about, ident = _named(command)
         if about in ("approval", "question"):

@@ -7,7 +7,6 @@ Features declare their own commands and register them (`portico.features`). Impo
 
 from portico.commands.admin import *
 from portico.commands.answers import *
-from portico.commands.automation import *
 from portico.commands.caller import *
 from portico.commands.client import *
 from portico.commands.command import *

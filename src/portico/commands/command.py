@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 from msgspec import NODEFAULT, Struct
 
 from portico.commands.caller import Scope
+from portico.commands.reads import Readable
 
 About = Literal[
     "host",
@@ -75,6 +76,8 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """A fact that holds in any order with others: it needs no lock, and many of them share one append."""
     waits: ClassVar[bool] = False
     """It is answered when the effects of its events are done."""
+    shared_by_all: ClassVar[Readable | None] = None
+    """What all people of the host share, and only admins change; see `EVERYBODYS`."""
     limited: ClassVar[bool] = False
     """Counts against the caller's rate."""
     secret: ClassVar[bool] = False
@@ -105,6 +108,7 @@ class AboutJob(Command, frozen=True):
 class AboutAutomation(Command, frozen=True):
     about = "automation"
     lock: ClassVar[Lock | NoLock] = "feature"
+    shared_by_all = "automations"
 
     automation: str
 

@@ -22,7 +22,7 @@ READS: dict[Readable, Scope] = {
 }
 
 EVERYBODYS: dict[Readable, str] = {
-    "automations": "Automations start by themselves, for nobody in particular",
-    "metrics": "These figures are of everybody's sessions",
+    "automations": "Automations belong to no single person",
+    "metrics": "These figures are of the sessions of all people",
 }
 """What belongs to no single person, and why: on a host with people only an admin reads it."""

@@ -5,15 +5,14 @@ from typing import Any, Union, get_args
 
 import msgspec
 
-from portico.commands import admin, automation, client, job, message, person, session
+from portico.commands import admin, client, job, message, person, session
 from portico.commands.command import Command, check_table
 from portico.events import union_of
 
 JobCommand = union_of(Command, job)
-AutomationCommand = union_of(Command, automation)
 
 COMMANDS: dict[str, type[Command]] = check_table(
-    get_args(union_of(Command, session, message, person, client, job, admin, automation))
+    get_args(union_of(Command, session, message, person, client, job, admin))
 )
 """By their tags, with those that features have registered."""
 

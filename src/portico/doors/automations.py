@@ -3,20 +3,19 @@
 The events of an automation are in its channel, `/v1/events?channel=automation/ID`; those of a run are in `run/ID`.
 """
 
-from typing import get_args
-
 from msgspec import Struct
 from starlette.requests import Request
 
 from portico import limits
+from portico.automation import commands as ac
 from portico.automation.automations import Automations, Delivered
+from portico.automation.events import AutomationPlan
 from portico.automation.hook import HEADERS
 from portico.automation.listing import AutomationInfo, info_of, words
 from portico.automation.plan import check_plan
 from portico.automation.schedule import first_due
 from portico.automation.state import MissedTimes, RunSummary
 from portico.automation.triggers import schedules_of
-from portico.commands import AutomationCommand
 from portico.doors.app import App
 from portico.doors.body import check_depth, read_as
 from portico.doors.door import Door
@@ -24,7 +23,6 @@ from portico.doors.rest.commands import routes
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Table
 from portico.doors.routes import Routes
-from portico.events import AutomationPlan
 
 
 class Listing(Struct, omit_defaults=True):
@@ -112,7 +110,7 @@ def automation_routes(app: App, automations: Automations) -> Table:
         headers = {name: request.headers[name] for name in HEADERS if name in request.headers}
         return await automations.deliver(request.path_params["name"], headers, body)
 
-    return [*read.table, *routes(app, get_args(AutomationCommand))]
+    return [*read.table, *routes(app, ac.COMMANDS)]
 
 
 def _count(request: Request) -> int:

@@ -9,7 +9,6 @@ docs/reference/events.md describes each one; a test holds it true.
 `#` is who it is.
 """
 
-from portico.events.automation import *
 from portico.events.host import *
 from portico.events.job import *
 from portico.events.record import *

@@ -10,7 +10,7 @@ has no owner, so a host with one person is not affected. Admins may do everythin
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +32,6 @@ _AUDIT_AGAIN_MS = 3_600_000
 _REMEMBERED = 10_000
 """Cache size: deleted sessions, tasks, and accesses of admins."""
 _OWNERS_ALONE = (c.DeleteSession, c.MoveChat, c.ShareSession, c.UnshareSession)
-_AUTOMATION = get_args(c.AutomationCommand)
 _RIGHTS: dict[str, Right] = {"read": "read", "approve": "approve"}
 
 
@@ -158,8 +157,8 @@ class Ownership:
 
     def check(self, command: c.Command, caller: c.Caller) -> None:
         """Called before every command of a person."""
-        if isinstance(command, _AUTOMATION):
-            caller.require_all(c.EVERYBODYS["automations"])
+        if command.shared_by_all:
+            caller.require_all(c.EVERYBODYS[command.shared_by_all])
         right = None if isinstance(command, _OWNERS_ALONE) else _RIGHTS.get(command.scope, "drive")
         self._check_subject(command.about, command.subject, caller, right)
         for session in _also_named(command):

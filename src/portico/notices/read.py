@@ -6,6 +6,7 @@ from urllib.parse import quote
 import msgspec
 
 from portico import events as e
+from portico.automation.events import AutomationCreated, AutomationPaused, RunClaimed, RunEnded
 from portico.budgets.budgets import WARNED, is_budget_question
 from portico.events import Event, Record
 from portico.host.host import Host
@@ -16,7 +17,7 @@ from portico.settings import NoticeKind
 
 TOLD = (
     *(e.ApprovalAsked, e.QuestionAsked, e.TurnEnded, e.JobWaiting, e.JobEnded),
-    *(e.RunEnded, e.AutomationPaused, e.Audited),
+    *(RunEnded, AutomationPaused, e.Audited),
 )
 RESULT_CHARS = 500
 """Of a result in a notice: a phone shows less, and a webhook can read all of it at `/v1/jobs/ID/result`."""
@@ -33,9 +34,9 @@ async def read_notice(host: Host, record: Record, base: str) -> Notice | None:
     event = record.event
     if isinstance(event, e.JobEnded | e.JobWaiting):
         return await _of_job(host, record, base)
-    if isinstance(event, e.RunEnded):
+    if isinstance(event, RunEnded):
         return await _of_run(host, record, base)
-    if isinstance(event, e.AutomationPaused):
+    if isinstance(event, AutomationPaused):
         return await _of_pause(host, record, base)
     if isinstance(event, e.Audited) and event.action != WARNED:
         return None
@@ -99,8 +100,8 @@ async def _of_job(host: Host, record: Record, base: str) -> Notice | None:
 
 
 async def _of_run(host: Host, record: Record, base: str) -> Notice | None:
-    event, claimed = record.event, await _first(host, record, e.RunClaimed)
-    assert isinstance(event, e.RunEnded)
+    event, claimed = record.event, await _first(host, record, RunClaimed)
+    assert isinstance(event, RunEnded)
     if claimed is None or event.outcome == "canceled":
         return None
     action = claimed.job or claimed.prompt
@@ -119,8 +120,8 @@ async def _of_run(host: Host, record: Record, base: str) -> Notice | None:
 
 async def _of_pause(host: Host, record: Record, base: str) -> Notice | None:
     """The notice of an automation that paused after failures: a person must resume it. Planned stops give no notice."""
-    event, created = record.event, await _first(host, record, e.AutomationCreated)
-    assert isinstance(event, e.AutomationPaused)
+    event, created = record.event, await _first(host, record, AutomationCreated)
+    assert isinstance(event, AutomationPaused)
     if created is None or event.by != "host" or not event.failed:
         return None
     text = f"The automation {created.name!r} has paused itself: {event.reason}"

@@ -2,9 +2,8 @@
 `host/ownership.py`."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar, get_args
+from typing import Protocol, TypeVar
 
-from portico import commands as c
 from portico import events as e
 from portico.commands import EVERYBODYS, READS, Caller, Command, Readable
 from portico.errors import NotFound
@@ -25,7 +24,6 @@ class Identified(Protocol):
 
 J = TypeVar("J", bound=Identified)
 
-_AUTOMATION = get_args(c.AutomationCommand)
 _GUARDED: dict[str, Readable] = {"terminal": "terminals", HOST: "audit"}
 """Kinds of channels whose events, or some of them, need an additional scope."""
 _WITHHELD = encode(e.Audited(action="withheld", by=""))
@@ -212,5 +210,5 @@ class View:
 
 
 def _everybodys(what: Readable | type[Command]) -> str:
-    name = what if isinstance(what, str) else "automations" if what in _AUTOMATION else "sessions"
+    name = what if isinstance(what, str) else what.shared_by_all or "sessions"
     return EVERYBODYS.get(name, "")

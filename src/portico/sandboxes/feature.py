@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from portico import commands as c
+from portico.automation.events import AutomationPlan
 from portico.errors import Forbidden, SandboxUnavailable
-from portico.events import AutomationPlan, Json, Record, SessionClosed, SessionConfigured, SessionStarted
+from portico.events import Json, Record, SessionClosed, SessionConfigured, SessionStarted
 from portico.host.approval import Request, Ruling
 from portico.host.feature import Feature, Routing, handle, receive
 from portico.host.folders import check_folder

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
+from portico.automation.events import RunClaimed
 from portico.cache import Cache
 from portico.events import Channel, Record
 from portico.host.host import Host
@@ -21,7 +22,7 @@ _WORKS = 10_000
 """Maximum number of events of a job that are read to find its tasks."""
 _BEGUN = 200
 """Cache size: first events of jobs, tasks and runs. Sessions start right after them. A job's contains its entry."""
-ORIGINS = (e.TaskStarted, e.JobStarted, e.RunClaimed)
+ORIGINS = (e.TaskStarted, e.JobStarted, RunClaimed)
 
 
 class Lineage(Struct, frozen=True, omit_defaults=True):
@@ -82,7 +83,7 @@ class Lineages:
             return Lineage(job=job, spender=self._spender(root, by), job_budget=budget)
         run = by.removeprefix("run:")
         claimed = await self._first(f"run/{run}")
-        if not isinstance(claimed, e.RunClaimed):
+        if not isinstance(claimed, RunClaimed):
             return Lineage(job=job, run=run, spender=self._spender(root, ""), job_budget=budget)
         return Lineage(job, run, claimed.name, self._spender(root, claimed.author), budget, claimed.budget)
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from portico.automation.events import AutomationPlan, JobAction, PromptAction, Schedule
 from portico.automation.state import AutomationState, RunSummary
 from portico.doors.ahp.view import automations
 from portico.errors import BadRequest
-from portico.events import AutomationPlan, JobAction, Json, PromptAction, Schedule
+from portico.events import Json
 
 HOST: Any = SimpleNamespace(
     find=lambda ident: SimpleNamespace(

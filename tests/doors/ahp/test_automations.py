@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from portico.automation.automations import Automations
+from portico.automation.commands import CreateAutomation, EditAutomation
+from portico.automation.events import AutomationPlan, JobAction, PromptAction, Schedule
 from portico.automation.state import AutomationState
-from portico.commands import Caller, CreateAutomation, EditAutomation
+from portico.commands import Caller
 from portico.doors.ahp.view.automations import definition, plan_of
 from portico.doors.ahp.wire import uri
-from portico.events import AutomationPlan, JobAction, PromptAction, Schedule
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from portico import command_shapes
 from portico import commands as c
+from portico.automation import commands as ac
 from portico.commands.caller import TOOL_SCOPES
 from portico.doors.app import App
 from portico.doors.mcp.automations import AutomationTools
@@ -141,7 +142,7 @@ _WORDS: dict[type[c.Command], str] = {
     c.StartSession: "Returns its id. Those of fallback (agent or agent/model) take over if it cannot answer.",
     c.SendMessage: "Waits until the agent is done or needs an answer. If it still runs, call wait_session.",
     c.AnswerApproval: "Allows or denies a call that waits.",
-    c.CreateAutomation: "plan: a trigger, such as schedule {cron, zone}, and a job {job, input} or prompt {text}.",
+    ac.CreateAutomation: "plan: a trigger, such as schedule {cron, zone}, and a job {job, input} or prompt {text}.",
     c.AnswerQuestion: "With text, or, where it has several fields, with answers by their ids.",
 }
 

@@ -9,10 +9,10 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.automation import commands as ac
 from portico.command_shapes import arguments, private_field
 from portico.commands import (
     COMMANDS,
-    AutomationCommand,
     Command,
     Deleted,
     Done,
@@ -35,7 +35,7 @@ _SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": QueueShown, "ter
 
 def table(app: App) -> Table:
     """Return the routes of all commands except jobs and automations, which have their own doors."""
-    elsewhere = (*get_args(JobCommand), *get_args(AutomationCommand))
+    elsewhere = (*get_args(JobCommand), *ac.COMMANDS)
     return [*routes(app, [kind for kind in COMMANDS.values() if kind not in elsewhere]), _any(app)]
 
 

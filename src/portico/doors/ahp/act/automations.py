@@ -5,6 +5,7 @@ import re
 from typing import TYPE_CHECKING
 
 from portico import commands as c
+from portico.automation import commands as ac
 from portico.automation.automations import Automations
 from portico.automation.state import AutomationState
 from portico.doors.ahp.act.command import Method, optional, text
@@ -24,7 +25,7 @@ def offered(connection: "Connection") -> Json:
     if connection.broker.automations is None or not connection.dialect.since("0.9.0"):
         return {}
     can: Json = {"create": {}, "schedules": {}, "runCancellation": {}, "runHistoryLimit": view.HISTORY}
-    return {"automations": can} if connection.view.may(c.RunAutomation) else {}
+    return {"automations": can} if connection.view.may(ac.RunAutomation) else {}
 
 
 def _all(connection: "Connection") -> Automations:
@@ -58,7 +59,7 @@ async def _create(client_action: "ClientAction") -> None:
     plan = view.plan_of(said)
     kept = {key: value for key, value in said.items() if key != "enabled"}
     await client_action.do(
-        c.CreateAutomation(
+        ac.CreateAutomation(
             name=_name(resource, plan.title),
             plan=plan,
             enabled=said.get("enabled") is not False,
@@ -85,9 +86,9 @@ async def _update(client_action: "ClientAction") -> None:
     plan = view.changed(known.plan, shown, said)
     if known.source == "file":
         raise Conflict("It is written in a file of the host: change it there.")
-    await client_action.do(c.EditAutomation(automation=known.id, plan=plan, meta={**known.meta, view.SAID: said}))
+    await client_action.do(ac.EditAutomation(automation=known.id, plan=plan, meta={**known.meta, view.SAID: said}))
     if enabled is not known.enabled:
-        switch = c.ResumeAutomation if enabled else c.PauseAutomation
+        switch = ac.ResumeAutomation if enabled else ac.PauseAutomation
         await client_action.do(switch(automation=known.id))
 
 
@@ -98,11 +99,11 @@ async def _remove(client_action: "ClientAction") -> None:
         return  # as the protocol wants it
     if automations.open_runs(known.id):
         raise Conflict("A run of it is not over; cancel that first.")
-    await client_action.do(c.DeleteAutomation(automation=known.id))
+    await client_action.do(ac.DeleteAutomation(automation=known.id))
 
 
 async def cancel(client_action: "ClientAction", run: str) -> None:
-    await client_action.do(c.CancelRun(run=run))
+    await client_action.do(ac.CancelRun(run=run))
 
 
 # -- commands --------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ async def run(connection: "Connection", params: Json) -> Json:
     state = _known(automations, text(params, "automation"))
     try:
         caller = connection.as_client.asking(f"ahp {request}")
-        named: c.RunNamed = await connection.host.do(c.RunAutomation(automation=state.id), caller)
+        named: c.RunNamed = await connection.host.do(ac.RunAutomation(automation=state.id), caller)
     except Conflict as error:
         if error.field == "id":
             raise BadRequest("This 'requestId' was used for another automation.", field="requestId") from error
@@ -159,6 +160,6 @@ def _known(automations: Automations, resource: str) -> AutomationState:
 
 COMMANDS = {
     "listAutomationTriggerDefinitions": Method(definitions, "automations", seed=False, since="0.9.0"),
-    "runAutomation": Method(run, c.RunAutomation, seed=False, since="0.9.0"),
+    "runAutomation": Method(run, ac.RunAutomation, seed=False, since="0.9.0"),
     "fetchAutomationRuns": Method(fetch, "automations", seed=False, since="0.9.0"),
 }

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from portico import events as e
+from portico.automation import events as ae
 from portico.automation.listing import info_of
 from portico.automation.state import AutomationState
 from portico.doors.ahp.view import automations as view
@@ -37,11 +38,11 @@ class AutomationFeed:
             kind, _, ident = record.channel.partition("/")
             if kind == "automation":
                 changed[ident] = None
-                if isinstance(record.event, e.AutomationCreated):
+                if isinstance(record.event, ae.AutomationCreated):
                     self._names[ident] = record.event.uri or view.AUTOMATION + ident
             elif kind == "run":
                 run = self._broker.automations.store.runs.get(ident) if self._broker.automations is not None else None
-                automation = record.event.automation if isinstance(record.event, e.RunClaimed) else ""
+                automation = record.event.automation if isinstance(record.event, ae.RunClaimed) else ""
                 changed[automation or (run.automation if run is not None else "")] = None
                 asyncio.get_running_loop().call_soon(self._tell_run, ident, record.event)
         for ident in changed:
@@ -65,7 +66,7 @@ class AutomationFeed:
             return
         self._say(target, Outgoing("lifecycleChanged", {"lifecycle": view.lifecycle(run)}))
         session = view.session_of(self._broker.host, run)
-        if isinstance(event, e.RunStarted) and session:
+        if isinstance(event, ae.RunStarted) and session:
             self._say(target, Outgoing("sessionSet", {"session": session}))
             self._say(target, Outgoing("primarySessionChanged", {"primarySession": session}))
 

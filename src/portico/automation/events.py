@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from portico.events.shapes import Budget, Event, Json
+from portico.events import Budget, Event, Json, register_events
 
 Missed = Literal["skip", "last", "all"]
 Overlap = Literal["skip", "queue", "cancel", "parallel"]
@@ -274,3 +274,21 @@ class RunEnded(Event, frozen=True, tag="run.ended"):
     """Some of it is by list prices."""
     by: str = ""
     """Who ended it, if a person did."""
+
+
+EVENTS: tuple[type[Event], ...] = (
+    AutomationCreated,
+    AutomationEdited,
+    AutomationPaused,
+    AutomationResumed,
+    HookRotated,
+    RunReserved,
+    RunsMissed,
+    RunSettled,
+    AutomationDeleted,
+    RunClaimed,
+    RunSkipped,
+    RunStarted,
+    RunEnded,
+)
+register_events(*EVENTS)
