@@ -43,7 +43,7 @@ async def test_guards_run_in_the_order_of_their_registration(open_host: HostOpen
     host = await open_host()
     session = await host.start(by="ada", cwd="/")
     seen: list[str] = []
-    for name in ("first", "second"):
-        host.commands.guard(lambda command, caller, name=name: seen.append(name))
+    host.commands.guard(lambda command, caller: seen.append("first"))
+    host.commands.guard(lambda command, caller: seen.append("second"))
     await host.do(c.RenameSession(session=session.id, title="one"), ADA)
     assert seen == ["first", "second"]
