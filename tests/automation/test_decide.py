@@ -179,8 +179,8 @@ def test_a_claim_holds_what_it_starts_with(parts: dict[str, Any], given: str | N
 )
 def test_a_session_of_a_run_has_the_title_of_the_automation(own: str, title: str, expected: str) -> None:
     """Lists showed the name ("morning-review")."""
-    state = made(title=title, prompt=e.PromptAction(text="x", title=own))
-    claimed = next(event for _, event in claim(state, [], "run-7", by_hand()) if isinstance(event, e.RunClaimed))
+    state = made(title=title, prompt=ae.PromptAction(text="x", title=own))
+    claimed = next(event for _, event in claim(state, [], "run-7", by_hand()) if isinstance(event, ae.RunClaimed))
     assert claimed.prompt is not None
     assert claimed.prompt.title == expected
 
