@@ -30,7 +30,7 @@ async def test_fork_of_everything(host: Host) -> None:
     source = await story(host, "one", "two")
     fork = await host.fork(source.id, by="ada", uri="mine")
     assert fork.state.turns == source.state.turns
-    assert (fork.state.parent, fork.state.config, fork.state.title) == (source.id, {"k": 1}, "Fork of [[say:one]]")
+    assert (fork.state.parent, fork.state.config, fork.state.title) == (source.id, {"k": 1}, "Copy of [[say:one]]")
     assert fork.state.origin == e.Origin("fork", source.id, source.state.turns[-1].id)
     assert source.state.children == [fork.id]
     assert (await host.get("mine")) is fork

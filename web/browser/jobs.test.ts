@@ -114,9 +114,18 @@ test("a phone shows the matrix above the input, without scrolling aside", async 
   expect(person.trouble).toEqual([]);
 });
 
-// Last, because it takes the host away.
-test("Stop Server stops the host", async () => {
+test("Stop Server asks first: the host keeps running for one who does not confirm", async () => {
   const person = await atMatrix();
+  await person.page.click("#stop-server-button");
+  await person.alerted(/Stop the server\?/);
+  expect(await person.page.textContent("#stop-server-button")).toBe("Stop Server");
+  await host.ask("/v1/jobs");
+});
+
+// Last, because it takes the host away.
+test("Stop Server stops the host when it is confirmed", async () => {
+  const person = await atMatrix();
+  await person.page.evaluate(() => (window.confirm = () => true));
   await person.page.click("#stop-server-button");
   await person.page.waitForFunction(() => document.body.textContent!.includes("you may close this tab"));
   await host.ended();

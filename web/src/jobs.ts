@@ -100,6 +100,7 @@ class JobsView {
   }
 
   private async stopServer(): Promise<void> {
+    if (!window.confirm("Stop the server? Running sessions and jobs are interrupted, and the host has to be started again on its machine.")) return;
     try {
       await api.stopServer();
       endPage("Server stopped — you may close this tab.");

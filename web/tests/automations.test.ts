@@ -1,7 +1,7 @@
 /** Automations in words, and how the fields of their form become a plan. */
 
 import { describe, expect, test } from "vitest";
-import { type Automation, causeWords, dueWords, fieldFor, filterLine, inOrder, lastWords, named, nextWords, type Plan, planOf, type Run, startsWords, stateOf, triggerWords, usedWords, valuesOf } from "../src/app/automationModel";
+import { type Automation, browserZone, causeWords, cronOf, dailyOf, dueWords, fieldFor, filterLine, inOrder, lastWords, named, nextWords, type Plan, planOf, type Run, startsWords, stateOf, triggerWords, usedWords, valuesOf } from "../src/app/automationModel";
 import { placeOf, pathOf } from "../src/app/router";
 
 const automation = (given: Partial<Automation> = {}): Automation => ({ id: "automation-1", name: "morning", plan: { prompt: { text: "hi" } }, trigger: "schedule", enabled: true, by: "token:owner", source: "door", when: "at 07:00 (UTC)", ...given });
@@ -72,6 +72,27 @@ describe("the form", () => {
     { on: [{ schedule: { every: "2h" } }, { hook: {} }], prompt: { text: "hi" } },
     { prompt: { text: "hi" }, meta_of_later: 1 },
   ])("shows %j and sends it as it was", (plan) => expect(planOf(valuesOf(plan), plan)).toEqual({ ...rules, ...plan }));
+
+  test.each<[cron: string, daily: { days: string; time: string } | undefined]>([
+    ["0 7 * * 1-5", { days: "1-5", time: "07:00" }],
+    ["30 18 * * *", { days: "*", time: "18:30" }],
+    ["5 0 * * 0", { days: "0", time: "00:05" }],
+    ["0 7 * * 1,3", undefined],
+    ["0 7 1 * *", undefined],
+    ["*/5 * * * *", undefined],
+    ["0 25 * * *", undefined],
+    ["@daily", undefined],
+    ["", undefined],
+  ])("the cron line %s as days and a time", (cron, daily) => {
+    expect(dailyOf(cron)).toEqual(daily);
+    if (daily) expect(cronOf(daily.days, daily.time)).toBe(cron);
+    expect(planOf(valuesOf({ schedule: { cron, zone: "UTC" }, prompt: { text: "hi" } })).schedule).toEqual({ cron, zone: "UTC" });
+  });
+
+  test("a time that is due in another zone is marked as the reader's time", () => {
+    const due = (zone: string) => nextWords(automation({ plan: { schedule: { cron: "0 7 * * *", zone } }, next: [NOW + 10 * 3_600_000] }), NOW);
+    expect([due(browserZone()).endsWith("(your time)"), due("Pacific/Kiritimati").endsWith("(your time)")]).toEqual([false, true]);
+  });
 
   test("another trigger or another start takes the place of the one before", () => {
     const plan: Plan = { hook: { per_minute: 5 }, job: { job: "nightly" } };

@@ -39,7 +39,7 @@ test.each([
 
 test.each<[Partial<Row["session"]>, string]>([
   [{ by: "token:owner" }, "owner"],
-  [{ by: "task:task-12" }, "jobs"],
+  [{ by: "task:task-12" }, ""],
   [{ by: "task:task-12", owner: "ann" }, "ann"],
   [{ owner: "ann" }, "ann"],
   [{}, "someone"],

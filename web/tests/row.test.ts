@@ -20,8 +20,8 @@ const titleOf = (id: string) => ({ s9: "Flaky test" })[id];
 describe("a turn that waits for a place", () => {
   test.each<[string, Row, string]>([
     ["names whom it starts after", row({ status: "running" }, { queued: true, after: "s9" }), "Starts after Flaky test"],
-    ["does not name what is not in the list", row({ status: "running" }, { queued: true, after: "s8" }), "Waits for a place"],
-    ["does not name what nobody knows", row({ status: "running" }, { queued: true }), "Waits for a place"],
+    ["does not name what is not in the list", row({ status: "running" }, { queued: true, after: "s8" }), "Waiting for a free place"],
+    ["does not name what nobody knows", row({ status: "running" }, { queued: true }), "Waiting for a free place"],
   ])("%s", (_, given, line) => {
     const found = entryOfSession(given, undefined, titleOf);
     expect([found.state, found.line, groupOf(found, NOW), moves(found), fits(found, "is:queued"), fits(found, "is:working")]).toEqual(["queued", line, "work", true, true, false]);

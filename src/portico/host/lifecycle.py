@@ -152,7 +152,7 @@ class Lifecycle:
             agent=state.agent,
             model=state.model or None,
             cwd=state.cwd,
-            title=f"Fork of {state.title}" if state.title else "",
+            title=f"Copy of {state.title}" if state.title else "",
             uri=uri,
             parent=source.id,
             origin=Origin("fork", source.id, turns[-1].id if turns else None),

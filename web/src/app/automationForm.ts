@@ -3,9 +3,10 @@
 import { explain, Refused } from "../failure";
 import { Scope } from "../scope";
 import { make, makeButton } from "../page";
-import { call, v1, type Agent } from "../v1";
+import { ask, call, v1, type Agent } from "../v1";
 import { frame, headOf, keepSecret } from "./automationFrame";
-import { type Automation, dueWords, fieldFor, MISSED, OVERLAP, type Plan, planOf, type Values, valuesOf } from "./automationModel";
+import { AUTOMATIONS } from "../texts/automations";
+import { type Automation, browserZone, DAYS, dueWords, fieldFor, MISSED, OVERLAP, type Plan, planOf, type Values, valuesOf } from "./automationModel";
 import { MODES } from "./messageBox";
 import type { View, ViewContext } from "./view";
 import { whereChoices } from "./where";
@@ -16,28 +17,33 @@ interface FieldSpec {
   path: string;
   label: string;
   hint?: string;
-  kind?: "text" | "area" | "box" | "number";
+  kind?: "text" | "area" | "box" | "number" | "time" | "datetime-local";
   options?: Options;
   list?: string;
   /** In which choice of `when` or `what` it is there; always, when absent. */
   at?: string[];
 }
 
-const WHEN: Options = [["cron", "At set times (cron)"], ["every", "At an interval"], ["at", "Once"], ["hook", "When another system calls (hook)"], ["files", "When files change"], ["after", "After another automation or a job"], ["none", "Manually"]];
+const WHEN: Options = [["daily", "On days, at a time"], ["every", "At an interval"], ["at", "Once"], ["hook", "When another system calls (hook)"], ["files", "When files change"], ["after", "After another automation or a job"], ["none", "Manually"], ["cron", "Custom (cron)"]];
 /** Only for a plan that has them: the form edits one trigger. */
 const SEVERAL: Options[number] = ["several", "Several triggers, as they are"];
 const ENDS = ["succeeded", "failed", "canceled", "interrupted"];
+
+/** The browser's own zone is the first. */
+const ZONES: Options = [...new Set([browserZone(), "UTC", ...(typeof Intl.supportedValuesOf === "function" ? Intl.supportedValuesOf("timeZone") : [])])].map((zone) => [zone, zone.replace(/_/g, " ")]);
 
 const FIRST: FieldSpec[] = [
   { path: "name", label: "Name", hint: "Lower case letters, digits and hyphens, such as morning-review" },
   { path: "title", label: "Title (optional)" },
 ];
 const TRIGGER: FieldSpec[] = [
-  { path: "when", label: "When", options: WHEN },
+  { path: "when", label: "Trigger", options: WHEN },
+  { path: "daily.days", label: "Repeat", options: DAYS, at: ["daily"] },
+  { path: "daily.time", label: "At", kind: "time", at: ["daily"] },
   { path: "schedule.cron", label: "Cron", hint: "Minute, hour, day, month, weekday: 0 7 * * 1-5 is 7:00 from Monday to Friday. Or @hourly, @daily, @weekly", at: ["cron"] },
   { path: "schedule.every", label: "Every", hint: "90s, 15m, 2h or 1d", at: ["every"] },
-  { path: "schedule.at", label: "At", hint: "2027-01-31T09:00, in the time zone below", at: ["at"] },
-  { path: "schedule.zone", label: "Time zone", hint: "An IANA name such as Europe/Berlin", list: "zones", at: ["cron", "at"] },
+  { path: "schedule.at", label: "At", kind: "datetime-local", at: ["at"] },
+  { path: "schedule.zone", label: "Time zone", options: ZONES, at: ["daily", "cron", "at"] },
   { path: "hook.filter", label: "Only if (optional)", kind: "area", hint: "One condition in a line on the call's JSON: /action = opened, or /ref ~ refs/heads/.* for a pattern", at: ["hook"] },
   { path: "hook.per_minute", label: "Calls in a minute, at most", kind: "number", at: ["hook"] },
   { path: "files.folder", label: "Folder", at: ["files"] },
@@ -52,10 +58,10 @@ const START: FieldSpec[] = [
   { path: "what", label: "Start", options: [["prompt", "A prompt for an agent"], ["job", "A job"]] },
   { path: "prompt.text", label: "Prompt", kind: "area", hint: "{{payload}} is the call's JSON, {{/a/b}} a value in it, {{files}} the changed files, {{after}} what has ended", at: ["prompt"] },
   { path: "prompt.agent", label: "Agent", options: [], at: ["prompt"] },
-  { path: "prompt.model", label: "Model (optional)", list: "models", at: ["prompt"] },
+  { path: "prompt.model", label: "Model", options: [["", "The agent's own choice"]], at: ["prompt"] },
   { path: "prompt.cwd", label: "Folder", hint: "An absolute path; empty: the first folder of the host", list: "folders", at: ["prompt"] },
   { path: "prompt.config", label: "What it may do", options: MODES, at: ["prompt"] },
-  { path: "prompt.worktree", label: "Work in its own copy of the folder, on its own branch", kind: "box", at: ["prompt"] },
+  { path: "prompt.worktree", label: "Work in a separate copy", kind: "box", at: ["prompt"] },
   { path: "prompt.place", label: "Place", options: [["", "Where its folder is"]], at: ["prompt"] },
   { path: "prompt.label", label: "Only at a host with the label", options: [["", "Any host"]], at: ["prompt"] },
   { path: "job.job", label: "Job", options: [], at: ["job"] },
@@ -133,7 +139,7 @@ export class AutomationForm implements View {
       event.preventDefault();
       void this.send();
     });
-    this.fill(valuesOf({ schedule: { cron: "0 7 * * 1-5", zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" } }));
+    this.fill(valuesOf({ schedule: { cron: "0 7 * * 1-5", zone: browserZone() } }));
   }
 
   private boxes(specs: FieldSpec[]): HTMLElement[] {
@@ -152,7 +158,6 @@ export class AutomationForm implements View {
 
   /** The choices of the form. It works without them, and they are retried. */
   private load(): void {
-    this.offer("zones", typeof Intl.supportedValuesOf === "function" ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC", "Europe/Berlin"]);
     const offers = [this.offerAgents, this.offerJobs, this.offerAutomations, this.offerFolders, this.offerWhere];
     for (const offer of offers) this.scope.latest((signal) => offer.call(this, signal), () => this.choose(), { failed: () => undefined })();
     if (this.id) this.loadPlan(this.id);
@@ -180,7 +185,9 @@ export class AutomationForm implements View {
 
   private async offerJobs(signal: AbortSignal): Promise<void> {
     const { entry } = await call<{ entry: { jobs: Record<string, unknown> } }>("GET", "/entry", undefined, signal);
-    const names = Object.keys(entry.jobs);
+    const { workspaces } = await v1.about(signal);
+    const workflows = workspaces[0] ? (await ask("GET /workflows", {}, { query: { cwd: workspaces[0] }, signal }).catch(() => ({ workflows: [] }))).workflows : [];
+    const names = [...new Set([...workflows.map(({ name }) => name), ...Object.keys(entry.jobs)])];
     this.choices("job.job", names.map((name) => [name, name]));
     this.offer("jobs", names);
   }
@@ -231,7 +238,7 @@ export class AutomationForm implements View {
       this.show(`${what}.label`, mine && this.where.labels.length + (values[`${what}.label`] ?? "").length > 0);
     }
     const agent = this.agents.find(({ id }) => id === values["prompt.agent"]);
-    this.offer("models", (agent?.models ?? []).map(({ id }) => id));
+    this.choices("prompt.model", [["", "The agent's own choice"], ...(agent?.models ?? []).map(({ id, name }): [string, string] => [id, name])]);
     void this.look();
   }
 
@@ -251,7 +258,7 @@ export class AutomationForm implements View {
     const mine = ++this.looked;
     const values = this.values;
     const when = values["when"] ?? "";
-    const given = when === "cron" || when === "every" || when === "at" ? values[`schedule.${when}`] : "";
+    const given = when === "daily" ? values["daily.time"] : when === "cron" || when === "every" || when === "at" ? values[`schedule.${when}`] : "";
     if (!given) return void (this.preview.hidden = true);
     try {
       const text = values["prompt.text"]?.trim() ? {} : { "prompt.text": "-" };
@@ -259,7 +266,7 @@ export class AutomationForm implements View {
       if (mine !== this.looked) return;
       this.preview.textContent = `${words.charAt(0).toUpperCase()}${words.slice(1)}.${next[0] ? ` Next: ${dueWords(next[0], Date.now())}.` : ""}`;
       this.preview.hidden = false;
-      for (const path of ["schedule.cron", "schedule.every", "schedule.at", "schedule.zone"]) mend(this.fields.get(path));
+      for (const path of ["daily.time", "schedule.cron", "schedule.every", "schedule.at", "schedule.zone"]) mend(this.fields.get(path));
     } catch (error) {
       if (mine !== this.looked) return;
       this.preview.hidden = true;
@@ -269,13 +276,27 @@ export class AutomationForm implements View {
 
   private point(error: Refused): boolean {
     const shown = [...this.fields.values()].filter(({ box }) => !box.hidden).map(({ spec }) => spec.path);
-    const found = this.fields.get(fieldFor(shown, error.field) ?? "");
+    return this.mark(fieldFor(shown, error.field === "schedule.cron" && shown.includes("daily.time") ? "daily.time" : error.field) ?? "", explain(error));
+  }
+
+  private mark(path: string, text: string): boolean {
+    const found = this.fields.get(path);
     if (!found) return false;
-    found.wrong.textContent = explain(error);
+    found.wrong.textContent = text;
     found.wrong.hidden = false;
     found.input.setAttribute("aria-invalid", "true");
     found.box.closest("details")?.setAttribute("open", "");
     return true;
+  }
+
+  /** Marks every field that is empty and needed, so that all of them are seen together. */
+  private markEmpty(): boolean {
+    const { values } = this;
+    const needed: [path: string, text: string][] = [["name", AUTOMATIONS.needed.name], values["what"] === "job" ? ["job.job", AUTOMATIONS.needed.job] : ["prompt.text", AUTOMATIONS.needed.prompt]];
+    const empty = needed.filter(([path]) => !values[path]?.trim());
+    for (const [path, text] of empty) this.mark(path, text);
+    this.form.querySelector<HTMLElement>("[aria-invalid]")?.focus();
+    return empty.length > 0;
   }
 
   private say(text: string): void {
@@ -284,9 +305,10 @@ export class AutomationForm implements View {
   }
 
   private async send(): Promise<void> {
-    this.save.disabled = true;
     this.say("");
     for (const each of this.fields.values()) mend(each);
+    if (this.markEmpty()) return;
+    this.save.disabled = true;
     try {
       const body = { name: this.values["name"]?.trim(), plan: planOf(this.values, this.before) };
       if (this.id) await call("PATCH", `/automations/${encodeURIComponent(this.id)}`, body);
@@ -334,7 +356,7 @@ function field(spec: FieldSpec): Field {
   const write = (value: string) => {
     if (ticked) ticked.checked = value === "yes";
     else if (input instanceof HTMLSelectElement && value && ![...input.options].some((each) => each.value === value)) input.append(new Option(value, value));
-    if (!ticked && (value || !(input instanceof HTMLSelectElement) || /^prompt.agent$|[.](place|label)$/.test(spec.path))) input.value = value;
+    if (!ticked && (value || !(input instanceof HTMLSelectElement) || /^prompt[.](agent|model)$|[.](place|label)$/.test(spec.path))) input.value = value;
   };
   return { spec, box, input, wrong, read: () => (ticked ? (ticked.checked ? "yes" : "") : input.value), write };
 }
@@ -354,6 +376,7 @@ function control(spec: FieldSpec): HTMLInputElement | HTMLSelectElement | HTMLTe
   const input = make("input");
   if (spec.kind === "box") input.type = "checkbox";
   if (spec.kind === "number") input.inputMode = "decimal";
+  if (spec.kind === "time" || spec.kind === "datetime-local") input.type = spec.kind;
   input.spellcheck = false;
   input.autocomplete = "off";
   if (spec.list) input.setAttribute("list", `auto-${spec.list}`);

@@ -120,9 +120,14 @@ function dayWords(time: number, now: number): string {
 /** A time of the history, with its day. */
 export const timeWords = (time: number, now: number): string => `${dayWords(time, now)} ${clock(time)}`;
 
+export const browserZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
 export function nextWords(automation: Automation, now: number): string {
   const [first] = automation.next ?? [];
-  if (first !== undefined) return `Next: ${dueWords(first, now)}`;
+  // The trigger names the time in its zone; without this, the two times seem to differ.
+  const zone = automation.plan.schedule?.zone;
+  const elsewhere = zone && zone !== browserZone() && (first ?? 0) - now >= 3_600_000 ? " (your time)" : "";
+  if (first !== undefined) return `Next: ${dueWords(first, now)}${elsewhere}`;
   if (!automation.enabled) return "Starts nothing on its own";
   return automation.trigger === "schedule" ? "Not due any more" : "";
 }
@@ -184,7 +189,7 @@ export const OVERLAP: Record<string, string> = { "": "As usual: hooks and follow
 
 /** By the path of the plan that a field is for, as the host's errors name it. A box is "yes" or nothing. */
 export type Values = Record<string, string>;
-export type When = "cron" | "every" | "at" | "hook" | "files" | "after" | "several" | "none";
+export type When = "daily" | "cron" | "every" | "at" | "hook" | "files" | "after" | "several" | "none";
 
 const lines = (text: string) => text.split(/[\n,]/).map((each) => each.trim()).filter(Boolean);
 
@@ -204,9 +209,24 @@ function scalar(text: string): unknown {
   }
 }
 
+/** The days of `0 7 * * DAYS` that the form offers. */
+export const DAYS: [cron: string, text: string][] = [["*", "Every day"], ["1-5", "Every weekday"], ["1", "Every Monday"], ["2", "Every Tuesday"], ["3", "Every Wednesday"], ["4", "Every Thursday"], ["5", "Every Friday"], ["6", "Every Saturday"], ["0", "Every Sunday"]];
+
+/** The days and the time of day of a cron line; undefined where the form cannot show it so. */
+export function dailyOf(cron: string): { days: string; time: string } | undefined {
+  const [, minute = "", hour = "", days = ""] = /^(\d{1,2}) (\d{1,2}) \* \* (\S+)$/.exec(cron.trim()) ?? [];
+  const known = DAYS.some(([each]) => each === days) && Number(minute) < 60 && Number(hour) < 24;
+  return known ? { days, time: `${hour.padStart(2, "0")}:${minute.padStart(2, "0")}` } : undefined;
+}
+
+export function cronOf(days: string, time: string): string {
+  const [hour = "", minute = ""] = time.split(":");
+  return hour && minute ? `${Number(minute)} ${Number(hour)} * * ${days}` : "";
+}
+
 export function whenOf(plan: Plan): When {
   if (plan.on?.length) return "several";
-  if (plan.schedule) return plan.schedule.every ? "every" : plan.schedule.at ? "at" : "cron";
+  if (plan.schedule) return plan.schedule.every ? "every" : plan.schedule.at ? "at" : dailyOf(plan.schedule.cron ?? "") ? "daily" : "cron";
   return plan.hook ? "hook" : plan.files ? "files" : plan.after ? "after" : "none";
 }
 
@@ -219,6 +239,8 @@ export function valuesOf(plan: Plan, name = ""): Values {
     name,
     title: plan.title ?? "",
     when: whenOf(plan),
+    "daily.days": dailyOf(schedule?.cron ?? "")?.days ?? "1-5",
+    "daily.time": dailyOf(schedule?.cron ?? "")?.time ?? "07:00",
     "schedule.cron": schedule?.cron ?? "",
     "schedule.every": schedule?.every ?? "",
     "schedule.at": schedule?.at ?? "",
@@ -264,6 +286,7 @@ const bound = (text = ""): unknown => (text.trim() === "" ? undefined : number(t
 const filled = (before: object | undefined, values: Json): Json => Object.fromEntries(Object.entries({ ...before, ...values }).filter(([, value]) => value !== "" && value !== undefined && value !== false));
 
 const TRIGGERS: Record<When, (values: Values, before: Plan) => Json> = {
+  daily: (values) => ({ schedule: { cron: cronOf(values["daily.days"] ?? "*", values["daily.time"] ?? ""), zone: values["schedule.zone"] || "UTC" } }),
   cron: (values) => ({ schedule: { cron: values["schedule.cron"], zone: values["schedule.zone"] || "UTC" } }),
   every: (values) => ({ schedule: { every: values["schedule.every"] } }),
   at: (values) => ({ schedule: { at: values["schedule.at"], zone: values["schedule.zone"] || "UTC" } }),

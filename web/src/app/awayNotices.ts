@@ -25,7 +25,7 @@ export function awayNotices(before: ReadonlyMap<string, Entry["state"]>, entries
   const waiting = [...folders].map((folder): Away => {
     const [first, ...others] = entries.filter((entry) => entry.folder === folder && asks(entry));
     const tag = `need/${folder}`;
-    if (first && others.length === 0) return { title: first.title, body: first.line || "Waits for you.", tag, entry: first };
+    if (first && others.length === 0) return { title: first.title, body: first.line || "Waiting for you.", tag, entry: first };
     return { title: `${others.length + 1} things wait in ${folder}`, body: [first, ...others].map((entry) => entry?.title).join(", "), tag };
   });
   const ended = moved.filter((entry) => !moves(entry) && ["work", "queued"].includes(before.get(entry.key) ?? ""));

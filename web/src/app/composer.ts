@@ -154,7 +154,7 @@ export class Composer extends MessageBox {
     const sandbox = String(state.config?.["sandbox"] ?? "");
     this.sandbox.lastElementChild!.textContent = sandbox && sandbox !== "off" ? `Sandbox: ${sandbox}` : "Sandbox";
     this.copy.hidden = !state.worktree;
-    this.copy.title = state.worktree?.branch ? `It works in its own copy of the folder, on the branch ${state.worktree.branch}` : "";
+    this.copy.title = state.worktree?.branch ? `It works in a separate copy of the folder, on the branch ${state.worktree.branch}` : "";
     this.changed();
     if (this.restored) this.saveLater();
     this.restored = false;

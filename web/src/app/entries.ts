@@ -103,7 +103,7 @@ export const ofTask = ({ session }: Row) => (session.by ?? "").startsWith("task:
 /** The status line of a turn that waits for a free slot. */
 export function queuedLine({ after }: Row, titleOf: TitleOf): string {
   const title = after && titleOf(after);
-  return title ? `Starts after ${title}` : "Waits for a place";
+  return title ? `Starts after ${title}` : "Waiting for a free place";
 }
 
 export type TitleOf = (id: string) => string | undefined;
@@ -197,7 +197,7 @@ const JOB_STATES: Record<JobRow["status"], State> = { running: "work", waiting: 
 const lower = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
 function jobLine({ status, reason, error, works = [] }: JobRow, current: string | undefined): string {
-  if (status === "waiting") return reason || "Waits for your word";
+  if (status === "waiting") return reason || "Needs your decision";
   if (status === "running") return current ? `Working on ${current}` : "Working";
   if (status === "canceled") return "Stopped";
   if (status !== "failed") return "Succeeded";

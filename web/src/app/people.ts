@@ -44,11 +44,9 @@ export async function showPeople(body: HTMLElement): Promise<void> {
   body.replaceChildren(...(me.person ? own(me, again) : []), ...(me.admin ? everybody(people, again) : []));
 }
 
-export const JOBS = "jobs";
-
-/** Whose a session is; those of jobs' steps are no people. */
+/** Whose a session is; empty for one that belongs to no one and was started by a job or an automation. */
 export function whose(session: Row["session"]): string {
-  return session.owner || !session.by?.startsWith("task:") ? ownerOf(session) : JOBS;
+  return session.owner || !/^(task|job|run|automation):/.test(session.by ?? "") ? ownerOf(session) : "";
 }
 
 function own(me: Me, again: () => void): HTMLElement[] {

@@ -267,11 +267,13 @@ export class SessionView implements OpenSession {
     // The host knows since when, also if the page was opened later.
     if (text && key !== this.nowKey) this.nowSince = this.nowKey ? Date.now() : (feed.rows.get(this.id)?.since ?? (this.state && active(this.state)?.started) ?? Date.now());
     this.nowKey = key;
+    // While it waits, the list shows this time, too.
+    const since = (look === "need" ? feed.rows.get(this.id)?.since : undefined) ?? this.nowSince;
     this.now.className = `now ${look}`;
     const stop = html`<button type="button" class="btn small" id="stop" @click=${() => void this.stop()}>${iconOf("stop")}${SESSION.stop}<kbd aria-hidden="true">${SESSION.stopKey}</kbd></button>`;
     render(
       text
-        ? html`${iconOf(look === "work" ? "work" : look === "need" ? "need" : "todo", look === "work" ? "spin" : "")}<span class="now-text"><b>${verb}</b>${object ? html` <code>${object}</code>` : nothing}</span><span class="el">${text === LOST ? "" : elapsed(Date.now() - this.nowSince)}</span><span class="spring"></span>${text === LOST ? nothing : stop}`
+        ? html`${iconOf(look === "work" ? "work" : look === "need" ? "need" : "todo", look === "work" ? "spin" : "")}<span class="now-text"><b>${verb}</b>${object ? html` <code>${object}</code>` : nothing}</span><span class="el">${text === LOST ? "" : elapsed(Date.now() - since)}</span><span class="spring"></span>${text === LOST ? nothing : stop}`
         : nothing,
       this.now,
     );

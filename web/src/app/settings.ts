@@ -12,26 +12,30 @@ import { ask, call, v1 } from "../v1";
 import { HostSettings } from "./hostSettings";
 import { icon, type Icon } from "../icons";
 import { confirm } from "./confirm";
-import { JOBS, showPeople, whose } from "./people";
+import { auditLines } from "./auditLines";
+import { showPeople, whose } from "./people";
 import { preferences, type Preferences, setPreference } from "./preferences";
 import { endPush, pushRow } from "./push";
 import { pathOf, type Place } from "./router";
 import type { Row } from "./entries";
 import type { Listed, View, ViewContext } from "./view";
 import { row, tableOf, wrap } from "./table";
+import { plural } from "../texts/plural";
 import { when } from "../time";
 import type { Host } from "./where";
 
-const SECTIONS: [id: string, name: string][] = [
-  ["look", "This device"],
-  ["agents", "Agents"],
-  ["devices", "Devices"],
-  ["tokens", "Tokens"],
-  ["people", "People"],
-  ["audit", "Audit"],
-  ["hosts", "Hosts"],
-  ["host", "This host"],
+const SECTIONS: [id: string, name: string, icon: Icon][] = [
+  ["look", "This device", "theme"],
+  ["agents", "Agents", "think"],
+  ["devices", "Devices", "panel"],
+  ["tokens", "Tokens", "shield"],
+  ["people", "People", "chats"],
+  ["audit", "Audit", "note"],
+  ["hosts", "Hosts", "arch"],
+  ["host", "This host", "settings"],
 ];
+/** Lines of the audit record that are shown. */
+const MOST_AUDIT = 500;
 const SCOPES: [scope: string, about: string][] = [
   ["read", "see sessions and jobs"],
   ["drive", "start sessions, send messages, stop turns"],
@@ -71,7 +75,11 @@ export class SettingsView implements View {
       ...SECTIONS.map(([id, name]) => {
         const link = make("a", "", name);
         link.href = pathOf({ at: "settings", section: id });
-        if (id === section) link.setAttribute("aria-current", "page");
+        if (id === section) {
+          link.setAttribute("aria-current", "page");
+          // On a phone the row of sections scrolls.
+          requestAnimationFrame(() => link.scrollIntoView?.({ inline: "center", block: "nearest" }));
+        }
         return link;
       }),
     );
@@ -110,7 +118,7 @@ export class SettingsView implements View {
     add("plus", "New session", { at: "new", what: "session" });
     add("jobs", "Start a job", { at: "new", what: "job" });
     for (const { row, place } of places) add(row.icon, row.title, place);
-    for (const [section, name] of SECTIONS) add("settings", name, { at: "settings", section });
+    for (const [section, name, look] of SECTIONS) add(look, name, { at: "settings", section });
     return list;
   }
 
@@ -282,12 +290,13 @@ export class SettingsView implements View {
     const all = new Map<string, Row["session"][]>();
     for (const session of sessions) {
       const name = whose(session);
+      if (!name) continue; // of a job or an automation, which are no people
       all.set(name, [...(all.get(name) ?? []), session]);
     }
     const table = tableOf(["Who", "Sessions", "Working", "Needs attention", "Last active"]);
     for (const [name, own] of [...all].sort(([one], [other]) => one.localeCompare(other))) {
       const link = make("a", "", name);
-      link.href = name === JOBS ? pathOf({ at: "jobs" }) : `${root}/app?filter=${encodeURIComponent(`by:${name}`)}`;
+      link.href = `${root}/app?filter=${encodeURIComponent(`by:${name}`)}`;
       const count = (status: string) => String(own.filter((each) => each.status === status).length || "");
       const last = Math.max(0, ...own.map(({ modified }) => modified));
       row(table, link, String(own.length), count("running"), count("waiting"), last ? when(last, Date.now()) : "");
@@ -323,8 +332,9 @@ export class SettingsView implements View {
       after = page.next;
     }
     const table = tableOf(["When", "What", "Who", "About"]);
-    for (const { time, action, by, detail } of all.reverse().slice(0, 500)) row(table, moment(time), action, who(by), inWords(detail ?? {}));
-    return [make("h2", "", "Audit record"), make("p", "soft", all.length > 500 ? `The newest 500 of ${all.length}.` : `${all.length} records, newest first.`), wrap(table)];
+    const lines = auditLines(all.reverse());
+    for (const { time, action, by, detail, times } of lines.slice(0, MOST_AUDIT)) row(table, moment(time), times > 1 ? `${action} (${times} times)` : action, who(by), inWords(detail ?? {}));
+    return [make("h2", "", "Audit record"), make("p", "soft", lines.length > MOST_AUDIT ? `The newest ${MOST_AUDIT} lines of ${all.length} records.` : `${plural(all.length, "record")}, newest first.`), wrap(table)];
   }
 
   // -- the host -----------------------------------------------------------------------------------------------------

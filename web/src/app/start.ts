@@ -109,7 +109,7 @@ class StartBox extends MessageBox {
     this.copy.type = "checkbox";
     this.copy.id = "own-copy";
     const label = make("label", "own-copy");
-    label.title = "The agent works in its own copy of the folder, on its own branch";
+    label.title = "The agent works in a separate copy of the folder, on a separate branch";
     label.append(this.copy, make("span", "", "Work in a separate copy"));
     return label;
   }

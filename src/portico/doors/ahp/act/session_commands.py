@@ -250,7 +250,7 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         agent=owner.state.agent,
         model=owner.state.model or None,
         cwd=owner.state.cwd,
-        title=f"Fork of {above.state.title}" if turns else "New chat",
+        title=f"Copy of {above.state.title}" if turns else "New chat",
         uri=name,
         parent=owner.id,  # not `above`: when that is disposed, what was made from it stays
         origin=origin,
