@@ -8,9 +8,9 @@ on without being stored, and the number of connections is limited.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -104,13 +104,20 @@ class Egress:
 
     async def connect(self, target: Destination, server: "_Server") -> None:
         """Judge the target and connect to the address that was judged. Raises ConnectionDenied."""
+        async with self.approached(target) as addresses:
+            await self._connect(target, addresses, server)
+
+    @asynccontextmanager
+    async def approached(self, target: Destination) -> AsyncIterator[list[str]]:
+        """Judge the target. The body connects to one of the addresses, or raises; both are recorded. Also for requests
+        that the host makes for a session. Raises ConnectionDenied."""
         verdict = await self.judge(target)
         if not verdict.allowed:
             self.gate.refused(target, verdict.by)
             raise ConnectionDenied("403", verdict.why or why(target, verdict.by), verdict.by)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                await self._connect(target, await self._addresses(target), server)
+                yield await self._addresses(target)
         except TimeoutError:
             self.gate.refused(target, "timeout")
             raise ConnectionDenied("504", f"{target} did not answer within {CONNECT_SECONDS:g} seconds.", "") from None

@@ -23,6 +23,7 @@ from portico.host.services import HostServices
 from portico.host.session import Session
 from portico.host.state import SessionState
 from portico.sandbox import available
+from portico.sandbox.egress import Egress
 from portico.sandbox.network import Network
 from portico.sandbox.policy import (
     Confinement,
@@ -283,6 +284,12 @@ class Sandboxes(Feature):
         running = await self._sandbox(session, policy, process.vendor)
         return running.applied(policy)
 
+    async def egress(self, session: Session) -> Egress | None:
+        """Return the way out of the session's sandbox; None: it has no sandbox."""
+        if isinstance(await self.confine(session), Policy):
+            return self._running[session.id].egress
+        return None
+
     async def _sandbox(self, session: Session, policy: Policy, vendor: Vendor) -> RunningSandbox:
         """Return the session's running sandbox, with the network of this policy."""
         async with self._opening.setdefault(session.id, asyncio.Lock()):
@@ -348,3 +355,10 @@ async def confine(session: Session) -> Confinement:
     if chosen(session.state.config) in (None, "off"):
         return OFF
     raise SandboxUnavailable("This host has no sandboxes.")
+
+
+async def egress_of(session: Session) -> Egress | None:
+    """Return the way out of the session's sandbox, for requests that the host makes for it; None: it has no sandbox."""
+    await confine(session)  # raises where a sandbox is chosen and does not work
+    feature = _feature(session.host)
+    return await feature.egress(session) if feature is not None else None

@@ -65,6 +65,10 @@ class RunningSandbox:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def egress(self) -> egress.Egress:
+        return self._egress
+
+    @property
     def network(self) -> Network:
         return self._egress.network
 

@@ -7,7 +7,6 @@ import re
 import struct
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -19,11 +18,7 @@ from portico.agents.loop.protocol import FINISH_TOOL
 from portico.agents.loop.settings import TOOL_NAMES
 from portico.agents.loop.tools import TOOLS
 from portico.agents.loop.toolset.choice import EXTRAS, NAMES, choose
-from portico.agents.loop.toolset.web import check_sandbox
-from portico.errors import Forbidden
 from portico.markdown import checklist, checklist_steps
-from portico.sandbox.network import Network
-from portico.sandbox.policy import Policy, Unconfined
 from portico.testing.model import ModelRule, Script, ScriptedCall, Step
 from tests.agents.loop.conftest import Desk, calls, questions, texts
 
@@ -245,23 +240,6 @@ async def test_only_web_addresses_are_fetched(native: Desk, url: str) -> None:
     native.says(asks("webFetch", url=url), Step(say="Done."))
     turn = await native.run()
     assert "'url' is an http or https address" in calls(turn)[0].output
-
-
-@pytest.mark.parametrize(
-    ("network", "url", "allowed"),
-    [
-        (Network(), "https://a.example/x", False),
-        (Network(hosts=("a.example",)), "https://a.example/x", True),
-        (Network(hosts=("a.example",)), "https://a.example:9000/x", False),
-        (Network(hosts=("a.example",)), "https://b.example/x", False),
-        (Network(asks=True), "https://b.example/x", True),
-    ],
-)
-def test_the_sandbox_of_the_session_counts_for_pages(network: Network, url: str, allowed: bool) -> None:
-    policy = Policy("project", "/p", "/h", network=network)
-    check_sandbox(Unconfined("off"), url)
-    with nullcontext() if allowed else pytest.raises(Forbidden, match="does not allow"):
-        check_sandbox(policy, url)
 
 
 def test_a_page_becomes_text() -> None:

@@ -1,6 +1,7 @@
 """One conversation with the built-in agent: what a message asks for, and the run that answers it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
@@ -29,7 +30,7 @@ from portico.host.context import to_agent
 from portico.models.catalogue import is_toy
 from portico.sandbox.policy import Confinement
 from portico.sandboxes.agent import AgentProcess
-from portico.sandboxes.feature import confine
+from portico.sandboxes.feature import confine, egress_of
 
 STEPS_MAX = 1000
 """As the setting's own ceiling."""
@@ -81,7 +82,7 @@ class LoopConversation:
         if not wants_agent:
             await run.chat()
             return
-        toolset = self._toolset(toolbox, told, current, models)
+        toolset = self._toolset(turn, toolbox, told, current, models)
         self._run = run
         try:
             await run.pursue(toolset, told, _steps(meta, current), self._opening.tools, self._servers)
@@ -89,10 +90,13 @@ class LoopConversation:
             self._run = None
             self._servers.rest()
 
-    def _toolset(self, toolbox: LoopToolbox, told: Guidance, current: Current, models: Sequence[str]) -> Toolset:
+    def _toolset(
+        self, turn: Turn, toolbox: LoopToolbox, told: Guidance, current: Current, models: Sequence[str]
+    ) -> Toolset:
         names = choose(current.loop.tools, current.loop.tools_off, is_small(models[0]))
         subagents = SubAgents(self._agent, self._commands, current, models, self._place or "", names)
-        context = ToolContext(toolbox.roots, self._commands, subagents.delegate, told.skills)
+        egress = partial(egress_of, turn.session)
+        context = ToolContext(toolbox.roots, self._commands, subagents.delegate, told.skills, egress)
         return Toolset(names, toolbox, context)
 
     async def _execute(self, name: str, argument: str, turn: Turn, current: Current) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from portico.agents.agent import Turn
 from portico.agents.loop.agent import LoopAgent
@@ -18,7 +19,7 @@ from portico.agents.loop.toolset.delegate import DELEGATE, run_in_child
 from portico.agents.loop.toolset.tool import Delegation, ToolContext
 from portico.agents.loop.transcript import UserText
 from portico.host.call import Call
-from portico.sandboxes.feature import confine
+from portico.sandboxes.feature import confine, egress_of
 
 AT_ONCE = 4
 """Sub-agents of one run that work at the same time: endpoints limit requests by the minute."""
@@ -62,7 +63,7 @@ class SubAgents:
         toolset = Toolset(
             names,
             LoopToolbox(roots, lambda: confine(child.session)),
-            ToolContext(roots, self._commands, skills=told.skills),
+            ToolContext(roots, self._commands, skills=told.skills, egress=partial(egress_of, child.session)),
         )
         asker = ModelCaller(agent.directory, current, self._models, agent.lacking, child.notice, waits=child.waits)
         run = LoopRun(child, asker, current, [], [UserText("user", wanted.task + REPORT)], self._place)

@@ -14,6 +14,7 @@ from portico.agents.loop.tools import PlannedCall
 from portico.errors import BadRequest
 from portico.events import Json, ToolSpec
 from portico.host.call import Call
+from portico.sandbox.egress import Egress
 
 
 class Delegation(Struct, forbid_unknown_fields=True):
@@ -33,6 +34,8 @@ class ToolContext:
     delegate: Callable[[Call, Delegation], Awaitable[str]] | None = None
     """Runs a sub-agent and returns its report. None inside a sub-agent: they start no others."""
     skills: Sequence[Skill] = ()
+    egress: Callable[[], Awaitable[Egress | None]] | None = None
+    """Returns the way out of the session's sandbox. None, or if it returns None: it has no sandbox."""
     pictures: list[tuple[str, str]] = field(default_factory=list)
     """Name and data URL of pictures that the model gets with its next request."""
 

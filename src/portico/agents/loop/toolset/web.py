@@ -1,9 +1,10 @@
 """`webFetch`: the text of a page. It asks, because an address can carry data away.
 
 The attack: a page or a file tells the model to fetch an address of this network, or one with secrets in its query. So a
-person sees the whole address; hosts that the session's sandbox refuses are refused here too; a redirect to another host
-is reported, not followed; and an address of this machine or its network is `unclear`, so that no rule and no earlier
-approval covers it. The request has no cookies and no keys, and uses the proxy of the environment, as commands do.
+person sees the whole address; a redirect to another host is reported, not followed; and an address of this machine or
+its network is `unclear`, so that no rule and no earlier approval covers it. The request has no cookies and no keys.
+In a sandbox it is judged and recorded as the connections of programs are, and uses the address that was judged;
+without one it uses the proxy of the environment, as commands do.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import httpx
 from msgspec import Struct
 
 from portico.agents.certificates import certificates
+from portico.agents.loop.judged_transport import JudgedTransport
 from portico.agents.loop.page_text import page_text
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.loop.toolset.tool import TEXT, ExtraTool, ToolContext, declare
@@ -22,9 +24,8 @@ from portico.agents.loop.transcript import cut
 from portico.errors import AgentError, BadRequest, Forbidden
 from portico.host.action import Action
 from portico.host.call import Call
-from portico.sandbox.network import parse_target
-from portico.sandbox.policy import Confinement, Unconfined
-from portico.sandboxes.feature import confine
+from portico.sandbox.egress import ConnectionDenied, Egress
+from portico.sandboxes.access import ASK_SECONDS
 
 BODY_BYTES = 4 * 1024 * 1024
 TEXT_CHARS = 60_000
@@ -46,24 +47,15 @@ async def _plan(wanted: FetchArguments, context: ToolContext) -> PlannedCall:
     parts = urlsplit(wanted.url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         raise BadRequest("'url' is an http or https address without a user name.", field="url")
-    near = await _is_near(parts.hostname, parts.port)
+    egress = await context.egress() if context.egress is not None else None
+    # A lookup alone can carry data out of a sandbox, which judges the name and its addresses itself.
+    near = egress is None and await _is_near(parts.hostname, parts.port)
 
     async def act(call: Call) -> str:
-        check_sandbox(await confine(call.turn.session), wanted.url)
-        return await fetch(wanted.url)
+        return await fetch(wanted.url, egress)
 
     unclear = f"{parts.hostname} is this machine or in its network" if near else ""
     return PlannedCall(Action(unclear=unclear), f"Fetch {wanted.url}"[:400], act)
-
-
-def check_sandbox(confinement: Confinement, url: str) -> None:
-    """A host that the session's sandbox refuses is not fetched. One that it asks for was approved with the call."""
-    if isinstance(confinement, Unconfined):
-        return
-    network, parts = confinement.network, urlsplit(url)
-    target = parse_target(parts.netloc, 443 if parts.scheme == "https" else 80)
-    if target is None or not (network.asks or network.covers(target) or network.forwards(target)):
-        raise Forbidden(f"The sandbox of this session does not allow {parts.hostname!r}. Continue without the page.")
 
 
 async def _is_near(host: str, port: int | None) -> bool:
@@ -75,13 +67,16 @@ async def _is_near(host: str, port: int | None) -> bool:
     return any(not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_global for *_, address in found)
 
 
-async def fetch(url: str) -> str:
+async def fetch(url: str, egress: Egress | None = None) -> str:
+    """Return the text of a page. `egress`: the way out of a sandbox."""
     verify = await asyncio.to_thread(certificates) if url.startswith("https:") else False
     headers = {"User-Agent": "portico", "Accept": "text/html, text/plain, application/json, */*;q=0.5"}
+    through = JudgedTransport(egress, verify) if egress is not None else None
+    seconds = FETCH_SECONDS + (ASK_SECONDS if egress is not None else 0)
     try:
         async with (
-            asyncio.timeout(FETCH_SECONDS),
-            httpx.AsyncClient(headers=headers, verify=verify, timeout=FETCH_SECONDS) as http,
+            asyncio.timeout(seconds),
+            httpx.AsyncClient(headers=headers, verify=verify, timeout=FETCH_SECONDS, transport=through) as http,
         ):
             for _ in range(REDIRECTS_MAX):
                 async with http.stream("GET", url) as response:
@@ -93,6 +88,8 @@ async def fetch(url: str) -> str:
                 url = target
     except TimeoutError:
         raise FetchFailed(f"{url} did not answer within {FETCH_SECONDS:g} seconds.") from None
+    except ConnectionDenied as refused:
+        raise Forbidden(f"{refused} Continue without the page.") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise FetchFailed(f"{url} cannot be fetched: {str(error) or type(error).__name__}.") from error
     raise FetchFailed(f"{url} redirects more than {REDIRECTS_MAX} times.")
