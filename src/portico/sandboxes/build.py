@@ -7,7 +7,7 @@ from typing import Literal
 from portico.sandbox.policy import MIB, Limits, Machine, Policy, SandboxedSession, SandboxRules, policy_for
 from portico.sandboxes.agent import AgentProcess
 from portico.sandboxes.grants import SandboxGrants
-from portico.sandboxes.paths import create_state, git_folders, program_folders, protected
+from portico.sandboxes.paths import create_state, git_folders, program_folders, protected, unmoved, without_links
 from portico.settings import AgentSandbox, SandboxSettings
 from portico.workspace.jail import closed_folders
 
@@ -30,8 +30,8 @@ def build_policy(
         folders=others,
         git=git,
         protect=tuple(path for each in every for path in protected(each, git)),
-        read=grants.read,
-        write=grants.write,
+        read=unmoved(grants.read),
+        write=unmoved(grants.write),
         hosts=grants.hosts,
     )
     machine = Machine(
@@ -39,8 +39,9 @@ def build_policy(
         private=tuple(map(str, closed_folders())),
         programs=program_folders(process.command, process.env.get("PATH")),
     )
-    found = policy_for(session, process.vendor, rules, machine, mode)
-    create_state(found, process.vendor)
+    vendor = without_links(process.vendor, machine.home)
+    found = policy_for(session, vendor, rules, machine, mode)
+    create_state(found, vendor)
     return found
 
 

@@ -7,6 +7,7 @@ unconfined because something failed.
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -37,8 +38,9 @@ from portico.sandboxes.build import build_policy, rules_of
 from portico.sandboxes.choice import KEY, REQUIRED, chosen, is_unattended, mode_of
 from portico.sandboxes.commands import ChooseSandbox, FolderSandbox
 from portico.sandboxes.events import SandboxChosen
-from portico.sandboxes.folders import FolderChoices, chosen_in, normal_folder
+from portico.sandboxes.folders import FolderChoices, SessionFolders, chosen_in, normal_folder
 from portico.sandboxes.grants import SandboxGrants
+from portico.sandboxes.links import GitLinks
 from portico.sandboxes.offer import modes_for
 from portico.sandboxes.record import NetworkRecord
 from portico.sandboxes.running import RunningSandbox, remove_left
@@ -65,6 +67,7 @@ class Sandboxes(Feature):
         """What the agent of a session reaches besides: its commands share its network."""
         self._opening: dict[str, asyncio.Lock] = {}
         self._folders = FolderChoices(host.log)
+        self._origins = SessionFolders(host.log)
         agents: list[object] = list(host.agents.values())
         for agent in agents:
             if isinstance(agent, ConfinableAgent):
@@ -123,8 +126,15 @@ class Sandboxes(Feature):
                 await self.confine(session)
                 session.runner.refresh()  # the agent's own process sees new paths after a restart
 
+    async def _remove_links(self, session: str, links: GitLinks) -> None:
+        for path in await asyncio.to_thread(links.remove_new):
+            self.host.logger.warning("%s: removed %s, a link that leads out of its git folder", session, path)
+
     async def end(self, session: str) -> None:
         self._vendors.pop(session, None)
+        remove = self._record.after_turn.pop(f"session/{session}", None)
+        if remove is not None:
+            await remove()
         running = self._running.pop(session, None)
         if running is not None:
             await running.close()
@@ -279,6 +289,7 @@ class Sandboxes(Feature):
                 " agent, or sandbox = 'off'."
             )
         folders, grants = session.folders.reach(), self.access.granted(session)
+        await self._origins.check(session, [session.state.cwd, *folders])
         rules = rules_of(self._settings, session.state.agent)
         policy = await asyncio.to_thread(build_policy, session.state.cwd, folders, grants, process, rules, mode)
         running = await self._sandbox(session, policy, process.vendor)
@@ -301,6 +312,9 @@ class Sandboxes(Feature):
             extra = self._vendors[session.id] = _merged(known, vendor.hosts, vendor.ports)
             network = _merged(policy.network, extra.hosts, extra.ports)
             if running is None:
+                folders = [policy.folder, *session.folders.reach()]
+                links = await asyncio.to_thread(GitLinks, folders)
+                self._record.after_turn[session.channel] = partial(self._remove_links, session.id, links)
                 gate = SessionGate(self.access, self._record, session)
                 running = self._running[session.id] = await RunningSandbox.open(network, gate, policy.limits.tmp)
             elif network != running.network:

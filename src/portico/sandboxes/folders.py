@@ -7,11 +7,14 @@ start. The choices are events of the host's channel, and a stored value in the s
 import asyncio
 import os
 import sys
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
 
+from portico.errors import Forbidden
 from portico.events import HOST, Json, Record
+from portico.host.session import Session
 from portico.log.log import Log
 from portico.sandbox.policy import MODES, Mode
 from portico.sandboxes.events import SandboxChosen
@@ -21,6 +24,37 @@ FOLDERS = 1_000
 CHOICES = 50
 """Choices of one folder: sessions that are older than all of them have the default of the host."""
 _KEY = "sandbox.folders"
+_ORIGINS = "sandbox.origins"
+
+
+class SessionFolders:
+    """Where the folders of a session lead. The attack: a confined program of another session replaces the folder of
+    this one (a work tree below its own) with a link, and this session's sandbox would show what the link leads to."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._known: dict[str, dict[str, str]] = {}
+
+    async def check(self, session: Session, folders: Iterable[str]) -> None:
+        """Raise Forbidden if a folder leads elsewhere than when the session first had a sandbox."""
+        known = self._known.get(session.id)
+        if known is None:
+            data = await self._log.get_kv(session.channel, _ORIGINS)
+            known = self._known[session.id] = msgspec.json.decode(data, type=dict[str, str]) if data else {}
+        found = await asyncio.to_thread(_real, list(folders))
+        for folder, real in found.items():
+            if known.get(folder, real) != real:
+                raise Forbidden(
+                    f"The folder {folder!r} leads to {real!r} now, and led to {known[folder]!r} when the session first"
+                    " had a sandbox. Move it back, or start a new session."
+                )
+        if not found.keys() <= known.keys():
+            known |= found
+            self._log.put_kv(session.channel, _ORIGINS, msgspec.json.encode(known))
+
+
+def _real(folders: list[str]) -> dict[str, str]:
+    return {each: os.path.realpath(each) for each in folders}
 
 
 class ChoiceAt(Struct, frozen=True, array_like=True):

@@ -7,18 +7,24 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from portico.approvals.policy import PROTECTED
 from portico.sandbox.mounts import is_below
 from portico.sandbox.policy import SYSTEM, Policy
 from portico.sandbox.vendors import Vendor
+from portico.sandboxes.git_protection import configured_paths, read_only
 from portico.workspace.git import work_tree
 from portico.workspace.glob import Glob
 
 SCAN_ENTRIES = 20_000
 """Files that are searched for protected names: a large repository has 10,000 outside of the folders below."""
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "target", "__pycache__", ".tox", "dist", "build"})
-_GIT_READ_ONLY = ("config", "hooks", "config.worktree", "commondir", "gitdir", "info/attributes")
-"""Below a git folder: they name programs that git runs, or lead git elsewhere."""
+RUNS_LATER = (
+    ".portico", ".husky", ".githooks", ".devcontainer", ".vscode", ".idea", ".pre-commit-config.yaml", "lefthook.yml",
+    ".lefthook.yml", ".lefthook.yaml", "lefthook.yaml",
+)  # fmt: skip
+"""At the top of a work tree: programs in them are started outside of the sandbox by a commit, an editor or Portico."""
 
 
 def git_folders(folder: str) -> tuple[str, ...]:
@@ -42,22 +48,16 @@ def git_folders(folder: str) -> tuple[str, ...]:
 
 
 def protected(folder: str, git: Iterable[str]) -> tuple[str, ...]:
-    """Return existing paths that stay read-only: what git runs, and what approvals protect."""
-    found = [path for each in git for path in _git_protected(each)]
+    """Return existing paths that stay read-only: what git runs, what other programs run later, and what approvals
+    protect."""
     top = work_tree(folder)
+    found = [path for each in git for path in read_only(each)]
+    found += [path for each in git for path in configured_paths(each, top or folder)]
     if top and os.path.isfile(os.path.join(top, ".git")):
         found.append(os.path.join(top, ".git"))
-    return tuple(path for path in dict.fromkeys([*found, *_named(folder)]) if os.path.lexists(path))
-
-
-def _git_protected(git: str) -> list[str]:
-    inner = [git]
-    modules = os.path.join(git, "modules")
-    for here, folders, names in os.walk(modules):
-        if "HEAD" in names:
-            inner.append(here)
-            folders[:] = [name for name in folders if name == "modules"]
-    return [os.path.join(each, name) for each in inner for name in _GIT_READ_ONLY]
+    found += [os.path.join(each, name) for each in dict.fromkeys([top or folder, folder]) for name in RUNS_LATER]
+    shown = [path for path in found if not os.path.islink(path) or is_below(path, os.path.join(top or folder, ".git"))]
+    return tuple(path for path in dict.fromkeys([*shown, *_named(folder)]) if os.path.lexists(path))
 
 
 def _named(folder: str) -> list[str]:
@@ -76,6 +76,28 @@ def _named(folder: str) -> list[str]:
             if not os.path.islink(path) and any(glob.matches(os.path.relpath(path, folder).lower()) for glob in globs)
         ]
     return found
+
+
+def unmoved(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the granted paths that still are what was granted. The attack: a path inside of a writable folder is
+    granted, and then replaced by a link to another folder."""
+    return tuple(path for path in paths if os.path.realpath(path) == path)
+
+
+def without_links(vendor: Vendor, home: str) -> Vendor:
+    """Leave out parts of the agent's state that are links inside of it: an agent may have written them in another
+    session. The state itself may be a link of the user."""
+
+    def real(path: str) -> bool:
+        above = next((each for each in vendor.state if path != each and path.startswith(f"{each}/")), None)
+        if above is None:
+            return True
+        inside = os.path.relpath(path, above)
+        return os.path.realpath(os.path.join(home, path)) == os.path.join(
+            os.path.realpath(os.path.join(home, above)), inside
+        )
+
+    return replace(vendor, strict_state=tuple(filter(real, vendor.strict_state)))
 
 
 def create_state(policy: Policy, vendor: Vendor) -> None:
@@ -104,7 +126,9 @@ def _prefix(folder: str) -> str:
     """The folder that a `bin` belongs to, which has its libraries; a `bin` in the home folder stands alone."""
     parent = os.path.dirname(folder)
     homes = (os.path.expanduser("~"), os.path.expanduser("~/.local"), "/")
-    return parent if os.path.basename(folder) == "bin" and parent not in homes else folder
+    if os.path.basename(folder) != "bin" or parent in homes or os.path.lexists(os.path.join(parent, ".git")):
+        return folder  # a project with a `bin` is not a program
+    return parent
 
 
 def _package(file: str) -> str:

@@ -5,7 +5,8 @@ A host that is killed loses the counts of the running turn and nothing else.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
 import msgspec
 
@@ -60,6 +61,8 @@ class NetworkRecord(Feature):
         self._live: dict[tuple[Channel, str], Tally] = {}
         """By session and turn, not written yet."""
         self._writing = asyncio.Lock()
+        self.after_turn: dict[Channel, Callable[[], Coroutine[Any, Any, None]]] = {}
+        """What else is done after each turn of a session with a sandbox."""
 
     # -- counting ------------------------------------------------------------------------------------------------
 
@@ -95,6 +98,8 @@ class NetworkRecord(Feature):
         assert isinstance(record.event, e.TurnEnded)
         if any(channel == record.channel for channel, _ in self._live):
             self.host.own(self.write(record.channel, record.event.turn), f"network of {record.channel}")
+        if (also := self.after_turn.get(record.channel)) is not None:
+            self.host.own(also(), f"after a turn of {record.channel}")
 
     async def write(self, channel: Channel, ended: str = "") -> None:
         """Write what was counted for turns that have ended, and between turns. If the log cannot write, it is kept for
