@@ -123,6 +123,7 @@ async def _measure() -> list[Row]:
                 await _replay(host, url, kept=False),
                 await _terminal(pool, url),
                 await _keys(url, bare),
+                await _keys(url, bare, pause=0),
             ]
 
 
@@ -388,8 +389,9 @@ def print_much(url: str) -> tuple[int, float]:
     return size, took
 
 
-async def _keys(url: str, bare: float) -> Row:
-    """A key goes in, the shell shows it, and that comes back from the log."""
+async def _keys(url: str, bare: float, *, pause: float = 0.02) -> Row:
+    """A key goes in, the shell shows it, and that comes back from the log. Without a pause, the next key follows the
+    echo of the one before."""
     client = await _Client.open(url, "keys")
     name = "bench-terminal:/1"
     claim = {"kind": "client", "clientId": "keys"}
@@ -401,8 +403,8 @@ async def _keys(url: str, bare: float) -> Row:
         action = {"type": "terminal/input", "data": "a" if index % 20 else "\x15"}
         params = {"channel": name, "clientSeq": index, "action": action}
         with contextlib.suppress(TimeoutError):
-            while True:  # what is still on its way from before
-                await asyncio.wait_for(client.socket.recv(), 0.02)
+            while pause:  # what is still on its way from before
+                await asyncio.wait_for(client.socket.recv(), pause)
         start = time.perf_counter()
         await client.socket.send(json.dumps({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}))
         while '"terminal/data"' not in str(await client.socket.recv()):
@@ -411,4 +413,5 @@ async def _keys(url: str, bare: float) -> Row:
     await client.ask("disposeTerminal", channel=name)
     await client.close()
     took = p50(times)
-    return Row("ahp key echo p50", ms(took), ms(bare), f"{took / bare:.1f}x", verdict("3 ms", took <= 0.003))
+    name, target = ("ahp key echo p50", 0.003) if pause else ("ahp key echo p50, back to back", 0.0008)
+    return Row(name, ms(took), ms(bare), f"{took / bare:.1f}x", verdict(ms(target), took <= target))

@@ -1,14 +1,12 @@
 """What clients, sessions and the disk may cost the process, each with the reason for its figure. A test passes each one
-by one. Figures of a single protocol or tool stand beside its code (docs/decisions/0010).
-"""
+by one. Figures of a single protocol or tool stand beside its code (docs/decisions/0010)."""
 
 KIB = 1024
 MIB = 1024 * KIB
 
 # -- the log ---------------------------------------------------------------------------------------------------
 COMMIT_CADENCE = 0.003
-"""Seconds from a commit with deltas to the next that has only such: far below what an eye sees, and a fast stream
-merges."""
+"""Seconds between two commits with deltas alone: far below what an eye sees, and a fast stream merges."""
 BATCH_EVENTS = 4_000
 """Events in one transaction: about 40 ms of work, so that one burst does not hold up everybody's next commit."""
 DELTA_BYTES = 64 * KIB

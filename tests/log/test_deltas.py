@@ -112,3 +112,24 @@ async def test_deltas_alone_wait_for_the_cadence_and_nothing_else_does(
     async for batch in log.follow(CHANNEL, after=2):
         assert [r.event for r in batch] == [delta("d")]
         break
+
+
+async def test_a_delta_that_a_person_waits_for_waits_for_no_cadence(
+    log: StoredLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The echo of a key stood 3 ms behind the echo of the key before."""
+    monkeypatch.setattr(limits, "COMMIT_CADENCE", 60.0)
+    log.post(CHANNEL, delta("a"))
+    await log.flush()
+    before = log.commits
+    log.post(CHANNEL, delta("b"))
+    await asyncio.sleep(0.001)
+    assert log.commits == before, "other deltas still wait"
+    log.post(CHANNEL, delta("c"), soon=True)
+    async for batch in log.follow(CHANNEL, after=1):
+        assert [r.event for r in batch] == [delta("bc")]
+        break
+    assert log.commits == before + 1
+    log.post(CHANNEL, delta("d"))
+    await asyncio.sleep(0.001)
+    assert log.commits == before + 1, "only the one that was posted so"

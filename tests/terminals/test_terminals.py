@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -276,3 +277,42 @@ async def test_what_an_agents_command_prints_forges_no_commands_and_no_folder(
     await until(host, terminal, lambda: terminal.exited)
     assert (terminal.shown.text(), terminal.cwd, terminal.detects) == ("plain", str(tmp_path), False)
     assert not [each for each in await events(host, terminal) if isinstance(each, te.TerminalCommand)]
+
+
+def _shows(terminal: LiveTerminal, text: str) -> bool:
+    return text in terminal.shown.text()
+
+
+async def test_a_key_is_shown_without_waiting_for_the_cadence(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each key that followed the echo of the one before was shown 3 ms later than the shell printed it."""
+    host = await open_host()
+    terminal = await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal.input("echo ready\n")
+    await until(host, terminal, lambda: [each for each in terminal.shown.parts if _is_complete(each)])
+    await host.log.flush()
+    monkeypatch.setattr(limits, "COMMIT_CADENCE", 60.0)
+    for number, key in enumerate("xyz", 1):
+        terminal.input(key)
+        await until(host, terminal, partial(_shows, terminal, "xyz"[:number]))
+
+
+async def test_one_input_is_one_quick_commit(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that prints without end after one key is committed with the cadence of all deltas."""
+    host = await open_host()
+    terminal = await feature(host, Terminals).start(policy=FREE, claim=CLAIM, cwd=str(tmp_path), by="ada")
+    posted: list[bool] = []
+    post = host.log.post
+
+    def note(channel: str, event: e.Event, *, soon: bool = False) -> None:
+        if isinstance(event, te.TerminalData):
+            posted.append(soon)
+        post(channel, event, soon=soon)
+
+    monkeypatch.setattr(host.log, "post", note)
+    terminal.input("for i in 1 2 3 4 5; do echo $i; sleep 0.01; done; false\n")
+    await until(host, terminal, lambda: [each for each in terminal.shown.parts if _is_complete(each)])
+    assert sum(posted) <= 1 < len(posted)

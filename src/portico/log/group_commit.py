@@ -70,8 +70,7 @@ class GroupCommit(ABC):
 
     @abstractmethod
     def _write(self, taken: list[Pending], values: list[KeyValue], done: "Done") -> None:
-        """Number and write a batch, then call `done`. On failure the error is `LogUnavailable`, and no part of the
-        batch is durable."""
+        """Number and write a batch, then call `done`: all of it is durable, or the error is `LogUnavailable`."""
 
     @abstractmethod
     def _probe(self) -> "asyncio.Future[None]":
@@ -123,8 +122,9 @@ class GroupCommit(ABC):
             faults.reach("after-append")
         return seq
 
-    def post(self, channel: Channel, event: Event) -> None:
+    def post(self, channel: Channel, event: Event, *, soon: bool = False) -> None:
         self.check_open()
+        self._urgent = self._urgent or soon
         last = self._last.get(channel)
         size = last.size if last is not None else 0
         if last is not None and last.join(event):
@@ -133,6 +133,8 @@ class GroupCommit(ABC):
             self._add(Pending(channel, event))
         if not self._busy and self._timer is None:
             self._timer = self._loop.call_soon(self._on_timer, False)  # includes events posted in the same tick
+        elif soon:
+            self._loop.call_soon(self._kick)
 
     def put_kv(
         self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False, bound: bool = False

@@ -66,8 +66,8 @@ class Log(Protocol):
     async def append_all(self, *events: tuple[Channel, Event]) -> int:
         """Like `append`, for events of several channels: after a crash all of them exist or none."""
 
-    def post(self, channel: Channel, event: Event) -> None:
-        """Append without waiting, in the same order as `append`. Deltas of one part in the same commit are merged."""
+    def post(self, channel: Channel, event: Event, *, soon: bool = False) -> None:
+        """Append without waiting, in order; deltas of one part in a commit are merged. `soon`: skip the cadence."""
 
     async def wait_capacity(self) -> None:
         """Wait until the pending events are small enough to continue posting."""

@@ -19,7 +19,7 @@ from portico import commands as c
 from portico import limits
 from portico.cache import Cache
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
-from portico.events import HOST, Audited, Channel, Record, SessionRemoved, number_of
+from portico.events import HOST, Audited, Channel, Record, SessionRemoved, SessionStarted, number_of
 from portico.home import Home
 from portico.host.feature import Feature, handle, receive
 from portico.host.folders import check_folder
@@ -60,6 +60,12 @@ class _Kept(Struct):
     isolated: list[str] = []
 
 
+def _chat(of: Summary | SessionStarted) -> str:
+    """The real folder of a session in which a person talks; empty: it is a sub-agent's, or a step of a job."""
+    is_chat = of.parent is None and not of.by.startswith("task:")
+    return os.path.realpath(of.cwd) if is_chat else ""
+
+
 class Projects(Feature):
     name = "projects"
     commands = (AddProject, ForgetProject, OpenProject, ClearProject)
@@ -81,8 +87,13 @@ class Projects(Feature):
         self._read_at = -1
         self._loaded = False
         self._followers: WeakKeyDictionary[Follower, str | None] = WeakKeyDictionary()
+        self._chats: dict[str, str] = {}
+        """Sessions that are no conversations of projects, such as those of editors; see `_chat`."""
+        self._folders: list[tuple[str, str]] = []
+        self._folders_of: object = None
         self._since = host.now()
         host.commits.on(self.name, self._removed, SessionRemoved)
+        host.commits.on(self.name, self._started, SessionStarted)
         host.commands.guard(_check_admin, (AddProject, ForgetProject).__contains__)
 
     async def ready(self) -> "Projects":
@@ -145,6 +156,14 @@ class Projects(Feature):
         deleted = self._conversations.pop(record.event.session, None)
         if deleted is not None:
             self._deleted[record.event.session] = deleted.project
+        self._chats.pop(record.event.session, None)
+
+    def _started(self, record: Record) -> None:
+        session, event = record.channel.removeprefix("session/"), record.event
+        assert isinstance(event, SessionStarted)
+        if session not in self._conversations:
+            self._chats[session] = _chat(event)
+            self._notify_followers(session, self._located(session))
 
     # -- projects ----------------------------------------------------------------------------------------------
 
@@ -248,6 +267,7 @@ class Projects(Feature):
         """A follower of all current and future conversations of a project (None: of all projects). If there are too
         many to subscribe to each, it follows all channels and skips the others."""
         sessions = [each for each, found in self._conversations.items() if project in (None, found.project)]
+        sessions += [each for each, found in self._located_chats() if project in (None, found)]
         many = len(sessions) > limits.SUBSCRIPTIONS
         follower = Follower(None if many else [f"session/{each}" for each in sessions])
         self._followers[follower] = project
@@ -258,7 +278,35 @@ class Projects(Feature):
     def of_session(self, session: str) -> str | None:
         """The project that a session belongs to."""
         found = self._conversations.get(session)
-        return found.project if found is not None else self._deleted.get(session)
+        return found.project if found is not None else self._deleted.get(session) or self._located(session)
+
+    def chats(self, project: str, is_theirs: Callable[[str], bool]) -> list[str]:
+        """The ids of the sessions that other clients, such as editors, started in a project's folder, oldest first."""
+        found = [session for session, located in self._located_chats() if located == project and is_theirs(session)]
+        return sorted(found, key=number_of)
+
+    def _located_chats(self) -> list[tuple[str, str]]:
+        for each in self._host.catalogue:
+            if each.id not in self._chats and each.id not in self._conversations:
+                self._chats[each.id] = _chat(each.summary)
+        located = [(session, self._located(session)) for session in self._chats]
+        return [(session, project) for session, project in located if project is not None]
+
+    def _located(self, session: str) -> str | None:
+        """The project in whose folder, or below, a chat works; of several, the innermost."""
+        cwd = self._chats.get(session)
+        if not cwd or session in self._conversations:
+            return None
+        known = (self._kept, tuple(self._host.workspaces), tuple(self._host.members.folders))
+        if self._folders_of != known:
+            projects = sorted(self.all(), key=lambda each: -len(each.path))
+            self._folders, self._folders_of = [(each.path, each.id) for each in projects], known
+        return next((ident for path, ident in self._folders if f"{cwd}/".startswith(f"{path.rstrip('/')}/")), None)
+
+    def _notify_followers(self, session: str, project: str | None) -> None:
+        for follower, wanted in self._followers.items() if project is not None else ():
+            if wanted in (None, project):
+                follower.add(f"session/{session}")
 
     def sessions(self, project: str, is_theirs: Callable[[str], bool], *, cleared: bool = False) -> list[str]:
         """The ids of those of a project's conversations that are for a caller, oldest first."""
@@ -293,9 +341,8 @@ class Projects(Feature):
     def _begin(self, session: str, conversation: ProjectConversation) -> None:
         new = session not in self._conversations
         self._conversations[session] = conversation
-        for follower, wanted in self._followers.items() if new else ():
-            if wanted in (None, conversation.project):
-                follower.add(f"session/{session}")
+        if new:
+            self._notify_followers(session, conversation.project)
 
     async def _follow_settings(self, session: Session) -> None:
         """Apply a changed `models` setting, unless a client chose a model for this conversation."""

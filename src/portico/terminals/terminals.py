@@ -78,6 +78,8 @@ class LiveTerminal(TerminalState):
         self.stored = 0
         """Bytes of output that the log holds in pieces."""
         self._holding = False
+        self._typed = False
+        """A person typed, and waits for the echo: the next output is committed immediately, at most once per input."""
         self.pty = pty.Terminal(
             self._heard,
             policy=policy,
@@ -126,8 +128,9 @@ class LiveTerminal(TerminalState):
                 self._post(te.TerminalExited(code=code))
 
     def _post(self, event: e.Event) -> None:
+        soon, self._typed = self._typed, False
         try:
-            self._terminals.host.log.post(self.channel, event)
+            self._terminals.host.log.post(self.channel, event, soon=soon)
         except (LogUnavailable, NotOwner):
             # The disk is full: the terminal continues, and clients that connect later see the output in its scrollback.
             self._terminals.host.logger.warning("terminal %s: the log cannot write", self.id)
@@ -164,6 +167,7 @@ class LiveTerminal(TerminalState):
     # -- what people do ----------------------------------------------------------------------------------------
 
     def input(self, text: str) -> None:
+        self._typed = True
         self.pty.input(text)
 
     async def kill(self) -> None:

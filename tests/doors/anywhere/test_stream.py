@@ -42,7 +42,7 @@ async def test_a_stream_follows_the_sessions_of_its_project_only(here: Bridge) -
     async with here.events() as stream:
         await here.send("one")
         await stream.until("done")
-        other = await here.server.host.start(agent="scripted", by="test", cwd=str(here.project))
+        other = await here.server.host.start(agent="scripted", by="test", cwd=str(here.project.parent))
         await other.wait(await other.send(Message("[[say:x]]"), by="test"))
         await here.send("two")
         await stream.until("done")

@@ -99,7 +99,8 @@ def _routes(app: App, projects: Projects) -> Table:
 
     def shown(project: Project, who: c.Caller) -> ProjectShown:
         view = app.view(who)
-        ids, now = (set(projects.sessions(project.id, view.has, cleared=all)) for all in (True, False))
+        chats = projects.chats(project.id, view.has)
+        ids, now = ({*projects.sessions(project.id, view.has, cleared=all), *chats} for all in (True, False))
         stored = [summary for summary in view.list() if summary.id in ids]
         return ProjectShown(
             id=project.id,

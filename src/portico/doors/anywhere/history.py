@@ -14,9 +14,9 @@ from portico.projects.projects import Projects
 
 
 async def messages(view: View, projects: Projects, idents: Idents, project: Project) -> list[Json]:
-    """Return the current conversations of a project, in the order of their turns."""
+    """Return the current conversations of a project and of editors in its folder, in the order of their turns."""
     found: list[tuple[int, str, TurnState, str]] = []
-    for ident in projects.sessions(project.id, view.has):
+    for ident in (*projects.sessions(project.id, view.has), *projects.chats(project.id, view.has)):
         session = await view.get(ident)
         found += [(turn.started, ident, turn, session.state.model) for turn in session.state.turns]
     items: list[Json] = []
@@ -27,7 +27,7 @@ async def messages(view: View, projects: Projects, idents: Idents, project: Proj
 
 async def context(view: View, projects: Projects, idents: Idents, project: Project) -> AsyncIterator[bytes]:
     """Yield the whole history as JSON lines, one conversation after another, including cleared ones."""
-    for ident in projects.sessions(project.id, view.has, cleared=True):
+    for ident in (*projects.sessions(project.id, view.has, cleared=True), *projects.chats(project.id, view.has)):
         session = await view.get(ident)
         for turn in session.state.turns:
             items = turn_items(await idents.of(ident, turn.id), turn, session.state.model)

@@ -143,9 +143,9 @@ class PostgresLog(StoredLog):
             raise
         return await super().append_all(*events)
 
-    def post(self, channel: Channel, event: Event) -> None:
+    def post(self, channel: Channel, event: Event, *, soon: bool = False) -> None:
         self._check_owner(channel)
-        super().post(channel, event)
+        super().post(channel, event, soon=soon)
 
     def _check_owner(self, channel: Channel) -> None:
         """Raise `NotOwner` for a channel of another host. After this check only the fence can refuse the commit."""

@@ -76,6 +76,7 @@ class ClientRecord(Struct):
     """The epoch of the log that its numbers refer to; 0.1.0 did not record it."""
     shows_apps: bool = False
     expects_drafts: bool = False
+    locale: str = ""
 
 
 class Broker:

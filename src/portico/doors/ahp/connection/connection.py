@@ -25,6 +25,7 @@ from portico.doors.ahp.view import targets
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire import actions, envelope, numbers, rpc
 from portico.doors.ahp.wire.envelope import Act, Outgoing
+from portico.doors.ahp.wire.labels import Labels, labels_of, localized
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import Incoming, WireError
 from portico.doors.ahp.wire.versions import SEED
@@ -68,6 +69,7 @@ class Connection:
         "_inbox",
         "_inbox_bytes",
         "_knows",
+        "_labels",
         "_late",
         "_line",
         "_loop",
@@ -89,6 +91,7 @@ class Connection:
         "handlers",
         "host",
         "joined",
+        "locale",
         "oldest",
         "ready",
         "shows_apps",
@@ -108,6 +111,9 @@ class Connection:
         """What the client calls itself."""
         self.shows_apps = False
         """It can show pages of MCP servers."""
+        self.locale = ""
+        """The client's language: a BCP 47 tag, or empty."""
+        self._labels: Labels = []
         self.expects_drafts = False
         """It creates a session before its user has written anything (`act/drafts.py`)."""
         self.dialect = broker.dialect(SEED)
@@ -344,7 +350,7 @@ class Connection:
         self.client_id = client_id
         self._as_client = None
         self.dialect = self.broker.dialect(version)
-        self._knows = actions.known(self.dialect)
+        self._knows, self._labels = actions.known(self.dialect), labels_of(self.locale)
         self.broker.clients[client_id] = self
         self.broker.away.pop(client_id, None)
         self.ready = True
@@ -460,6 +466,8 @@ class Connection:
     def push(self, message: bytes) -> None:
         if self._end is not None:
             return
+        if self._labels:
+            message = localized(message, self._labels)
         self._out.append(message)
         self._out_bytes += len(message)
         if self._out_bytes > limits.FOLLOWER_BYTES and len(self._out) > 1:

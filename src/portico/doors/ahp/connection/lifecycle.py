@@ -34,6 +34,8 @@ _ROUNDS = 20
 """Maximum of reads for a replay to catch up with a busy host; after that a snapshot is sent."""
 _UNAVAILABLE = (NotFound, Forbidden, BadRequest, Conflict)
 """Errors of one channel (it was removed, its folder is no longer a repository) that do not affect the others."""
+_LOCALE_CHARS = 35
+"""Longest `locale`: what RFC 5646 asks programs to support."""
 Acts = dict[Target, list[Act]]
 
 
@@ -49,6 +51,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     connection.title = _title(params)
     connection.shows_apps = relay.shows_apps(params)
     connection.expects_drafts = drafts.expected(params)
+    connection.locale = str(params.get("locale") or "")[:_LOCALE_CHARS]
     await _welcome(connection, client_id, version)
     connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
@@ -130,6 +133,7 @@ async def _welcome(connection: "Connection", client_id: str, version: str) -> No
         connection.host.log.epoch,
         connection.shows_apps,
         connection.expects_drafts,
+        connection.locale,
     )
     # First: of two tokens that take a new id at the same time, one is refused, and must not close the other's.
     await connection.host.do(c.IdentifyClient(client=client_id, value=msgspec.to_builtins(known)), connection.caller)
@@ -245,6 +249,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
     connection.behind = True
     connection.shows_apps = known.shows_apps
     connection.expects_drafts = known.expects_drafts
+    connection.locale = known.locale
     try:
         await _welcome(connection, client_id, known.version)
         same_log = known.epoch in ("", connection.host.log.epoch)
