@@ -1,12 +1,16 @@
 /** What there is to know of a session: agent, folder, settings, cost by turn, remembered answers, connections. */
 
+import { repeat } from "lit-html/directives/repeat.js";
 import { root } from "../root";
 import { grantsOf, grantWords } from "../conversation/grants";
 import { exact } from "../conversation/pieces";
 import { duration, who } from "../conversation/words";
-import { make, makeButton } from "../page";
+import type { Turn } from "../conversation/state";
+import { make } from "../page";
+import { type Content, html, nothing, render, type TemplateResult } from "../render";
 import type { HostUse } from "../rest";
 import { ask, type Grant, v1 } from "../v1";
+import { DETAILS } from "../texts/details";
 import type { OpenSession } from "./view";
 import { bytes } from "../bytes";
 import { cost, tokens, when } from "../time";
@@ -49,77 +53,58 @@ export class Details {
     const state = this.view.state;
     if (!state) return;
     if (!this.asked) void this.load(); // a page that begins here has no state yet when this is made
-    const facts = make("dl", "facts-list");
-    const add = (name: string, value: string | HTMLElement) => {
-      const cell = make("dd");
-      cell.append(value);
-      facts.append(make("dt", "", name), cell);
-    };
     const used = (state.usage?.input ?? 0) + (state.usage?.output ?? 0);
-    add("Agent", [this.view.agentName, state.model].filter(Boolean).join(" · "));
-    add("Folder", make("code", "", exact(state.cwd)));
-    if (this.host) add("Host", `${this.host.name} at ${this.host.place}${this.host.state === "up" ? "" : ` (${this.host.state})`}`);
-    if (state.worktree?.branch) add("Own copy", make("code", "", exact(String(state.worktree.branch))));
-    add("Used", used ? `${tokens(used)}${state.usage?.cached ? ` (${tokens(state.usage.cached)} from the cache)` : ""}, ${cost(state.usage?.cost)}` : "nothing yet");
-    add("Turns", String(state.turns?.length ?? 0));
-    add("Session", make("code", "", state.id));
-    if (state.parent) {
-      const link = make("a", "", state.parent);
-      link.href = `${root}/app/s/${encodeURIComponent(state.parent)}`;
-      add("Came from", link);
-    }
-    for (const [name, value] of Object.entries(state.config ?? {})) if (typeof value !== "object") add(name, String(value));
-    this.element.replaceChildren(facts, ...this.granted(), ...connections(this.hosts), ...this.turns());
+    const code = (text: string) => html`<code>${text}</code>`;
+    const cached = state.usage?.cached ? DETAILS.cached(tokens(state.usage.cached)) : "";
+    const facts: [string, Content | undefined][] = [
+      [DETAILS.agent, [this.view.agentName, state.model].filter(Boolean).join(" · ")],
+      [DETAILS.folder, code(exact(state.cwd))],
+      [DETAILS.host, this.host && `${this.host.name} at ${this.host.place}${this.host.state === "up" ? "" : ` (${this.host.state})`}`],
+      [DETAILS.copy, state.worktree?.branch ? code(exact(String(state.worktree.branch))) : undefined],
+      [DETAILS.used, used ? `${tokens(used)}${cached}, ${cost(state.usage?.cost)}` : DETAILS.nothingYet],
+      [DETAILS.turns, String(state.turns?.length ?? 0)],
+      [DETAILS.session, code(state.id)],
+      [DETAILS.from, state.parent ? html`<a href=${`${root}/app/s/${encodeURIComponent(state.parent)}`}>${state.parent}</a>` : undefined],
+      ...Object.entries(state.config ?? {}).flatMap(([name, value]): [string, string][] => (typeof value === "object" ? [] : [[name, String(value)]])),
+    ];
+    const shown = facts.filter(([, value]) => value !== undefined).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`);
+    render(html`<dl class="facts-list">${shown}</dl>${this.granted()}${connections(this.hosts)}${this.turns()}`, this.element);
   }
 
-  private granted(): HTMLElement[] {
-    const list = make("ul", "grants");
-    list.append(
-      ...(this.grants ?? []).map((grant) => {
-        const item = make("li");
-        item.append(`${grantWords(grant, this.view.state?.cwd ?? "")}, ${grant.session ? "in this session" : "in this folder"}`, makeButton("link", "Forget", () => void this.view.attempt(() => v1.revoke(grant.id)).then(() => this.load())));
-        return item;
-      }),
-    );
-    return this.grants?.length ? [make("h2", "", "Remembered answers"), list] : [];
+  private granted(): Content {
+    if (!this.grants?.length) return nothing;
+    const forget = async (grant: Grant) => {
+      await this.view.attempt(() => v1.revoke(grant.id));
+      await this.load();
+    };
+    const item = (grant: Grant) => html`<li>${grantWords(grant, this.view.state?.cwd ?? "")}, ${grant.session ? DETAILS.inSession : DETAILS.inFolder}<button type="button" class="link" @click=${() => void forget(grant)}>${DETAILS.forget}</button></li>`;
+    return html`<h2>${DETAILS.remembered}</h2><ul class="grants">${repeat(this.grants, ({ id }) => id, item)}</ul>`;
   }
 
-  private turns(): HTMLElement[] {
+  private turns(): Content {
     const turns = (this.view.state?.turns ?? []).slice(-TURNS);
-    if (turns.length === 0) return [];
-    const table = make("table", "table");
-    const head = make("tr");
-    head.append(...["Message", "By", "Took", "Tokens", "Cost"].map((name) => make("th", "", name)));
-    table.append(head);
-    for (const turn of [...turns].reverse()) {
-      const row = make("tr");
+    if (turns.length === 0) return nothing;
+    const cells = (turn: Turn) => {
       const used = (turn.usage?.input ?? 0) + (turn.usage?.output ?? 0);
-      const cells = [shortened(turn.message.text), who(turn.by), turn.ended ? duration(turn.ended - turn.started) : "runs", used ? tokens(used) : "unknown", turn.usage?.cost ? cost(turn.usage.cost) : "unknown"];
-      row.append(...cells.map((text) => make("td", "", text)));
-      table.append(row);
-    }
-    return [make("h2", "", "Turn by turn"), table];
+      return [shortened(turn.message.text), who(turn.by), turn.ended ? duration(turn.ended - turn.started) : DETAILS.running, used ? tokens(used) : DETAILS.unknown, turn.usage?.cost ? cost(turn.usage.cost) : DETAILS.unknown];
+    };
+    return html`<h2>${DETAILS.turnByTurn}</h2>${tableOf(DETAILS.turnColumns, [...turns].reverse().map(cells))}`;
   }
 }
 
 /** The hosts that the sandbox reached or tried to reach. */
-export function connections(hosts: HostUse[]): HTMLElement[] {
-  if (hosts.length === 0) return [];
-  const table = make("table", "table");
-  const head = make("tr");
-  head.append(...["Host", "Count", "Sent, received", "Last", "By"].map((name) => make("th", "", name)));
-  table.append(head);
-  for (const use of hosts) {
-    const by = [...(use.allowed_by ?? []), ...(use.refused_by ?? [])].map((name) => (name === "policy" ? "the policy" : who(name)));
-    const name = use.host === "*" ? "other hosts" : `${exact(use.host)}:${use.port}`;
-    const counted = [...(use.count ? [String(use.count)] : []), ...(use.refused ? [`${use.refused} refused`] : [])].join(", ");
-    const cells = [name, counted, `${bytes(use.sent ?? 0)}, ${bytes(use.received ?? 0)}`, when(use.last ?? 0, Date.now()), [...new Set(by)].join(", ")];
-    const row = make("tr");
-    row.append(...cells.map((text) => make("td", "", text)));
-    table.append(row);
-  }
-  return [make("h2", "", "Network"), table];
+export function connections(hosts: HostUse[]): Content {
+  if (hosts.length === 0) return nothing;
+  const cells = (use: HostUse) => {
+    const by = [...(use.allowed_by ?? []), ...(use.refused_by ?? [])].map((name) => (name === "policy" ? DETAILS.policy : who(name)));
+    const name = use.host === "*" ? DETAILS.otherHosts : `${exact(use.host)}:${use.port}`;
+    const counts = [...(use.count ? [String(use.count)] : []), ...(use.refused ? [DETAILS.refused(use.refused)] : [])].join(", ");
+    return [name, counts, `${bytes(use.sent ?? 0)}, ${bytes(use.received ?? 0)}`, when(use.last ?? 0, Date.now()), [...new Set(by)].join(", ")];
+  };
+  return html`<h2>${DETAILS.network}</h2>${tableOf(DETAILS.hostColumns, hosts.map(cells))}`;
 }
+
+const tableOf = (names: readonly string[], rows: string[][]): TemplateResult => html`<table class="table"><tbody><tr>${names.map((name) => html`<th>${name}</th>`)}</tr>${rows.map((cells) => html`<tr>${cells.map((text) => html`<td>${text}</td>`)}</tr>`)}</tbody></table>`;
 
 /** The beginning of a message, to identify it. */
 function shortened(text: string): string {

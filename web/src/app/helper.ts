@@ -7,7 +7,7 @@ import { duration } from "../conversation/words";
 import { make, makeButton } from "../page";
 import type { Scope } from "../scope";
 import type { Feed } from "./feed";
-import { icon } from "../icons";
+import { html, iconOf, render } from "../render";
 import { elapsed } from "../time";
 import { sessionAddress } from "../v1";
 
@@ -18,7 +18,6 @@ export class Helper {
   private readonly summary = make("summary");
   conversation: Conversation | undefined;
   private stream: Stream | undefined;
-  private shown = "";
 
   /** `name`: what its agent calls it, if known. `scope`: a part of the session's view, paused and ended with it. */
   constructor(
@@ -43,15 +42,10 @@ export class Helper {
     const did = status === "failed" ? "failed" : title === name ? "" : title;
     const text = working ? ` helps: ${lower(row.activity ?? "")}` : ` helped${did ? `: ${did}` : ""}`;
     const clock = working && row.since ? elapsed(Date.now() - row.since) : duration((row.session.moved ?? 0) - row.session.created);
-    const shown = `${name} ${status} ${text} ${clock}`;
-    if (this.shown === shown) return;
-    this.shown = shown;
     if (status === "waiting") this.element.open = true; // what it asks is seen without a click
-    const sign = make("span", `call-sign ${status === "waiting" ? "waiting" : working ? "running" : status === "failed" ? "bad" : ""}`);
-    sign.append(status === "waiting" ? icon("need") : working ? icon("work", "spin") : icon(status === "failed" ? "failed" : "jobs"));
-    const line = make("span", "call-title");
-    line.append(make("b", "", name), text);
-    this.summary.replaceChildren(sign, line, make("span", "call-word", clock));
+    const look = status === "waiting" ? "waiting" : working ? "running" : status === "failed" ? "bad" : "";
+    const sign = status === "waiting" ? iconOf("need") : working ? iconOf("work", "spin") : iconOf(status === "failed" ? "failed" : "jobs");
+    render(html`<span class=${`call-sign ${look}`}>${sign}</span><span class="call-title"><b>${name}</b>${text}</span><span class="call-word">${clock}</span>`, this.summary);
   }
 
   /** It asks something. */

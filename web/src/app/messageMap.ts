@@ -3,6 +3,7 @@
 import { plain } from "../conversation/pieces";
 import type { SessionState, Turn } from "../conversation/state";
 import { make } from "../page";
+import { html, render, type TemplateResult } from "../render";
 
 /** A conversation this short is seen at a glance. */
 const FEWEST = 4;
@@ -11,7 +12,6 @@ const MOST = 120;
 
 export class MessageMap {
   readonly element = make("div", "message-map");
-  private shown = "";
 
   constructor(private readonly go: (turn: Turn) => void) {
     this.element.setAttribute("aria-hidden", "true"); // a second way for pointers, beside the keys
@@ -19,29 +19,19 @@ export class MessageMap {
 
   show(state: SessionState): void {
     const turns = state.turns ?? [];
-    const shown = `${turns.length}/${turns.at(-1)?.id ?? ""}`;
-    if (shown === this.shown) return;
-    this.shown = shown;
     this.element.hidden = turns.length < FEWEST;
-    if (this.element.hidden) return this.element.replaceChildren();
+    render(this.element.hidden ? [] : this.marks(turns), this.element);
+  }
+
+  private marks(turns: Turn[]): TemplateResult[] {
     const sizes = turns.map(({ parts }) => 1 + (parts?.length ?? 0));
     const whole = sizes.reduce((sum, size) => sum + size, 0);
     const every = Math.ceil(turns.length / MOST);
     let before = 0;
-    this.element.replaceChildren(
-      ...turns.flatMap((turn, index) => {
-        const at = before / whole;
-        before += sizes[index] ?? 1;
-        return index % every === 0 ? [this.mark(turn, at)] : [];
-      }),
-    );
-  }
-
-  private mark(turn: Turn, at: number): HTMLElement {
-    const mark = make("i");
-    mark.style.top = `${(100 * at).toFixed(2)}%`;
-    mark.title = plain(turn.message.text).slice(0, 80);
-    mark.addEventListener("click", () => this.go(turn));
-    return mark;
+    return turns.flatMap((turn, index) => {
+      const top = `top: ${((100 * before) / whole).toFixed(2)}%`;
+      before += sizes[index] ?? 1;
+      return index % every === 0 ? [html`<i .style=${top} title=${plain(turn.message.text).slice(0, 80)} @click=${() => this.go(turn)}></i>`] : [];
+    });
   }
 }

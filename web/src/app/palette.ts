@@ -2,9 +2,11 @@
 
 import { plain } from "../conversation/pieces";
 import { make } from "../page";
+import { html, iconOf, nothing, render, type TemplateResult } from "../render";
+import { PALETTE } from "../texts/palette";
 import { call, v1 } from "../v1";
 import type { Entry } from "./entries";
-import { icon, type Icon } from "../icons";
+import type { Icon } from "../icons";
 import { markWords } from "./marks";
 import { added } from "./places";
 import { MARKS } from "./row";
@@ -24,96 +26,81 @@ interface Item {
 const MOST = 8;
 
 export function openPalette(shell: Workbench, keys: Key[], text = ""): void {
-  if (document.querySelector("dialog.palette")) return;
-  const box = make("dialog", "palette");
-  box.setAttribute("aria-label", "Search or run a command");
-  const input = make("input");
-  input.value = text;
-  input.placeholder = "Search, or > commands, @ files, # messages";
-  input.setAttribute("aria-label", "Search or run a command");
-  input.setAttribute("role", "combobox");
-  input.setAttribute("aria-expanded", "true");
-  input.setAttribute("aria-controls", "palette-list");
-  const list = make("div", "palette-list");
-  list.id = "palette-list";
-  list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", "Results");
-  box.append(input, list);
-  document.body.append(box);
-  let [items, chosen, asked]: [Item[], number, number] = [[], 0, 0];
-  const mark = () => {
-    [...list.querySelectorAll("[role=option]")].forEach((row, index) => row.setAttribute("aria-selected", String(index === chosen)));
-    input.setAttribute("aria-activedescendant", `palette-${chosen}`);
-    list.querySelector(`#palette-${chosen}`)?.scrollIntoView({ block: "nearest" });
-  };
-  const run = (index: number) => {
-    const item = items[index];
-    if (!item) return;
-    box.close();
-    item.run();
-  };
-  const show = (found: Item[]) => {
-    items = found;
-    chosen = 0;
-    list.replaceChildren();
-    let group: HTMLElement | undefined;
-    found.forEach((item, index) => {
-      if (group?.dataset["group"] !== item.group) {
-        group = make("div");
-        group.dataset["group"] = item.group;
-        group.setAttribute("role", "group");
-        group.setAttribute("aria-label", item.group);
-        const heading = make("h3", "", item.group);
-        heading.setAttribute("role", "presentation");
-        group.append(heading);
-        list.append(group);
-      }
-      group.append(row(item, index, input.value, () => run(index)));
-    });
-    if (found.length === 0) {
-      const nothing = make("div", "", "Nothing found");
-      nothing.setAttribute("role", "option");
-      list.append(nothing);
-    }
-    mark();
-  };
-  const look = () => {
-    const mine = ++asked;
-    const text = input.value;
-    show(local(shell, keys, text));
-    void remote(shell, text).then((more) => mine === asked && more.length > 0 && show([...local(shell, keys, text), ...more]));
-  };
-  input.addEventListener("input", look);
-  input.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      chosen = (chosen + (event.key === "ArrowDown" ? 1 : -1) + items.length) % Math.max(items.length, 1);
-      mark();
-    } else if (event.key === "Enter") run(chosen);
-    else return;
-    event.preventDefault();
-  });
-  box.addEventListener("click", (event) => event.target === box && box.close());
-  box.addEventListener("close", () => box.remove());
-  box.showModal();
-  input.setSelectionRange(text.length, text.length);
-  look();
+  if (!document.querySelector("dialog.palette")) new Palette(shell, keys).open(text);
 }
 
-function row(item: Item, index: number, query: string, run: () => void): HTMLElement {
-  const found = make("div", item.icon);
-  found.id = `palette-${index}`;
-  found.setAttribute("role", "option");
-  const text = make("span");
-  text.append(...markWords(item.text, query.replace(/^[>@#]/, "").trim().split(/\s+/)));
-  found.append(icon(item.icon), text);
-  if (item.about) found.append(make("small", "", item.about));
-  if (item.key) {
-    const letter = make("kbd", "", item.key);
-    letter.setAttribute("aria-hidden", "true");
-    found.append(letter);
+class Palette {
+  private readonly box = make("dialog", "palette");
+  private items: Item[] = [];
+  private chosen = 0;
+  /** Numbers the searches: an older answer does not replace a newer one. */
+  private asked = 0;
+
+  constructor(
+    private readonly shell: Workbench,
+    private readonly keys: Key[],
+  ) {
+    this.box.setAttribute("aria-label", PALETTE.title);
+    this.box.addEventListener("click", (event) => event.target === this.box && this.box.close());
+    this.box.addEventListener("close", () => this.box.remove());
   }
-  found.addEventListener("click", run);
-  return found;
+
+  open(text: string): void {
+    this.render(text);
+    document.body.append(this.box);
+    this.box.showModal();
+    this.input?.focus();
+    this.input?.setSelectionRange(text.length, text.length);
+    this.search(text);
+  }
+
+  private get input(): HTMLInputElement | null {
+    return this.box.querySelector("input");
+  }
+
+  private search(text: string): void {
+    const mine = ++this.asked;
+    this.show(local(this.shell, this.keys, text), text);
+    void remote(this.shell, text).then((more) => mine === this.asked && more.length > 0 && this.show([...local(this.shell, this.keys, text), ...more], text));
+  }
+
+  private show(items: Item[], text: string): void {
+    Object.assign(this, { items, chosen: 0 });
+    this.render(text);
+  }
+
+  private run(index: number): void {
+    const item = this.items[index];
+    if (!item) return;
+    this.box.close();
+    item.run();
+  }
+
+  private press(event: KeyboardEvent): void {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step) {
+      this.chosen = (this.chosen + step + this.items.length) % Math.max(this.items.length, 1);
+      this.render(this.input?.value ?? "");
+      this.box.querySelector(`#palette-${this.chosen}`)?.scrollIntoView({ block: "nearest" });
+    } else if (event.key === "Enter") this.run(this.chosen);
+    else return;
+    event.preventDefault();
+  }
+
+  private render(text: string): void {
+    const groups = new Map<string, { item: Item; index: number }[]>();
+    for (const [index, item] of this.items.entries()) groups.set(item.group, [...(groups.get(item.group) ?? []), { item, index }]);
+    const group = ([name, rows]: [string, { item: Item; index: number }[]]) => html`<div data-group=${name} role="group" aria-label=${name}><h3 role="presentation">${name}</h3>${rows.map(({ item, index }) => this.row(item, index, text))}</div>`;
+    render(
+      html`<input placeholder=${PALETTE.placeholder} aria-label=${PALETTE.title} role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${`palette-${this.chosen}`} .defaultValue=${text} @input=${(event: Event) => this.search((event.target as HTMLInputElement).value)} @keydown=${(event: KeyboardEvent) => this.press(event)} /><div class="palette-list" id="palette-list" role="listbox" aria-label=${PALETTE.results}>${this.items.length === 0 ? html`<div role="option">${PALETTE.none}</div>` : [...groups].map(group)}</div>`,
+      this.box,
+    );
+  }
+
+  private row(item: Item, index: number, query: string): TemplateResult {
+    const text = markWords(item.text, query.replace(/^[>@#]/, "").trim().split(/\s+/));
+    return html`<div class=${item.icon} id=${`palette-${index}`} role="option" aria-selected=${String(index === this.chosen)} @click=${() => this.run(index)}>${iconOf(item.icon)}<span>${text}</span>${item.about ? html`<small>${item.about}</small>` : nothing}${item.key ? html`<kbd aria-hidden="true">${item.key}</kbd>` : nothing}</div>`;
+  }
 }
 
 const has = (text: string, words: string[]) => words.every((word) => text.toLowerCase().includes(word));
@@ -122,14 +109,14 @@ function local(shell: Workbench, keys: Key[], query: string): Item[] {
   const sign = /^[>@#]/.exec(query)?.[0] ?? "";
   const words = query.replace(/^[>@#]/, "").toLowerCase().split(/\s+/).filter(Boolean);
   const pages = added().map(({ row, place }): Key => ({ keys: "", text: row.title, run: () => shell.go(place) }));
-  const commands = [...keys, ...pages].filter(({ run, text }) => run && has(text, words)).map((key): Item => ({ group: "Do", icon: "next", text: key.text, key: key.keys.toUpperCase(), run: () => void key.run?.(shell) }));
+  const commands = [...keys, ...pages].filter(({ run, text }) => run && has(text, words)).map((key): Item => ({ group: PALETTE.groups.do, icon: "next", text: key.text, key: key.keys.toUpperCase(), run: () => void key.run?.(shell) }));
   if (sign === ">") return commands;
   if (sign) return [];
   const open = (entry: Entry, group: string): Item => ({ group, icon: MARKS[entry.state][0], text: entry.title, about: `${entry.line} · ${entry.folder}`, run: () => shell.open(entry) });
   const entries = shell.feed.entries().filter((entry) => has(`${entry.words} ${entry.line}`, words)).sort((one, other) => other.time - one.time);
   const needed = entries.filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
   const others = entries.filter(({ state }) => state !== "need" && state !== "ask");
-  return [...needed.slice(0, MOST).map((entry) => open(entry, "Needs you")), ...others.slice(0, MOST).map((entry) => open(entry, "Sessions and jobs")), ...commands.slice(0, words.length ? MOST : 6)];
+  return [...needed.slice(0, MOST).map((entry) => open(entry, PALETTE.groups.need)), ...others.slice(0, MOST).map((entry) => open(entry, PALETTE.groups.all)), ...commands.slice(0, words.length ? MOST : 6)];
 }
 
 async function remote(shell: Workbench, query: string): Promise<Item[]> {
@@ -150,7 +137,7 @@ async function remote(shell: Workbench, query: string): Promise<Item[]> {
 async function matches(shell: Workbench, text: string): Promise<Item[]> {
   const { hits } = await v1.search(text);
   return hits.slice(0, MOST).map((hit) => ({
-    group: "In messages",
+    group: PALETTE.groups.messages,
     icon: "chats",
     text: plain(hit.excerpt),
     about: shell.feed.rows.get(hit.session)?.session.title ?? hit.session,
@@ -160,5 +147,5 @@ async function matches(shell: Workbench, text: string): Promise<Item[]> {
 
 async function files(view: OpenSession, text: string): Promise<Item[]> {
   const { items } = await call<{ items: { text: string }[] }>("GET", `/sessions/${encodeURIComponent(view.id)}/suggestions?${new URLSearchParams({ q: `@${text}` })}`);
-  return items.slice(0, MOST).map(({ text: found }) => ({ group: "Files", icon: "file", text: found.slice(1), about: "put into the message", run: () => view.composer.add(found) }));
+  return items.slice(0, MOST).map(({ text: found }) => ({ group: PALETTE.groups.files, icon: "file", text: found.slice(1), about: PALETTE.intoMessage, run: () => view.composer.add(found) }));
 }

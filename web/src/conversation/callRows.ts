@@ -1,13 +1,16 @@
 /** Tool calls on the screen: commands with the end of their output, changes, runs of looking around, plans, helpers. */
 
-import { icon, type Icon } from "../icons";
-import { make, makeButton } from "../page";
+import { guard } from "lit-html/directives/guard.js";
+import type { Icon } from "../icons";
+import { make } from "../page";
+import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
+import { CALL } from "../texts/conversation";
 import { blobAddress, terminalAddress } from "../v1";
 import { type CallKind, type CallState, changeCounts, commandOf, kindOf, lookWords, linesRead, planOf, reasonOf, stateOf, subjectOf, tailOf } from "./calls";
 import { changesOf } from "./changes";
 import { copyButton } from "./code";
 import { diffView } from "./diff";
-import { type Acts, box, counted, exact, picture, plain, pretty, relative, withCaption } from "./pieces";
+import { type Acts, countsOf, exact, picture, plain, pretty, relative, withCaption } from "./pieces";
 import { cards } from "./loadCards";
 import { type CallPart, waitingApproval } from "./state";
 import type { Row } from "./transcript";
@@ -20,7 +23,6 @@ const LIVE_CHARS = 20_000;
 
 const ICONS: Record<CallKind, Icon> = { command: "terminal", change: "edit", look: "search", plan: "done", tool: "done" };
 const STATE_ICONS: Partial<Record<CallState, Icon>> = { waiting: "need", running: "work", bad: "failed", refused: "close", stopped: "stop" };
-const WORDS: Record<CallState, string> = { waiting: "waits for you", running: "running", ok: "done", bad: "failed", refused: "denied", stopped: "stopped" };
 
 export class CallRow implements Row {
   readonly key: string;
@@ -41,6 +43,10 @@ export class CallRow implements Row {
 
   build(): HTMLElement {
     this.row = make("article", "row");
+    if (kindOf(this.call) === "plan") {
+      this.renderPlan();
+      return this.row;
+    }
     this.details = make("details", "call");
     this.details.append(make("summary"), make("div", "call-body"));
     this.details.addEventListener("toggle", () => this.fillBody());
@@ -60,8 +66,8 @@ export class CallRow implements Row {
 
   update(): void {
     const { call } = this;
-    if (kindOf(call) === "plan") return this.showPlan();
-    this.showSummary(stateOf(call));
+    if (kindOf(call) === "plan") return this.renderPlan();
+    this.renderSummary(stateOf(call));
     this.showTail();
     this.fillBody();
     this.showPictures();
@@ -69,50 +75,47 @@ export class CallRow implements Row {
     this.showCard();
   }
 
-  private showSummary(state: CallState): void {
+  private renderSummary(state: CallState): void {
     const summary = this.details?.querySelector("summary");
     if (!this.details || !summary) return;
     const kind = kindOf(this.call);
     this.details.className = `call ${kind} ${state}`;
     const exit = this.call.exit_code ?? undefined;
-    const seen = exit ? "bad" : state;
-    const word = make("span", `call-word ${exit ? "bad" : ""}`, exit === undefined ? wordOf(this.call, state) : `exit ${exit}`);
     const took = tookOf([this.call]);
     const allowed = this.call.approvals?.findLast(({ answered }) => answered);
-    const yes = allowed?.allowed && !allowed.reason && !allowed.grant ? [make("span", "call-word verdict", verdictOf(allowed))] : [];
+    const yes = allowed?.allowed && !allowed.reason && !allowed.grant ? verdictOf(allowed) : "";
     // The sign already shows "done"; the time, and who allowed it, are more useful.
-    summary.replaceChildren(signOf(kind, seen), ...this.title(kind), ...yes, ...((took || yes.length > 0) && exit === undefined && state === "ok" ? [] : [word]), ...(took ? [make("span", "call-word", took)] : []));
+    const hasWord = !((took || yes) && exit === undefined && state === "ok");
+    const word = (text: string, look = "") => html`<span class=${`call-word ${look}`}>${text}</span>`;
+    render(
+      html`${signOf(kind, exit ? "bad" : state)}<span class="call-title">${this.title(kind)}</span>${yes ? word(yes, "verdict") : nothing}${hasWord ? word(exit === undefined ? wordOf(this.call, state) : CALL.exit(exit), exit ? "bad" : "") : nothing}${took ? word(took) : nothing}`,
+      summary,
+    );
   }
 
-  private title(kind: CallKind): HTMLElement[] {
+  private title(kind: CallKind): Content {
     const { call } = this;
-    const title = make("span", "call-title");
-    if (kind === "command") {
-      title.append(make("code", "", exact(commandOf(call)).split("\n").join(" ⏎ ")));
-    } else if (kind === "change" && changeCounts(call).length > 0) {
-      const verb = call.done ? (call.ok ? "Wrote" : "Did not write") : "Changes";
-      title.append(`${verb} `, ...changeCounts(call).flatMap(({ path, added, removed }, index) => [...(index ? [", "] : []), this.fileName(path), " ", counted(added, removed)]));
-    } else if (/job_boolean_(true|false)$/.test(call.tool)) {
-      title.textContent = plain(`Answered ${call.tool.endsWith("true") ? "yes" : "no"}: ${reasonOf(call)}`);
-    } else if (call.kind === "fetch" && (!call.title || call.title === call.tool)) {
-      title.append(call.done ? (call.ok ? "Fetched " : "Could not fetch ") : "Fetches ", make("code", "", exact(subjectOf(call))));
-    } else {
-      title.textContent = plain((call.done && call.ok && call.past) || call.title || call.tool);
+    if (kind === "command") return html`<code>${exact(commandOf(call)).split("\n").join(" ⏎ ")}</code>`;
+    const changes = kind === "change" ? changeCounts(call) : [];
+    if (changes.length > 0) {
+      const verb = call.done ? (call.ok ? CALL.wrote : CALL.notWritten) : CALL.changes;
+      return html`${verb}${changes.map(({ path, added, removed }, index) => html`${index ? ", " : ""}${this.fileName(path)} ${countsOf(added, removed)}`)}`;
     }
-    return [title];
+    if (/job_boolean_(true|false)$/.test(call.tool)) return plain(CALL.answered(call.tool.endsWith("true"), reasonOf(call)));
+    if (call.kind === "fetch" && (!call.title || call.title === call.tool)) return html`${call.done ? (call.ok ? CALL.fetched : CALL.notFetched) : CALL.fetches}<code>${exact(subjectOf(call))}</code>`;
+    return plain((call.done && call.ok && call.past) || call.title || call.tool);
   }
 
   /** A click on it shows the change beside the conversation; one beside it opens the change here, with a button to go there by keys. */
-  private fileName(path: string): HTMLElement {
-    const [name, { wholeChange }] = [make("code", "", relative(path, this.acts.cwd())), this.acts];
-    if (!wholeChange || !this.call.ok) return name;
-    name.className = "file-link";
-    name.title = "Show it in the changes";
-    name.addEventListener("click", (event) => {
+  private fileName(path: string): TemplateResult {
+    const { wholeChange } = this.acts;
+    const name = relative(path, this.acts.cwd());
+    if (!wholeChange || !this.call.ok) return html`<code>${name}</code>`;
+    const show = (event: Event) => {
       event.preventDefault();
       wholeChange(path);
-    });
-    return name;
+    };
+    return html`<code class="file-link" title=${CALL.showInChanges} @click=${show}>${name}</code>`;
   }
 
   /** A command shows its last lines without a click, and a failed call shows the reason. */
@@ -126,21 +129,16 @@ export class CallRow implements Row {
     if (!hidden && this.tail.textContent !== text) this.tail.textContent = text;
   }
 
-  private showPlan(): void {
+  private renderPlan(): void {
+    if (!this.row) return;
+    // It may have been an ordinary call before its input arrived.
+    this.details?.remove();
+    this.tail.remove();
+    this.details = undefined;
     const steps = planOf(this.call);
-    const plan = make("section", "plan");
     const done = steps.filter(({ state }) => state === "done").length;
-    plan.append(make("h2", "", `Plan, ${done} of ${steps.length} done`));
-    const list = make("ol");
-    list.append(
-      ...steps.map(({ text, state }) => {
-        const item = make("li", state);
-        item.append(make("span", "call-state " + (state === "done" ? "ok" : state === "work" ? "running" : ""), state === "done" ? "✓" : state === "work" ? "…" : ""), make("span", "", plain(text)));
-        return item;
-      }),
-    );
-    plan.append(list);
-    this.row?.replaceChildren(plan);
+    const item = ({ text, state }: (typeof steps)[number]) => html`<li class=${state}><span class=${`call-state ${state === "done" ? "ok" : state === "work" ? "running" : ""}`}>${state === "done" ? "✓" : state === "work" ? "…" : ""}</span><span>${plain(text)}</span></li>`;
+    render(html`<section class="plan"><h2>${CALL.plan(done, steps.length)}</h2><ol>${steps.map(item)}</ol></section>`, this.row);
   }
 
   private showPictures(): void {
@@ -186,56 +184,51 @@ export class CallRow implements Row {
     if (!this.details) return;
     this.showTail();
     if (!this.details.open) return;
-    const { call } = this;
-    const pieces: HTMLElement[] = [];
-    if (call.detail) pieces.push(make("p", "soft", plain(call.detail)));
-    if (call.rule) pieces.push(make("p", "soft", `${call.denied ? "Denied" : "Allowed"} by a rule: ${call.rule}`));
-    if (call.input) pieces.push(section(`Input of ${call.tool}`, box(pretty(call.input))));
-    pieces.push(...changesOf(call).map(({ path, diff }) => this.change(path, diff)));
-    if (!call.done) pieces.push(...terminalsOf(call).map((id) => link(terminalAddress(id), "Watch it in its terminal")));
-    if (call.output) pieces.push(this.output(call.output));
-    if (call.blob) pieces.push(link(blobAddress(call.blob), "The whole output"));
-    if (call.error) pieces.push(make("p", "bad", plain(call.error.message)));
-    if (pieces.length === 0) pieces.push(make("p", "soft", "Nothing yet."));
-    const before = this.details.querySelector(".output .box");
+    const body = this.details.lastElementChild as HTMLElement;
+    const before = body.querySelector(".output .box");
     const place = before && { top: before.scrollTop, end: atEnd(before) };
-    this.details.lastElementChild?.replaceChildren(...pieces);
-    const now = this.details.querySelector(".output .box");
+    render(this.body(), body);
+    const now = body.querySelector(".output .box");
     // What still comes is followed, unless its reader has gone up.
-    if (now) now.scrollTop = place && !place.end ? place.top : call.done && !place ? 0 : now.scrollHeight;
+    if (now) now.scrollTop = place && !place.end ? place.top : this.call.done && !place ? 0 : now.scrollHeight;
   }
 
-  private output(text: string): HTMLElement {
-    const found = section("Output", box(plain(this.call.done ? text : text.slice(-LIVE_CHARS))));
-    const tools = make("div", "output-tools");
-    tools.append(copyButton(() => this.call.output ?? "", "Copy the output"));
-    if (this.acts.terminal && kindOf(this.call) === "command") tools.append(makeButton("quiet", "Open a terminal here", () => this.acts.terminal?.()));
-    found.append(tools);
-    found.classList.add("output");
-    return found;
+  private body(): TemplateResult {
+    const { call } = this;
+    const changes = changesOf(call);
+    const terminals = call.done ? [] : terminalsOf(call);
+    const empty = !call.detail && !call.rule && !call.input && !call.output && !call.blob && !call.error && changes.length + terminals.length === 0;
+    const soft = (text: string) => html`<p class="soft">${text}</p>`;
+    return html`${call.detail ? soft(plain(call.detail)) : nothing}${call.rule ? soft(CALL.byRule(Boolean(call.denied), call.rule)) : nothing}${call.input ? section(CALL.inputOf(call.tool), boxOf(pretty(call.input))) : nothing}${changes.map(({ path, diff }) =>
+      guard([diff], () => this.change(path, diff)),
+    )}${terminals.map((id) => html`<a href=${terminalAddress(id)}>${CALL.watch}</a>`)}${call.output ? this.output(call.output) : nothing}${call.blob ? html`<a href=${blobAddress(call.blob)}>${CALL.wholeOutput}</a>` : nothing}${
+      call.error ? html`<p class="bad">${plain(call.error.message)}</p>` : nothing
+    }${empty ? soft(CALL.nothingYet) : nothing}`;
   }
 
-  private change(path: string, diff: string): HTMLElement {
-    const found = section("Change", diffView(exact(diff), undefined, path));
-    const tools = make("div", "output-tools");
-    if (this.acts.wholeChange) tools.append(makeButton("quiet", "Show it in the changes", () => this.acts.wholeChange?.(path)));
-    found.append(tools);
-    return found;
+  private output(text: string): TemplateResult {
+    const terminal = this.acts.terminal && kindOf(this.call) === "command" ? html`<button type="button" class="quiet" @click=${() => this.acts.terminal?.()}>${CALL.terminal}</button>` : nothing;
+    this.copy ??= copyButton(() => this.call.output ?? "", CALL.copyOutput);
+    return html`<section class="output"><p class="label">${CALL.output}</p>${boxOf(plain(this.call.done ? text : text.slice(-LIVE_CHARS)))}<div class="output-tools">${this.copy}${terminal}</div></section>`;
+  }
+  private copy: HTMLElement | undefined;
+
+  private change(path: string, diff: string): TemplateResult {
+    const show = this.acts.wholeChange ? html`<button type="button" class="quiet" @click=${() => this.acts.wholeChange?.(path)}>${CALL.showInChanges}</button>` : nothing;
+    return html`<section><p class="label">${CALL.change}</p>${diffView(exact(diff), undefined, path)}<div class="output-tools">${show}</div></section>`;
   }
 }
 
 const atEnd = ({ scrollTop, scrollHeight, clientHeight }: Element) => scrollHeight - scrollTop - clientHeight < 24;
 
 /** What it is, once it is done; before that, and where it went wrong, how it goes. */
-function signOf(kind: CallKind, state: CallState): HTMLElement {
-  const sign = make("span", `call-sign ${state}`);
-  sign.append(icon(STATE_ICONS[state] ?? ICONS[kind], state === "running" ? "spin" : ""));
-  return sign;
+function signOf(kind: CallKind, state: CallState): TemplateResult {
+  return html`<span class=${`call-sign ${state}`}>${iconOf(STATE_ICONS[state] ?? ICONS[kind], state === "running" ? "spin" : "")}</span>`;
 }
 
 /** An unanswered call was not run, but not denied either. */
 function wordOf(call: CallPart, state: CallState): string {
-  return state === "refused" && call.approvals?.at(-1)?.by === "timeout" ? "not done" : WORDS[state];
+  return state === "refused" && call.approvals?.at(-1)?.by === "timeout" ? CALL.notDone : CALL.state[state];
 }
 
 /** Reads and searches that follow each other are one line. */
@@ -275,10 +268,9 @@ export class LookRow implements Row {
     const running = this.calls.some(({ done }) => !done);
     const failed = this.calls.filter((call) => call.done && !call.ok).length;
     const state: CallState = running ? "running" : failed === this.calls.length ? "bad" : "ok";
-    const title = make("span", "call-title");
-    if (this.calls.length === 1) title.append(running ? "Looks at " : "Looked at ", ...lookedAt(this.calls[0] as CallPart));
-    else title.append(make("b", "", running ? "Looks around" : "Looked around"), `: ${lookWords(this.calls)}`);
-    summary.replaceChildren(signOf("look", state), title, make("span", "call-word", failed ? `${failed} failed` : tookOf(this.calls) || WORDS[state]));
+    const one = this.calls.length === 1 ? html`${running ? CALL.looksAt : CALL.lookedAt}${lookedAt(this.calls[0] as CallPart)}` : undefined;
+    const title = one ?? html`<b>${running ? CALL.looks : CALL.looked}</b>: ${lookWords(this.calls)}`;
+    render(html`${signOf("look", state)}<span class="call-title">${title}</span><span class="call-word">${failed ? CALL.failed(failed) : tookOf(this.calls) || CALL.state[state]}</span>`, summary);
     this.fill();
     this.showCard();
   }
@@ -295,23 +287,17 @@ export class LookRow implements Row {
   }
 
   private fill(): void {
-    if (!this.details?.open) return;
-    this.details.lastElementChild?.replaceChildren(
-      ...this.calls.map((call) => {
-        const item = make("li");
-        const more = make("details");
-        const summary = make("summary");
-        const state = stateOf(call);
-        summary.append(...lookedAt(call), ...(state === "ok" ? [] : [` (${WORDS[state]})`]));
-        more.append(summary, box(plain(call.output || call.error?.message || "Nothing.")));
-        item.append(more);
-        return item;
-      }),
-    );
+    const list = this.details?.lastElementChild as HTMLElement | null | undefined;
+    if (!list || !this.details?.open) return;
+    const item = (call: CallPart) => {
+      const state = stateOf(call);
+      return html`<li><details><summary>${lookedAt(call)}${state === "ok" ? nothing : ` (${CALL.state[state]})`}</summary>${boxOf(plain(call.output || call.error?.message || CALL.nothing))}</details></li>`;
+    };
+    render(this.calls.map(item), list);
   }
 }
 
-const lookedAt = (call: CallPart) => [make("code", "", exact(subjectOf(call))), linesRead(call)];
+const lookedAt = (call: CallPart): TemplateResult => html`<code>${exact(subjectOf(call))}</code>${linesRead(call)}`;
 
 /** How long they took; nothing where a person was asked, since that is not the call's own time. */
 function tookOf(calls: CallPart[]): string {
@@ -322,14 +308,6 @@ function tookOf(calls: CallPart[]): string {
 const terminalsOf = (call: CallPart): string[] =>
   (call.content ?? []).flatMap(({ type, terminal }) => (type === "terminal" && typeof terminal === "string" ? [terminal] : []));
 
-function section(title: string, content: HTMLElement): HTMLElement {
-  const found = make("section");
-  found.append(make("p", "label", title), content);
-  return found;
-}
+const section = (title: string, content: Content): TemplateResult => html`<section><p class="label">${title}</p>${content}</section>`;
 
-function link(href: string, text: string): HTMLElement {
-  const anchor = make("a", "", text);
-  anchor.href = href;
-  return anchor;
-}
+const boxOf = (text: string): TemplateResult => html`<pre class="box" tabindex="0">${text}</pre>`;

@@ -1,14 +1,17 @@
-/** The messages that wait on the host, to be changed, moved, steered or taken back by anybody. */
+/** The messages that wait on the host. Every client can change, move, steer or remove them. */
 
-import { make, makeButton } from "../page";
+import { repeat } from "lit-html/directives/repeat.js";
+import { html, nothing, render, type TemplateResult } from "../render";
+import { QUEUE } from "../texts/queue";
 import { v1 } from "../v1";
 import { type Acts, plain } from "./pieces";
 import { active, type Pending, type SessionState } from "./state";
 
 export class QueueView {
-  private shown = "";
+  /** The message that is edited here: it stays open while the others move. */
   private editing: string | undefined;
   private dragged: number | undefined;
+  private state: SessionState | undefined;
 
   constructor(
     private readonly view: HTMLElement,
@@ -16,102 +19,85 @@ export class QueueView {
   ) {}
 
   show(state: SessionState): void {
-    const queue = state.queue ?? [];
-    const now = JSON.stringify([queue, state.held, active(state)?.id, this.editing]);
-    if (now === this.shown) return;
-    this.shown = now;
-    // A message that is being edited here stays open while the others move.
-    const draft = this.view.querySelector<HTMLTextAreaElement>("textarea")?.value;
-    this.view.hidden = queue.length === 0;
-    const head = make("header");
-    head.append(make("h2", "", state.held ? "Held after an interruption" : "Goes next"));
-    if (state.held) head.append(makeButton("primary", "Continue", () => void this.acts.attempt(() => v1.releaseQueue(state.id))));
-    const list = make("ol");
-    list.append(...queue.map((pending, index) => this.item(state, pending, index, draft)));
-    this.view.replaceChildren(head, list);
+    this.state = state;
+    this.render();
   }
 
-  private item(state: SessionState, pending: Pending, index: number, draft: string | undefined): HTMLElement {
-    const item = make("li");
-    const attempt = (work: () => Promise<unknown>) => void this.acts.attempt(work);
-    if (this.editing === pending.id) {
-      item.append(...this.editor(state, pending, draft ?? pending.message.text));
-      return item;
-    }
+  private render(): void {
+    const { state } = this;
+    if (!state) return;
     const queue = state.queue ?? [];
-    const move = (by: number) => {
+    this.view.hidden = queue.length === 0;
+    const release = () => void this.acts.attempt(() => v1.releaseQueue(state.id));
+    render(
+      html`<header><h2>${state.held ? QUEUE.held : QUEUE.next}</h2>${state.held ? html`<button type="button" class="primary" @click=${release}>${QUEUE.continue}</button>` : nothing}</header>
+        <ol>${repeat(queue, ({ id }) => id, (pending, index) => (this.editing === pending.id ? this.editor(state, pending) : this.item(state, pending, index)))}</ol>`,
+      this.view,
+    );
+  }
+
+  private item(state: SessionState, pending: Pending, index: number): TemplateResult {
+    const queue = state.queue ?? [];
+    const attempt = (work: () => Promise<unknown>) => void this.acts.attempt(work);
+    const move = (from: number, to: number) => {
       const order = queue.map(({ id }) => id);
-      order.splice(index + by, 0, ...order.splice(index, 1));
+      order.splice(to, 0, ...order.splice(from, 1));
       attempt(() => v1.orderQueue(state.id, order));
     };
-    this.draggable(item, state, index);
-    const buttons = make("div", "queue-buttons");
-    const add = (text: string, name: string, click: () => void) => {
-      const button = makeButton("quiet", text, click);
-      button.setAttribute("aria-label", `${name}: ${pending.message.text.slice(0, 40)}`);
-      button.title = name;
-      buttons.append(button);
-    };
-    if (active(state)) add("Send now", "Send now", () => attempt(() => steer(state.id, pending.id)));
-    if (index > 0) add("↑", "Move up", () => move(-1));
-    if (index < queue.length - 1) add("↓", "Move down", () => move(1));
-    add("Edit", "Edit", () => {
+    const button = (text: string, name: string, click: () => void) => html`<button type="button" class="quiet" aria-label=${QUEUE.about(name, pending.message.text)} title=${name} @click=${click}>${text}</button>`;
+    const edit = () => {
       this.editing = pending.id;
-      this.show(state);
+      this.render();
       this.view.querySelector("textarea")?.focus();
-    });
-    add("✕", "Remove", () => attempt(() => v1.removePending(state.id, pending.id)));
-    item.append(make("span", "queue-text", plain(pending.message.text)), buttons);
-    return item;
+    };
+    return html`<li draggable="true" @dragstart=${(event: DragEvent) => this.drag(event, index)} @dragover=${(event: DragEvent) => this.dragOver(event)} @dragleave=${leave} @drop=${(event: DragEvent) => this.drop(event, index, move)}
+      ><span class="queue-text">${plain(pending.message.text)}</span
+      ><div class="queue-buttons">${active(state) ? button(QUEUE.sendNow, QUEUE.sendNow, () => attempt(() => steer(state.id, pending.id))) : nothing}${index > 0 ? button("↑", QUEUE.up, () => move(index, index - 1)) : nothing}${
+        index < queue.length - 1 ? button("↓", QUEUE.down, () => move(index, index + 1)) : nothing
+      }${button(QUEUE.edit, QUEUE.edit, edit)}${button("✕", QUEUE.remove, () => attempt(() => v1.removePending(state.id, pending.id)))}</div></li>`;
   }
 
-  /** Dragged onto another one it takes that one's place; the arrows do the same without a mouse. */
-  private draggable(item: HTMLElement, state: SessionState, index: number): void {
-    item.draggable = true;
-    item.addEventListener("dragstart", (event) => {
-      this.dragged = index;
-      event.dataTransfer?.setData("text/plain", String(index));
-    });
-    item.addEventListener("dragover", (event) => {
-      if (this.dragged === undefined) return;
-      event.preventDefault();
-      item.classList.add("over");
-    });
-    item.addEventListener("dragleave", () => item.classList.remove("over"));
-    item.addEventListener("drop", (event) => {
-      event.preventDefault();
-      item.classList.remove("over");
-      const from = this.dragged;
-      this.dragged = undefined;
-      if (from === undefined || from === index) return;
-      const order = (state.queue ?? []).map(({ id }) => id);
-      order.splice(index, 0, ...order.splice(from, 1));
-      void this.acts.attempt(() => v1.orderQueue(state.id, order));
-    });
+  // A message that is dropped onto another one takes its place; the arrows do the same without a mouse.
+
+  private drag(event: DragEvent, index: number): void {
+    this.dragged = index;
+    event.dataTransfer?.setData("text/plain", String(index));
   }
 
-  private editor(state: SessionState, pending: Pending, text: string): HTMLElement[] {
-    const area = make("textarea");
-    area.value = text;
-    area.setAttribute("aria-label", "Waiting message");
+  private dragOver(event: DragEvent): void {
+    if (this.dragged === undefined) return;
+    event.preventDefault();
+    (event.currentTarget as HTMLElement).classList.add("over");
+  }
+
+  private drop(event: DragEvent, index: number, move: (from: number, to: number) => void): void {
+    event.preventDefault();
+    leave(event);
+    const from = this.dragged;
+    this.dragged = undefined;
+    if (from !== undefined && from !== index) move(from, index);
+  }
+
+  private editor(state: SessionState, pending: Pending): TemplateResult {
     const done = () => {
       this.editing = undefined;
-      this.show(state);
+      this.render();
     };
     const save = async () => {
-      if (await this.acts.attempt(() => v1.editPending(state.id, pending.id, area.value))) done();
+      const text = this.view.querySelector("textarea")?.value ?? "";
+      if (await this.acts.attempt(() => v1.editPending(state.id, pending.id, text))) done();
     };
-    area.addEventListener("keydown", (event) => {
+    const key = (event: KeyboardEvent) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void save();
       if (event.key === "Escape") done();
-    });
-    const buttons = make("div", "queue-buttons");
-    buttons.append(makeButton("primary", "Save", () => void save()), makeButton("", "Cancel", done));
-    return [area, buttons];
+    };
+    return html`<li><textarea aria-label=${QUEUE.message} .defaultValue=${pending.message.text} @keydown=${key}></textarea><div class="queue-buttons"><button type="button" class="primary" @click=${() => void save()}>${QUEUE.save}</button><button type="button" @click=${done}>${QUEUE.cancel}</button></div></li>`;
   }
 }
 
+const leave = (event: Event) => (event.currentTarget as HTMLElement).classList.remove("over");
+
 async function steer(session: string, pending: string): Promise<void> {
   const { steered } = await v1.steerPending(session, pending);
-  if (!steered) throw new Error("This agent takes no message while it works; it stays in the queue.");
+  if (!steered) throw new Error(QUEUE.notNow);
 }

@@ -1,7 +1,8 @@
 /** What a conversation is made of on the screen: messages, texts, questions, and the ends of turns. Calls: callRows.ts. */
 
-import { icon } from "../icons";
 import { make, makeButton } from "../page";
+import { html, iconOf, render } from "../render";
+import { CONVERSATION } from "../texts/conversation";
 import { sessionAddress } from "../v1";
 import { type CallKind, kindOf } from "./calls";
 import { copyButton, dressCode } from "./code";
@@ -9,6 +10,7 @@ import { type Acts, box, picture, plain, sizeWords, withCaption } from "./pieces
 import { cards } from "./loadCards";
 import type { Problem, QuestionPart, TextPart, Turn } from "./state";
 import type { Row } from "./transcript";
+import { clock } from "../time";
 import { duration, stoppedWords, who, words } from "./words";
 
 export const messageOf = (turn: Turn) => `${turn.id}/message`;
@@ -43,17 +45,17 @@ export class MessageRow implements Row {
       row.append(list);
     }
     const tools = make("div", "message-tools");
-    if (this.acts.resend) tools.append(makeButton("quiet", "Edit and resend", () => this.acts.resend?.(this.turn)));
-    tools.append(copyButton(() => this.turn.message.text), makeButton("quiet", "Continue in a copy", () => this.acts.fork(this.turn.id)));
+    if (this.acts.resend) tools.append(makeButton("quiet", CONVERSATION.resend, () => this.acts.resend?.(this.turn)));
+    tools.append(copyButton(() => this.turn.message.text), makeButton("quiet", CONVERSATION.copy, () => this.acts.fork(this.turn.id)));
     row.append(tools);
     return row;
   }
 
   private fold(row: HTMLElement, body: HTMLElement): void {
     body.classList.add("folded");
-    const more = makeButton("quiet more", "Show all of it", () => {
+    const more = makeButton("quiet more", CONVERSATION.showAll, () => {
       const folded = body.classList.toggle("folded");
-      more.textContent = folded ? "Show all of it" : "Show less";
+      more.textContent = folded ? CONVERSATION.showAll : CONVERSATION.showLess;
     });
     row.append(more);
   }
@@ -164,9 +166,7 @@ export class TextRow implements Row {
     const summary = this.details?.querySelector("summary");
     if (summary) {
       const took = duration(this.part.took ?? 0);
-      const sign = make("span", "call-sign");
-      sign.append(icon("think"));
-      summary.replaceChildren(sign, this.part.done ? `Thought about it${took ? ` · ${took}` : ""}` : "Thinking");
+      render(html`<span class="call-sign">${iconOf("think")}</span>${this.part.done ? CONVERSATION.thought(took) : CONVERSATION.thinking}`, summary);
       summary.classList.toggle("working", !this.part.done);
     }
     if (!this.body || this.details?.open === false) return;
@@ -312,7 +312,7 @@ function problem({ message }: Problem): HTMLElement[] {
   const first = PROBLEM.exec(text)?.[0].trim() ?? "";
   if (first === text) return [make("span", "", text)];
   const more = make("details");
-  more.append(make("summary", "soft", "Details"), box(text));
+  more.append(make("summary", "soft", CONVERSATION.details), box(text));
   return [make("span", "", first), more];
 }
 
@@ -342,14 +342,14 @@ export class EndRow implements Row {
       note.append(make("strong", "", this.sentence()));
       // The sentence already reports that the host ended.
       if (turn.error && turn.outcome !== "interrupted") note.append(...problem(turn.error));
-      if (this.last() && turn.outcome === "failed") note.append(make("span", "soft", "Try again, or tell the agent what to do differently."));
+      if (this.last() && turn.outcome === "failed") note.append(make("span", "soft", CONVERSATION.tryAgainHint));
       if (this.last() && (turn.outcome === "failed" || turn.outcome === "interrupted"))
-        note.append(makeButton("", turn.outcome === "failed" ? "Try again" : "Resume", () => this.acts.resume()));
+        note.append(makeButton("", turn.outcome === "failed" ? CONVERSATION.tryAgain : CONVERSATION.resume, () => this.acts.resume()));
       row.append(note);
     }
     const facts = [turn.ended ? duration(turn.ended - turn.started) : "", words(turn.usage)].filter(Boolean);
     const line = make("span", "soft", facts.join(" · "));
-    if (turn.parts?.some((part) => part.part === "call" && part.ok && CHANGING.has(kindOf(part)))) line.append(makeButton("quiet", "Changes of this turn", () => this.acts.files(turn.id)));
+    if (turn.parts?.some((part) => part.part === "call" && part.ok && CHANGING.has(kindOf(part)))) line.append(makeButton("quiet", CONVERSATION.turnChanges, () => this.acts.files(turn.id)));
     if (line.hasChildNodes()) row.append(line);
     row.append(this.tools());
     return row;
@@ -360,22 +360,20 @@ export class EndRow implements Row {
     const { turn, acts } = this;
     const tools = make("div", "answer-tools");
     const answer = answerOf(turn);
-    if (answer) tools.append(copyButton(() => answer, "Copy answer"));
+    if (answer) tools.append(copyButton(() => answer, CONVERSATION.copyAnswer));
     // A failed turn has this button in its card.
-    if (acts.again && this.last() && turn.outcome !== "failed" && turn.outcome !== "interrupted") tools.append(makeButton("quiet", "Try again", () => acts.again?.(turn)));
-    tools.append(makeButton("quiet", "Continue in a copy from here", () => acts.fork(turn.id)));
-    if (acts.link) tools.append(copyButton(() => acts.link?.(turn.id) ?? "", "Copy link"));
+    if (acts.again && this.last() && turn.outcome !== "failed" && turn.outcome !== "interrupted") tools.append(makeButton("quiet", CONVERSATION.tryAgain, () => acts.again?.(turn)));
+    tools.append(makeButton("quiet", CONVERSATION.copyFromHere, () => acts.fork(turn.id)));
+    if (acts.link) tools.append(copyButton(() => acts.link?.(turn.id) ?? "", CONVERSATION.copyLink));
     return tools;
   }
 
   private sentence(): string {
-    if (this.turn.outcome === "failed") return "The turn failed.";
+    if (this.turn.outcome === "failed") return CONVERSATION.failed;
     if (this.turn.outcome === "cancelled") return `${stoppedWords(this.turn.stopped_by)}.`;
-    return this.turn.ended ? `Interrupted: the host stopped at ${clock(this.turn.ended)}.` : "Interrupted: the host stopped.";
+    return this.turn.ended ? CONVERSATION.interruptedAt(clock(this.turn.ended)) : CONVERSATION.interrupted;
   }
 }
-
-const clock = (milliseconds: number) => new Date(milliseconds).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
 
 function time(milliseconds: number): HTMLElement {
   const found = make("time", "soft", clock(milliseconds));

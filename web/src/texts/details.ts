@@ -1,0 +1,27 @@
+/** Texts of the details of a session. */
+
+export const DETAILS = {
+  agent: "Agent",
+  folder: "Folder",
+  host: "Host",
+  copy: "Separate copy",
+  used: "Used",
+  turns: "Turns",
+  session: "Session",
+  from: "Came from",
+  nothingYet: "nothing yet",
+  cached: (tokens: string) => ` (${tokens} cached)`,
+  remembered: "Remembered answers",
+  forget: "Forget",
+  inSession: "in this session",
+  inFolder: "in this folder",
+  turnByTurn: "Turn by turn",
+  turnColumns: ["Message", "By", "Took", "Tokens", "Cost"],
+  running: "running",
+  unknown: "unknown",
+  network: "Network",
+  hostColumns: ["Host", "Count", "Sent, received", "Last", "By"],
+  policy: "the policy",
+  otherHosts: "other hosts",
+  refused: (count: number) => `${count} refused`,
+} as const;
