@@ -74,11 +74,12 @@ soak: $(VENV)/.dev $(VENV)/.compiled
 bench: $(VENV)/.dev $(VENV)/.compiled
 	$(BIN)/python -m bench
 
-# The wheel is made of the sdist, as an installer would do it; both carry the pages.
+# The wheel is made of the sdist, as an installer would do it; both carry the pages. A second wheel has only the client.
 dist: $(VENV)/.dev $(WEB)
 	@rm -rf dist
 	$(call quiet,$(BIN)/python -m hatchling build --target sdist --directory dist)
 	$(call quiet,$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz)
+	$(call quiet,$(BIN)/python -m tools.client_wheel dist)
 	@ls dist/*
 
 # The documentation as a site, in site/; a broken link is an error.

@@ -139,6 +139,12 @@ def _root(
         str | None,
         typer.Option(help="A saved host (`portico context`).", callback=_set("PORTICO_CONTEXT"), is_eager=True),
     ] = None,
+    cacert: Annotated[
+        str | None,
+        typer.Option(
+            help="A file (PEM) with the only authorities to trust.", callback=_set("PORTICO_CACERT"), is_eager=True
+        ),
+    ] = None,
 ) -> None:
     """The host for coding agents: one log, many doors."""
 

@@ -9,7 +9,7 @@ import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run
 from portico.client import Client
-from portico.client.context import HostContext, read, write
+from portico.client.context import HostContext, named_cacert, read, write
 from portico.errors import BadRequest, NotFound
 
 app = typer.Typer(help="Save hosts on other machines, and choose one.", no_args_is_help=True)
@@ -28,16 +28,18 @@ def add(
 ) -> None:
     """Save a host and its token, after asking it once, and use it from now on.
 
+    `portico --cacert FILE context add` also saves the authority of its certificate.
+
     Example: portico context add box https://box.example --token -
     """
     if name == LOCAL or not name.replace("-", "").replace("_", "").isalnum():
         raise BadRequest("A context's name has letters, digits, '-' or '_', and is not 'local'.", field="name")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise BadRequest(f"{url!r} is not an address such as https://box.example.", field="url")
-    found = HostContext(url.rstrip("/"), _ask_for_token(url) if token == "-" else token)
+    found = HostContext(url.rstrip("/"), _ask_for_token(url) if token == "-" else token, named_cacert())
 
     async def ask() -> str:
-        async with Client(found.url, found.token) as client:
+        async with Client(found.url, found.token, cacert=found.cacert) as client:
             about = await client.about()
             return f"{about['name']} {about['version']}, you are {about['you']!r}"
 

@@ -18,7 +18,7 @@ from portico import errors, limits
 from portico.client.context import chosen, named_token
 from portico.client.methods import Methods
 from portico.client.record import RemoteRecord, decoder
-from portico.client.tls import trusting
+from portico.client.tls import authorities, is_near, trusting
 from portico.errors import KINDS, PorticoError, Unreachable
 from portico.events import Json, QuestionResponse, TurnEnded, TurnStarted
 from portico.home import Home, HostEndpoint
@@ -79,8 +79,11 @@ class Client(Methods):
         reconnect_timeout: float = 30.0,
         socket: str | None = None,
         certificate: str | None = None,
+        cacert: str = "",
     ) -> None:
-        """`socket`: a Unix socket to connect to; `certificate`: a file with the only certificate to trust."""
+        """`socket`: a Unix socket to connect to; `certificate`: a file with the only certificate to trust; `cacert`: a
+        file with the only authorities to trust. Hosts on other machines are reached through the proxies of the
+        environment (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`)."""
         self.url = url
         self.reconnect_timeout = reconnect_timeout
         self.on_trouble: Callable[[str], None] = lambda words: None
@@ -88,14 +91,20 @@ class Client(Methods):
         self._home: Home | None = None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         # Loading all certificates takes 25 ms. Plain HTTP needs none, and no redirect is followed.
-        verify = trusting(certificate) if certificate else not url.startswith("http:")
-        self._http = httpx.AsyncClient(
-            base_url=url,
-            headers=headers,
-            timeout=httpx.Timeout(30, connect=5),
-            trust_env=False,
-            transport=httpx.AsyncHTTPTransport(uds=socket, verify=verify, trust_env=False),
-        )
+        verify = trusting(certificate) if certificate else not url.startswith("http:") and authorities(cacert)
+        near = socket is not None or certificate is not None or is_near(url)
+        transport = httpx.AsyncHTTPTransport(uds=socket, verify=verify, trust_env=False) if near else None
+        try:
+            self._http = httpx.AsyncClient(
+                base_url=url,
+                headers=headers,
+                timeout=httpx.Timeout(30, connect=5),
+                trust_env=not near,
+                verify=verify,
+                transport=transport,
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            raise Unreachable(f"The proxy of the environment cannot be used: {error}. Check HTTPS_PROXY.") from error
 
     @classmethod
     def local(cls, home: Path | None = None) -> "Client":
@@ -103,7 +112,7 @@ class Client(Methods):
         PORTICO_URL, PORTICO_CONTEXT or the saved choice names."""
         elsewhere = chosen()
         if elsewhere is not None:
-            return cls(elsewhere.url, elsewhere.token or None)
+            return cls(elsewhere.url, elsewhere.token or None, cacert=elsewhere.cacert)
         place = Home.default(home)
         endpoint = place.endpoint()
         if endpoint is None:
@@ -455,7 +464,10 @@ def _token(home: Home, endpoint: HostEndpoint) -> str | None:
 
 
 def _words(error: httpx.TransportError) -> str:
-    return str(error) or type(error).__name__
+    words = str(error) or type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in words:
+        return f"{words.rstrip('.')}. If it has a private authority, name its file: --cacert FILE or SSL_CERT_FILE"
+    return words
 
 
 def _text(value: Any) -> str:

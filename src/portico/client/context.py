@@ -14,9 +14,11 @@ from portico.errors import BadRequest, NotFound
 from portico.home import write_private
 
 
-class HostContext(Struct):
+class HostContext(Struct, omit_defaults=True):
     url: str
     token: str = ""
+    cacert: str = ""
+    """A file with the authorities to trust for this host; empty: the usual ones."""
 
 
 class Contexts(Struct):
@@ -49,7 +51,7 @@ def write(contexts: Contexts) -> None:
 def chosen() -> HostContext | None:
     """Return the host to use: `--url`, `--context`, the saved choice; None: the host of this machine."""
     if url := os.environ.get("PORTICO_URL"):
-        return HostContext(url.rstrip("/"), named_token())
+        return HostContext(url.rstrip("/"), named_token(), named_cacert())
     contexts = read()
     name = os.environ.get("PORTICO_CONTEXT", contexts.current)
     if not name or name == "local":
@@ -57,9 +59,15 @@ def chosen() -> HostContext | None:
     found = contexts.hosts.get(name)
     if found is None:
         raise NotFound("context", name, f"There are: {', '.join(['local', *contexts.hosts])}.")
-    return HostContext(found.url, named_token() or found.token)
+    return HostContext(found.url, named_token() or found.token, named_cacert() or found.cacert)
 
 
 def named_token() -> str:
     """`--token`: who names one wants its scopes, not those of the token that is saved or lies in the home folder."""
     return os.environ.get("PORTICO_TOKEN", "")
+
+
+def named_cacert() -> str:
+    """`--cacert`: the file with the authorities to trust, as an absolute path."""
+    named = os.environ.get("PORTICO_CACERT", "")
+    return os.path.abspath(named) if named else ""

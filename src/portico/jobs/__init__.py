@@ -1,16 +1,24 @@
-"""Entries, tasks and work trees, run over the host's public surface. Imports host, never a door."""
+"""Entries, tasks and work trees, run over the host's public surface. Imports host, never a door.
+
+`Jobs` and `TaskInfo` are imported when they are first used: clients need only the shapes.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from portico.jobs.chart import ChartGraph, JobListing, generate_chart, job_listing
 from portico.jobs.demo import demo_entry
 from portico.jobs.entry import Entry, EntryError, Job, Model, Task, Work, to_json
-from portico.jobs.jobs import Jobs, NoEntry
 from portico.jobs.load import load_entry, load_file
 from portico.jobs.schema import entry_schema
 from portico.jobs.source import EntrySource, find_entry
 from portico.jobs.state import JobStatus, JobSummary, WorkSummary
-from portico.jobs.task_record import TaskInfo
 from portico.jobs.validate import validate_entry
 from portico.jobs.write import alt, entry, job, loop, par, seq, task
+
+if TYPE_CHECKING:
+    from portico.jobs.jobs import Jobs, NoEntry
+    from portico.jobs.task_record import TaskInfo
 
 __all__ = [
     "ChartGraph",
@@ -45,3 +53,13 @@ __all__ = [
     "to_json",
     "validate_entry",
 ]
+
+
+_LATER = {"Jobs": "jobs", "NoEntry": "jobs", "TaskInfo": "task_record"}
+"""The modules of the names that need a host."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"portico.jobs.{_LATER[name]}"), name)
