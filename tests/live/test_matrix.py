@@ -1,5 +1,6 @@
 """`portico agents test --all` against real agents: what docs/guide/agents.md says about them."""
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,8 @@ from portico.cli.matrix import MatrixCell, markdown, try_all
 from portico.testing.model import ModelServer
 from tests.live.copilot_agent import copilot_agent
 from tests.live.host import agent_of
-from tests.live.programs import LIVE, QWEN
+from tests.live.programs import COPILOT, LIVE, MODULES, NODE22, QWEN
+from tests.live.test_native import CLAUDE, GOOSE, OPENCODE
 
 pytestmark = pytest.mark.live
 
@@ -33,6 +35,25 @@ def makers(folder: Path, model: str) -> dict[str, Callable[[], Agent]]:
         "copilot-sdk": partial(copilot_agent, folder, model),
         "loop": partial(LoopAgent, AgentContext(folder / "home", {}), environ),
     }
+
+
+@pytest.fixture(autouse=True)
+def own_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agents' own programs on the PATH, as a user has them."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    commands: dict[str, list[object]] = {
+        "claude": [CLAUDE],
+        "codex": [NODE22, MODULES / ".bin/codex"],
+        "copilot": [COPILOT],
+        "goose": [GOOSE],
+        "opencode": [OPENCODE],
+        "qwen": [NODE22, MODULES / ".bin/qwen"],
+    }
+    for name, command in commands.items():
+        (folder / name).write_text(f'#!/bin/sh\nexec {" ".join(map(str, command))} "$@"\n')
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
 @pytest.mark.parametrize("name", [*(live.name for live in PROGRAMS), "copilot-sdk", "loop"])

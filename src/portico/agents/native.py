@@ -36,6 +36,14 @@ class NativeHistory(Struct, frozen=True):
     """The model that the session uses, if the program reports it."""
 
 
+class OwnCommand(Struct, frozen=True):
+    """A command line of the agent's own program."""
+
+    command: list[str]
+    env: dict[str, str]
+    """Its complete environment."""
+
+
 @runtime_checkable
 class KeepsSessions(Protocol):
     """An agent whose program keeps sessions that can be listed, read and continued."""
@@ -53,3 +61,7 @@ class KeepsSessions(Protocol):
 
     def native_command(self, session: str, cwd: str) -> str:
         """Return the shell command that continues the session in the agent's own program; empty: there is none."""
+
+    def native_message(self, session: str, text: str) -> OwnCommand | None:
+        """Return the command that sends one message to the session in the agent's own program and ends; None: there is
+        none. Tests of the agent use it."""

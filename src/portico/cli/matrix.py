@@ -17,7 +17,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from portico.agents.agent import Agent, AgentInfo, Message
+from portico.agents.native import KeepsSessions
 from portico.agents.transcript import NOTE
+from portico.cli.native_checks import NATIVE, NativeCheck
 from portico.cli.trial import lone_host
 from portico.errors import PorticoError
 from portico.events import Json, PartDelta, ToolSpec
@@ -30,7 +32,7 @@ from portico.host.tool import Tool, ToolResult
 
 SECONDS = 120.0
 """For one check: a slow model on a busy machine."""
-CHECKS = ("stream", "usage", "tools", "allow", "deny", "cancel", "resume", "MCP", "attachments", "long output")
+CHECKS = ("stream", "usage", "tools", "allow", "deny", "cancel", "resume", "MCP", "attachments", "long output", *NATIVE)
 TOOL = "portico_matrix_note"
 TOOL_TURNS = 3
 """Turns until a session's tool must have been called: some agents connect to its server after they have answered."""
@@ -223,6 +225,22 @@ async def _prints(bench: Bench, session: Session) -> dict[str, MatrixCell]:
     return {"long output": _judged(turn.outcome == "completed" and shown > 100, f"{shown} characters kept")}
 
 
+async def _keeps(bench: Bench, session: Session) -> dict[str, MatrixCell]:
+    """In the agent's own program: the list of sessions, the history, and the way back."""
+    agent: object = session.host.agents[session.state.agent]
+    if not isinstance(agent, KeepsSessions):
+        return dict.fromkeys(NATIVE, MatrixCell("unknown", "it has no program with sessions"))
+    if not session.state.vendor:
+        await _play(session, bench.prompt("Answer just: noted.", {"say": "noted"}))
+
+    def prompt(word: str) -> str:
+        return bench.prompt(f"Answer just this word: {word}.", {"say": word})
+
+    found = await NativeCheck(session, agent, prompt).run()
+    answers: dict[bool | None, Answer] = {True: "yes", False: "no", None: "unknown"}
+    return {name: MatrixCell(answers[ok], detail) for name, (ok, detail) in found.items()}
+
+
 _NAMES: dict[Check, tuple[str, ...]] = {
     _answers: ("stream", "usage"),
     _writes: ("tools", "allow"),
@@ -231,6 +249,7 @@ _NAMES: dict[Check, tuple[str, ...]] = {
     _prints: ("long output",),
     _calls_tools: ("MCP",),
     _resumes: ("resume",),
+    _keeps: NATIVE,
     _cancels: ("cancel",),  # the last: some agents send a message without an answer again, together with the next
 }
 """In this order, each after the ones before it in the same conversation."""

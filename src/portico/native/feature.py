@@ -201,6 +201,7 @@ class NativeSessions(Feature):
             if session.state.active is not None:
                 return
             await session.runner.release()  # its process does not know what another one has written
+            await agent.native_release()
         history = await agent.native_history(current)
         async with session.lock:
             known = await self._append_new(session, history.turns)

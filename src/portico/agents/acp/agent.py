@@ -20,7 +20,7 @@ from portico.agents.acp.program import Program, folder
 from portico.agents.acp.sandbox import confined_process, vendor_of
 from portico.agents.agent import NEVER_ASKS, AgentInfo, Autonomy, Capabilities, Check, Model, Opening
 from portico.agents.facts import FactsFile, Problem
-from portico.agents.native import NativeHistory, NativePage, NativeSession
+from portico.agents.native import NativeHistory, NativePage, NativeSession, OwnCommand
 from portico.agents.pool import Pool
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
@@ -212,6 +212,9 @@ class AcpAgent(ConfinableAgent):
 
     def native_command(self, session: str, cwd: str) -> str:
         return native.terminal_command(self.program, session, cwd)
+
+    def native_message(self, session: str, text: str) -> OwnCommand | None:
+        return native.message_command(self.program, session, text)
 
     async def close(self) -> None:
         await asyncio.gather(*(each.close() for each in (self._shared, *self._uses)))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from portico.agents.acp.autonomy import kind_of
 from portico.agents.acp.choice import choices
 from portico.agents.acp.program import Program
-from portico.agents.native import NativeHistory, NativePage, NativeSession
+from portico.agents.native import NativeHistory, NativePage, NativeSession, OwnCommand
+from portico.agents.supervisor import agent_environment
 from portico.errors import AgentError, Conflict
 from portico.events import Json
 
@@ -27,6 +28,15 @@ CONTINUE: dict[str, list[str]] = {
 }
 """How each program continues a session in the terminal, as its help describes it. Gemini 0.61 takes only the number of
 a session in its current list, which changes."""
+MESSAGE: dict[str, list[str]] = {
+    "claude": ["claude", "-p", "{text}", "--resume", "{id}"],
+    "codex": ["codex", "exec", "--skip-git-repo-check", "resume", "{id}", "{text}"],
+    "copilot": ["copilot", "-p", "{text}", "--resume={id}"],
+    "goose": ["goose", "run", "-t", "{text}", "--resume", "--session-id", "{id}"],
+    "opencode": ["opencode", "run", "{text}", "--session", "{id}"],
+    "qwen": ["qwen", "-p", "{text}", "--resume", "{id}"],
+}
+"""How each program sends one message to a session without its interactive page."""
 _PER_FOLDER = ("qwen",)
 """Programs that list the sessions of one folder at a time."""
 _LOCKING = ("codex",)
@@ -103,6 +113,14 @@ async def read_history(agent: "AcpAgent", session: NativeSession) -> NativeHisto
                 await link.request("session/close", {"sessionId": session.id})
         model = next((each.current for each in choices(answer) if each.category == "model"), "")
         return NativeHistory(builder.finish(), model)
+
+
+def message_command(program: Program, session: str, text: str) -> OwnCommand | None:
+    words = MESSAGE.get(kind_of(program) or "")
+    if words is None:
+        return None
+    command = [each.replace("{id}", session).replace("{text}", text) for each in words]
+    return OwnCommand(command, agent_environment(program.pass_env, program.env))
 
 
 def terminal_command(program: Program, session: str, cwd: str) -> str:

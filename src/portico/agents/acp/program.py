@@ -154,7 +154,8 @@ PRESETS: dict[str, Program] = {
         pass_env=["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"],
         install="npm install -g @qwen-code/qwen-code",
     ),
-    # The following ones as the registry of ACP agents describes them.
+    # The following ones as the registry of ACP agents describes them. All but cursor-agent and junie were started and
+    # asked for `initialize` and a session; their sign-in commands exist.
     "auggie": Program(
         name="Auggie",
         command=["auggie", "--acp"],
@@ -188,7 +189,7 @@ PRESETS: dict[str, Program] = {
         command=["junie", "--acp=true"],
         login="junie",
         pass_env=["JUNIE_API_KEY"],
-        install="see https://junie.jetbrains.com",
+        install="npm install -g @jetbrains/junie",
     ),
     "kilo": Program(
         name="Kilo",
@@ -198,11 +199,11 @@ PRESETS: dict[str, Program] = {
         install="npm install -g @kilocode/cli",
     ),
     "kimi": Program(
-        name="Kimi CLI",
+        name="Kimi Code CLI",
         command=["kimi", "acp"],
         login="kimi login",
         pass_env=["KIMI_API_KEY"],
-        install="pip install kimi-cli",
+        install="npm install -g @moonshot-ai/kimi-code",  # kimi-cli of PyPI has ended and only prints this
     ),
     "qoder": Program(
         name="Qoder CLI",

@@ -18,7 +18,7 @@ from msgspec import Struct
 from portico.agents.agent import AgentContext, AgentInfo, Autonomy, Capabilities, Check, Model, Opening, Resource
 from portico.agents.copilot.option import EFFORT, EFFORTS, CopilotOptions, thinking
 from portico.agents.facts import FactsFile, Problem
-from portico.agents.native import NativeHistory, NativePage, NativeSession
+from portico.agents.native import NativeHistory, NativePage, NativeSession, OwnCommand
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -314,6 +314,19 @@ class CopilotAgent:
         home = self.options.home
         own = f"COPILOT_HOME={shlex.quote(str(Path(home).expanduser()))} " if home is not None else ""
         return f"cd {shlex.quote(cwd)} && {own}{shlex.join([self.options.program, f'--resume={session}'])}"
+
+    def native_message(self, session: str, text: str) -> OwnCommand | None:
+        command = [self.options.path() or self.options.program, "-p", text, f"--resume={session}"]
+        return OwnCommand(command, {**self._environment(), **self._provider_environment()})
+
+    def _provider_environment(self) -> dict[str, str]:
+        """The provider of the settings, for the CLI without the SDK."""
+        provider, models = self.options.provider, self.options.models
+        if provider is None:
+            return {}
+        own = {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": provider.base_url}
+        own["COPILOT_PROVIDER_API_KEY"] = str(provider.config().get("api_key") or "none")
+        return {**own, "COPILOT_MODEL": models[0]} if models else own
 
     async def _connect(self, process: Process) -> "Runtime":
         await _import("runtime")
