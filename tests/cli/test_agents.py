@@ -14,6 +14,7 @@ import pytest
 from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent
 from portico.cli.matrix import CHECKS, MatrixRow, markdown
+from portico.cli.native_checks import NATIVE
 from portico.cli.trial import try_agent
 from portico.testing.model import Error, ModelRule, ModelServer, Script, Step
 from tests.agents.acp_agent import FAKE
@@ -167,8 +168,10 @@ async def test_everything_that_an_agent_can_do_is_a_table(home: Path) -> None:
     assert (done.returncode, "Trying loop (2 of 2) ..." in done.stderr) == (0, True), done.stderr
     gone, loop = msgspec.json.decode(done.stdout, type=list[MatrixRow])
     assert (gone.agent, "'no-such-program'" in gone.problem) == ("acp:gone", True)
-    assert {name: cell.answer for name, cell in loop.checks.items()} == dict.fromkeys(CHECKS, "yes"), loop
-    assert markdown([loop]).splitlines()[2] == f"| `loop` | built in | {' | '.join(['yes'] * len(CHECKS))} |"
+    wanted = {**dict.fromkeys(CHECKS, "yes"), **dict.fromkeys(NATIVE, "unknown")}
+    assert {name: cell.answer for name, cell in loop.checks.items()} == wanted, loop
+    marks = ["yes"] * (len(CHECKS) - len(NATIVE)) + ["–"] * len(NATIVE)
+    assert markdown([loop]).splitlines()[2] == f"| `loop` | built in | {' | '.join(marks)} |"
 
 
 def test_an_agent_that_is_not_ready_or_not_there_is_not_tested(home: Path) -> None:

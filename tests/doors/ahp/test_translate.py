@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -78,6 +79,21 @@ class Story:
         else:
             pending = self.pick([None, *(each.id for each in self.state.queue)])
             self.add(e.TurnStarted(turn=self.new("t"), message=Message("hi"), by="x", pending=pending))
+
+    def imported(self) -> TurnState:
+        """A turn of the agent's own program, as an import adds it."""
+        began = 1000 * len(self.records)
+        turn = TurnState(self.new("t"), Message("typed elsewhere"), "imported", began, 0)
+        turn.parts = [
+            TextPart(self.new("p"), self.pick(["text", "reasoning", "notice"]), "said", done=True),
+            CallPart(self.new("c"), "bash", kind="execute", ready=True, input='{"command":"ls"}'),
+        ]
+        call = turn.parts[1]
+        assert isinstance(call, CallPart)
+        call.done, call.outcome = True, self.pick(["completed", "failed", "interrupted"])
+        call.ok, call.output = call.outcome == "completed", "a.txt"
+        turn.ended, turn.outcome = began + 500, "completed"
+        return turn
 
     def queue_move(self) -> None:
         waiting = [each.id for each in self.state.queue]
@@ -320,3 +336,23 @@ def test_replay(version: str, data: Any) -> None:
     for record in missed:
         fold(state, record)
     assert comparable(play(shown, missed, state, dialect)) == comparable(snapshot(state, dialect))
+
+
+@pytest.mark.parametrize("read", [True, False])
+@pytest.mark.parametrize("version", VERSIONS)
+@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(data=st.data())
+def test_imported_turns(version: str, read: bool, data: Any) -> None:
+    """A client that shows the session missed the turns that were imported from the agent's own program."""
+    story, dialect = Story(data.draw), Dialect(version, lambda: 0)
+    story.add(
+        e.TurnStarted(turn="t-first", message=Message("hi"), by="x"), e.TurnEnded(turn="t-first", outcome="completed")
+    )
+    story.add(e.SessionRead(read=read, by="x"))
+    shown, known = copy.deepcopy(snapshot(story.state, dialect)), len(story.records)
+    story.add(e.HistoryCopied(turns=[msgspec.to_builtins(story.imported()) for _ in range(2)]))
+    live = play(copy.deepcopy(shown), story.records[known:], story.state, dialect)
+    assert comparable(live) == comparable(snapshot(story.state, dialect))
+    story.add(e.TurnStarted(turn="t9", message=Message("and here"), by="x"))
+    later = play(shown, story.records[known:], story.state, dialect)
+    assert comparable(later) == comparable(snapshot(story.state, dialect))

@@ -193,6 +193,7 @@ _MOVING = frozenset(
         e.TurnResumed,
         e.TurnEnded,
         e.SessionTruncated,
+        e.HistoryCopied,
         e.ApprovalAsked,
         e.ApprovalAnswered,
         e.QuestionAsked,

@@ -8,6 +8,7 @@ state that `snapshots` computes, also when a reconnecting client receives an old
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from portico import events as e
@@ -19,7 +20,7 @@ from portico.doors.ahp.wire.versions import Dialect, iso
 from portico.events import Record
 from portico.host.customization import KEY as CUSTOMIZATION
 from portico.host.draft import DRAFT
-from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart, chat_flag
+from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart, TurnState, chat_flag
 
 SEED = Dialect("1", lambda: 0)
 _SINCE_AUTOMATIONS = Dialect("0.9.0", lambda: 0)
@@ -65,6 +66,7 @@ ACTIVE = frozenset(
         e.TurnResumed,
         e.TurnEnded,
         e.SessionTruncated,
+        e.HistoryCopied,
         e.ToolReady,
         e.ToolDecided,
         e.ToolEnded,
@@ -126,12 +128,17 @@ def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:
 
 def _told_anew(scene: Scene, index: int, shown: int, before: str | None = None) -> list[Outgoing]:
     """Send a turn again with its first `shown` parts: no action changes sent parts or resumes an ended turn."""
-    turn = scene.state.turns[index]
     back: Json = {"turnId": scene.state.turns[index - 1].id} if index else {}
+    truncated = Outgoing("truncated", back, before=before)
+    return [truncated, *_shown(scene, scene.state.turns[index], shown, before)]
+
+
+def _shown(scene: Scene, turn: TurnState, shown: int, before: str | None = None) -> list[Outgoing]:
+    """The start of a turn, and its first `shown` parts."""
     start: Json = {"turnId": turn.id, **scene.message(turn.message)}
     if not scene.seed:
         start["startedAt"] = iso(turn.started)
-    said = [Outgoing("truncated", back, before=before), Outgoing("turnStarted", start, before=before)]
+    said = [Outgoing("turnStarted", start, before=before)]
     for part in turn.parts[:shown]:
         made = parts.response_part(part, scene.dialect)
         if made is not None:
@@ -140,6 +147,22 @@ def _told_anew(scene: Scene, index: int, shown: int, before: str | None = None) 
         spent = parts.usage(turn.usage, scene.seed)
         said.append(Outgoing("usage", {"turnId": turn.id, "usage": spent}, before=before))
     return said
+
+
+def _copied(event: e.HistoryCopied, scene: Scene) -> list[Outgoing]:
+    """Turns that were imported into a session that clients may show, such as those of the agent's own program."""
+    said: list[Outgoing] = []
+    for turn in msgspec.convert(event.turns, list[TurnState]):
+        said += [*_shown(scene, turn, len(turn.parts)), *_copied_end(scene, turn)]
+    return [*said, *_still_read(scene)]
+
+
+def _copied_end(scene: Scene, turn: TurnState) -> list[Outgoing]:
+    ended = _turn_ended(e.TurnEnded(turn.id, turn.outcome or "completed", turn.error), scene)
+    if not scene.seed:
+        for each in ended:
+            each.fields["duration"] = parts.duration(turn)
+    return ended
 
 
 def _truncated(event: e.SessionTruncated, scene: Scene) -> list[Outgoing]:
@@ -177,9 +200,13 @@ def _corrected(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
     if index is None or scene.record.pos not in scene.state.turns[index].corrections:
         return []
     said = _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
-    # The repeated start of the turn makes it unread for clients: restore the read flag.
+    return [*said, *_still_read(scene)]
+
+
+def _still_read(scene: Scene) -> list[Outgoing]:
+    """Restore the read flag: the start of a turn makes a session unread for clients, also if it is not a new one."""
     read = scene.state.read if scene.seed else chat_flag(scene.state, "read")
-    return [*said, Outgoing("isReadChanged", {"isRead": True})] if read else said
+    return [Outgoing("isReadChanged", {"isRead": True})] if read else []
 
 
 def _usage(event: e.UsageReported, scene: Scene) -> list[Outgoing]:
@@ -472,6 +499,7 @@ _TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Outgoing]]] = {
     e.TurnEnded: _turn_ended,
     e.TurnResumed: _turn_resumed,
     e.SessionTruncated: _truncated,
+    e.HistoryCopied: _copied,
     e.PartStarted: _part_started,
     e.PartDelta: _part_delta,
     e.PartEnded: _part_ended,
