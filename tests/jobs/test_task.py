@@ -39,7 +39,6 @@ PREFIX = "The session crashed, please redo and here is the last request:\n"
 RETRY = {"retryTimes": 1}
 SECOND_TIME = """
 import pathlib, sys
-from tests.features import host_of
 n = pathlib.Path("n")
 n.touch()
 n.write_text(n.read_text() + "x")
