@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import random
 import re
 import signal
@@ -282,6 +283,11 @@ class Driver:
         self.stopping: dict[str, bool] = {}
         self.questions: dict[str, set[str]] = defaultdict(set)
         self._known: dict[str, str] = {}
+        self.agent = ["--agent", "scripted", "--script", str(folder / "script.json")]
+        self.environment = dict(os.environ)
+        self.answers = ANSWERS
+        self.pace = 1.2
+        """The longest time between two kills, in seconds."""
         self._prepare(temporal)
 
     def _prepare(self, temporal: str) -> None:
@@ -318,10 +324,10 @@ class Driver:
 
     async def start(self) -> None:
         command = [sys.executable, "-m", "portico", "serve", "--port", "0", "--print-ready", "--without-token"]
-        command += ["--agent", "scripted", "--script", str(self.folder / "script.json"), "--home", str(self.home)]
+        command += [*self.agent, "--home", str(self.home)]
         with (self.folder / "host.log").open("a") as log:
             self.process = subprocess.Popen(  # noqa: ASYNC220 - a test has the time
-                command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=log
+                command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=log, env=self.environment
             )
         assert self.process.stdout is not None
         line = await asyncio.to_thread(self.process.stdout.readline)
@@ -355,7 +361,7 @@ class Driver:
         try:
             starts = asyncio.create_task(self._starts(jobs))
             for _ in range(kills):
-                await asyncio.sleep(self.rng.uniform(0.05, 1.2))
+                await asyncio.sleep(self.rng.uniform(0.05, self.pace))
                 orderly = self.rng.random() < 0.25
                 await self.end(signal.SIGTERM if orderly else signal.SIGKILL)
                 self.report.counts["stops" if orderly else "kills"] += 1
@@ -439,7 +445,7 @@ class Driver:
             await self.call("POST", f"/v1/jobs/{job['id']}/stop", {})
 
     async def _answer(self, ident: str, text: str) -> None:
-        answer = next((value for word, value in ANSWERS.items() if text.startswith(word)), None)
+        answer = next((value for word, value in self.answers.items() if text.startswith(word)), None)
         if answer is None:
             self.report.wrong(f"an unknown question: {text!r}")
             return

@@ -67,7 +67,7 @@ class CallHook(AboutJob, frozen=True, tag="job.hook"):
     """Call a hook that a job waits for, now or later."""
 
     scope = "jobs"
-    lock = NoLock("A hook is called for good; a second call changes nothing.")
+    lock = NoLock("Each call is one event; a step that waits counts them.")
     gives = Done
     http = Http("POST", f"{_ONE}/hooks/{{hook}}")
     errors = ("conflict",)

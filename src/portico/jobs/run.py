@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -44,6 +45,8 @@ from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.work import walk
 from portico.log.log import NOT_WRITTEN
 
+_ROUND = re.compile(r"#\d+")
+
 
 class JobRun:
     def __init__(
@@ -65,6 +68,8 @@ class JobRun:
         self.suspended = False
         self.ended = asyncio.Event()
         self._hooks: dict[str, asyncio.Event] = {}
+        self._calls: dict[str, asyncio.Event] = {}
+        """Set at each call of a hook, for steps that wait for one."""
 
     async def run(self) -> None:
         """Run the job to its end. A cancellation from outside writes no end: the caller decides whether there is
@@ -195,7 +200,19 @@ class JobRun:
         called = self._hooks.setdefault(name, asyncio.Event())
         if name in self.state.values.get(HOOKS, {}):
             called.set()
+        if (waiting := self._calls.get(name)) is not None:
+            waiting.set()
         return called
+
+    async def _until_called(self, name: str, path: str) -> None:
+        """Wait for a call of a hook. In a loop, each round needs a call of its own."""
+        place = _ROUND.sub("#", path)
+        while self.state.calls.get(name, 0) <= sum(
+            run.outcome == "succeeded" and _ROUND.sub("#", each) == place for each, run in self.state.runs.items()
+        ):
+            waiting = self._calls.setdefault(name, asyncio.Event())
+            waiting.clear()
+            await waiting.wait()
 
     async def _step(self, path: str, step: FlowStep, known: WorkAttempt | None, before: Resumed | None) -> StepRun:
         do = step.do
@@ -210,7 +227,7 @@ class JobRun:
             plan.attempts = retry.times + 1 if "agent" in retry.on else 1
         context = StepContext(step, self._flow, path, self._services, self.state.summary)
         if isinstance(do, WaitDo) and do.hook is not None:
-            context.hook = self.hook(do.hook)
+            context.called = partial(self._until_called, do.hook, path)
         elif isinstance(do, WaitDo):
             context.until = lambda values: self._until(path, lambda: wait_end(do, values, self._host.now()))
         return StepRun(self._host, plan, context, before)

@@ -110,6 +110,8 @@ class JobState(Struct):
     """Values that works provide for later works, by path and name."""
     latest: dict[str, dict[str, str]] = {}
     """The latest value of each name at or below a path: a job of 10,000 works would search all of them for each."""
+    calls: dict[str, int] = {}
+    """How often each hook was called."""
     works: dict[int, WorkSummary] = {}
     """The works of the summary by number."""
     leaves: dict[int, Leaf] = {}
@@ -130,6 +132,8 @@ class JobState(Struct):
 
     def keep(self, path: str, name: str, value: str) -> None:
         self.values.setdefault(path, {})[name] = value
+        if path == HOOKS:
+            self.calls[name] = self.calls.get(name, 0) + 1
         for place in up_from(path) if path != HOOKS and name != LANE else ():
             found = self.latest.setdefault(place, {})
             found[name] = value

@@ -15,7 +15,7 @@ from portico.events import Json
 from portico.host.host import Host
 from portico.host.question import Asking
 from portico.jobs.check import Checked, check_command, json_of
-from portico.jobs.entry import ANSWER, Check, FilesCheck
+from portico.jobs.entry import ANSWER, Check, Criteria, FilesCheck
 from portico.jobs.flow import FlowValues
 from portico.jobs.folders import MergeConflict
 from portico.jobs.judge_check import value_of
@@ -47,7 +47,8 @@ class StepContext:
         self.job = job
         self.until: Callable[[StepValues], Awaitable[int]] | None = None
         """Of a wait: when it ends."""
-        self.hook: asyncio.Event | None = None
+        self.called: Callable[[], Awaitable[None]] | None = None
+        """Of a wait for a hook: returns when it was called."""
 
 
 class StepRun(TaskRun):
@@ -129,8 +130,8 @@ class StepRun(TaskRun):
                 diff = partial(context.flow.diff, context.path)
                 return await ask.run(step, values, self._sessions_of_task, self.plan.name, diff)
             case WaitDo():
-                if context.hook is not None:
-                    await context.hook.wait()
+                if context.called is not None:
+                    await context.called()
                     return StepOutcome(True, "the hook was called")
                 assert context.until is not None
                 return await wait.run(await context.until(values), self._host.now)
@@ -198,7 +199,7 @@ class StepRun(TaskRun):
             return await super()._checked(check, report, held)
         line, more = self._prepared.shell(check.command)
         policy, env = await self._sessions_of_task.confine(), self._prepared.environment(self._step, more)
-        return await check_command(line, self.plan.cwd, policy, env, check.command)
+        return await check_command(line, self.plan.cwd, policy, env, self._prepared.shown(check.command))
 
     def _globs(self, files: FilesCheck) -> FilesCheck:
         """With the values of this step: an item names its own file."""
@@ -211,6 +212,11 @@ class StepRun(TaskRun):
         assert self._prepared is not None
         self._prepared.context["check_output"] = values.get("check-output", "")
         return self._masked(self._prepared.prompt("\n".join(prompt)))
+
+    def _retry_prompt(self, criteria: Criteria) -> str:
+        """The prompt again, with what the checks have found."""
+        found = criteria.failure_action.additional_prompt
+        return "\n\n".join([self._expand(self.plan.task.prompt), *([self._expand(found)] if found is not None else [])])
 
     def _masked(self, text: str) -> str:
         return self._prepared.mask.text(text) if self._prepared is not None else text

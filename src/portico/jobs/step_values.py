@@ -15,6 +15,10 @@ _LONG = 2_000
 """Characters of an input that is also an environment variable; longer ones are only in templates."""
 
 
+_SHOWN = 300
+"""Characters of a command in a message."""
+
+
 class StepValues(Struct, kw_only=True):
     context: dict[str, Any]
     cwd: str
@@ -34,6 +38,11 @@ class StepValues(Struct, kw_only=True):
     def shell(self, line: str) -> tuple[str, dict[str, str]]:
         """A shell line and the variables that it refers to."""
         return template.shell(line, self.context)
+
+    def shown(self, line: str) -> str:
+        """A command as messages show it: with its values, and not too long."""
+        text = self.mask.text(self.text(line))
+        return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
     def environment(self, step: FlowStep, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """The environment of a command: ours, that of the step, its secrets, and the values as PORTICO_ variables."""

@@ -166,7 +166,7 @@ async def test_fan_out_over_twenty_files(host: Host, tmp_path: Path) -> None:
     assert ended.result == {
         "reviews": 17,
         "failed": ["src/f03.py", "src/f10.py", "src/f17.py"],
-        "why": "Command failed with exit code 1: ! grep -q broken {{ file }}",
+        "why": "Command failed with exit code 1: ! grep -q broken src/f03.py",
     }
     failed = await jobs.rows(job, "failed")
     assert [(row.items, row.kind, row.status) for row in failed] == [

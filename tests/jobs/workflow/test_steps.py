@@ -10,7 +10,7 @@ from portico import events as e
 from portico.host.host import Host
 from portico.jobs import Jobs
 from portico.jobs.call import CALL_DEPTH
-from tests.jobs.playing import both_engines
+from tests.jobs.playing import both_engines, until_started
 from tests.jobs.workflow.playing import finish, run, start, steps
 
 
@@ -168,3 +168,24 @@ async def test_an_agent_answers_with_json(host: Host, tmp_path: Path) -> None:
     job = await start(jobs, text, tmp_path)
     assert (await finish(jobs, job)).error == ""
     assert (await steps(jobs, job))["after"]["output"] == "a"
+
+
+@both_engines
+async def test_each_round_of_a_loop_waits_for_a_call_of_its_own(host: Host, tmp_path: Path) -> None:
+    """One call ended the waits of all rounds, so a loop that followed a pull request never waited again."""
+    text = """
+        steps:
+          - loop: {most: 5, until: "{{ steps.count.output == 'xx' }}"}
+            steps:
+              - {id: hook, wait: {hook: changed}}
+              - {id: count, run: "printf x >> count; cat count"}
+        result: "{{ steps.count.output }}"
+    """
+    jobs = await Jobs.open(host)
+    job = await start(jobs, text, tmp_path)
+    await jobs.signal(job, "changed", by="test")
+    await until_started(host.log, job, 3)
+    assert (tmp_path / "count").read_text() == "x"
+    assert jobs.job(job).status == "running"
+    await jobs.signal(job, "changed", by="test")
+    assert (await finish(jobs, job)).result == "xx"

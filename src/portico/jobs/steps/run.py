@@ -42,7 +42,7 @@ async def run(step: FlowStep, values: StepValues, policy: Confinement = AUTHOR) 
         return StepOutcome(False, f"The command could not be started: {error.message}")
     text = values.mask.data(done.data).decode("utf-8", "replace")
     said = values.mask.text(done.output)
-    line = do.command if isinstance(do.command, str) else shlex.join(do.command)
+    line = values.shown(do.command if isinstance(do.command, str) else shlex.join(do.command))
     if done.timed_out:
         return _failed(f"The command did not end within {step.timeout or CHECK_SECONDS:g} seconds: {line}", said, text)
     if done.code not in do.exit:

@@ -182,7 +182,7 @@ class WaitTime(Keys, frozen=True, kw_only=True):
     until: str | None = None
     """ISO 8601 with a time zone."""
     hook: str | None = None
-    """`POST /v1/jobs/ID/hooks/NAME`, which may be called before the step starts."""
+    """`POST /v1/jobs/ID/hooks/NAME`, which may be called before the step starts. In a loop, once for each round."""
 
 
 class WaitKeys(LeafKeys, frozen=True, kw_only=True, tag="wait"):
