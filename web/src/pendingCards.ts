@@ -2,7 +2,7 @@
 
 import { explain, type LiveElement } from "./api";
 import { approvalCard } from "./conversation/approval";
-import type { CardActs } from "./conversation/pieces";
+import type { CardActions } from "./conversation/pieces";
 import { questionCard } from "./conversation/question";
 import { active, type Part, waitingApproval, waits } from "./conversation/state";
 import { v1 } from "./v1";
@@ -11,7 +11,7 @@ export class AskedView {
   /** What waits, by its id, with its card once that is known. */
   private readonly cards = new Map<string, HTMLElement | undefined>();
   private cwd = "";
-  private readonly acts: CardActs;
+  private readonly acts: CardActions;
 
   constructor(
     private readonly sessionId: string,

@@ -12,7 +12,7 @@ import { sessionAddress } from "./v1";
 
 const ENDED = "Session ended — you may close this tab.";
 
-function tellAway(list: LiveElement[], sessionId: string): void {
+function notifyAway(list: LiveElement[], sessionId: string): void {
   const last = list.findLast(({ callback }) => callback === "onPersonAsked" || callback === "onIdle");
   if (last) notify("Portico", last.callback === "onIdle" ? "The agent is done." : "The agent waits for your answer.", sessionId);
 }
@@ -73,7 +73,7 @@ export class SessionView {
   }
 
   private show(list: LiveElement[], again: boolean): void {
-    if (this.told && !again) tellAway(list, this.sessionId);
+    if (this.told && !again) notifyAway(list, this.sessionId);
     this.told = true;
     if (again) {
       this.renderer.clear();

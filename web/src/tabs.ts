@@ -37,7 +37,7 @@ export class Tabs {
     panel.setAttribute("role", "tabpanel");
     panel.setAttribute("aria-label", name);
     const tab: Tab = {
-      button: makeButton("tab-header-btn", name, () => this.show(tab)),
+      button: makeButton("tab-header-btn", name, () => this.select(tab)),
       panel,
       renderer: new SessionResponseRenderer(panel),
     };
@@ -52,11 +52,11 @@ export class Tabs {
       this.buttons.append(tab.button);
     }
     this.content.append(panel);
-    this.show(this.tabs.find(({ panel }) => !panel.hidden) ?? tab);
+    this.select(this.tabs.find(({ panel }) => !panel.hidden) ?? tab);
     return tab;
   }
 
-  private show(tab: Tab): void {
+  private select(tab: Tab): void {
     for (const each of this.tabs) {
       const shown = each === tab;
       const appears = shown && each.panel.hidden;
@@ -73,7 +73,7 @@ export class Tabs {
     if (!step) return;
     const next = this.tabs[(this.tabs.indexOf(from) + step + this.tabs.length) % this.tabs.length];
     if (!next) return;
-    this.show(next);
+    this.select(next);
     next.button.focus();
   }
 }

@@ -8,7 +8,7 @@ import { stepsOf, taskDecisions, treeOf, type WorkTree } from "../src/app/jobMod
 import { markRange } from "../src/conversation/diffColours";
 import { approvalCard, refreshCard, undoButton, verdict } from "../src/conversation/approval";
 import { coverWords, grantWords } from "../src/conversation/grants";
-import type { CardActs } from "../src/conversation/pieces";
+import type { CardActions } from "../src/conversation/pieces";
 import { questionCard } from "../src/conversation/question";
 import type { Approval, CallPart, Field, QuestionPart } from "../src/conversation/state";
 import { settle, settled } from "../src/settle";
@@ -30,7 +30,7 @@ function asked(fields: Field[], more: Partial<QuestionPart> = {}) {
 }
 
 /** A card as it stands on a page; what git does not hold is what the host would say. */
-function approving(more: Partial<Approval>, lost: ChangedFile[] = [], call: Partial<CallPart> = {}, attempt: CardActs["attempt"] = async () => true) {
+function approving(more: Partial<Approval>, lost: ChangedFile[] = [], call: Partial<CallPart> = {}, attempt: CardActions["attempt"] = async () => true) {
   vi.spyOn(v1, "uncommitted").mockResolvedValue({ git: true, state: "x", files: lost });
   const options = [{ id: "y", label: "Allow once", allow: true }, { id: "n", label: "Deny", allow: false }];
   const approval: Approval = { id: "s.a", kind: "shell", title: "", input: "{}", expires: 0, options, ...more };
@@ -198,7 +198,7 @@ describe("a second render of an approval changes only what changed", () => {
 
 describe("what was answered", () => {
   const call: CallPart = { part: "call", id: "c", tool: "bash" };
-  const acts: CardActs = { cwd: () => "/w", attempt: async (work) => (await work(), true) };
+  const acts: CardActions = { cwd: () => "/w", attempt: async (work) => (await work(), true) };
   const base: Approval = { id: "s.a", kind: "shell", title: "", input: "{}", expires: 0, options: [{ id: "s", label: "", allow: true, grant: "session" }], answered: true };
 
   test.each<[Partial<Approval>, string]>([

@@ -3,7 +3,7 @@ import { changedFiles } from "../src/conversation/changes";
 import { Conversation } from "../src/conversation/conversation";
 import { diffView, kindsOf, unified } from "../src/conversation/diff";
 import { CallRow, LookRow } from "../src/conversation/callRows";
-import { type Acts, exact, pretty, relative } from "../src/conversation/pieces";
+import { type Actions, exact, pretty, relative } from "../src/conversation/pieces";
 import { markdownReady, pieceEnd, QuestionRow, TextRow } from "../src/conversation/rows";
 import type { CallPart, QuestionPart, SessionState } from "../src/conversation/state";
 import { type Row, Transcript } from "../src/conversation/transcript";
@@ -241,7 +241,7 @@ describe("the transcript", () => {
     vi.unstubAllGlobals();
   });
 
-  const acts = { attempt: () => Promise.resolve(true), cwd: () => "/w", agent: () => "A" } as unknown as Acts;
+  const acts = { attempt: () => Promise.resolve(true), cwd: () => "/w", agent: () => "A" } as unknown as Actions;
   const call = { part: "call" as const, id: "c", tool: "bash", kind: "execute", input: '{"command":"make"}', output: "one\ntwo", ready: true, done: true, ok: true };
   const rowKinds: [string, () => Row][] = [
     ["a text", () => new TextRow({ part: "text", id: "t", kind: "text", text: "**bold** words", done: true })],

@@ -183,7 +183,7 @@ describe("the feed", () => {
     test("of 10,000 rows a screen is built, all have their room, and a job of scrolling builds others", () => {
       const list = new ListView(thousands(), () => undefined);
       document.body.replaceChildren(list.element);
-      list.show();
+      list.render();
       expect(counts(list)).toEqual({ today: "5000", older: "5000" });
       const shown = keys(list).length;
       expect(shown).toBeGreaterThan(20);
@@ -200,7 +200,7 @@ describe("the feed", () => {
     test("a row with the focus stays in the page, and the keys go on from the chosen one", () => {
       const list = new ListView(thousands(), () => undefined);
       document.body.replaceChildren(list.element);
-      list.show();
+      list.render();
       list.element.querySelector<HTMLElement>('[data-key="s/s3"]')?.focus();
       list.element.scrollTop = 100_000;
       list.element.dispatchEvent(new Event("scroll"));
@@ -219,11 +219,11 @@ describe("the feed", () => {
       const feed = started({ rows: [row("a", NOW)], before: 1_000, days: [0, 0, 300] });
       pages["1000"] = { rows: Array.from({ length: 100 }, (_, n) => row(`o${n}`, 999 - n)), before: 900, days: [0, 0, 200] };
       const list = new ListView(feed, () => undefined);
-      list.show();
+      list.render();
       expect(counts(list)).toEqual({ today: "1", older: "300" });
       expect(list.element.querySelectorAll(".ghost").length).toBeGreaterThan(0);
       await vi.waitFor(() => expect(feed.rows.size).toBe(101));
-      list.show();
+      list.render();
       expect(counts(list)).toEqual({ today: "1", older: "300" });
       expect(list.element.querySelector<HTMLElement>('[data-group="older"] .group-body')?.style.height).toBe(`${300 * 50}px`);
       expect(keys(list)).toContain("s/o0");
@@ -233,11 +233,11 @@ describe("the feed", () => {
       const feed = started({ rows: [row("a", NOW - 1), row("b", NOW - 2), row("c", NOW - 3)] });
       const list = new ListView(feed, () => undefined);
       document.body.replaceChildren(list.element);
-      list.show();
+      list.render();
       list.element.dispatchEvent(new Event("pointerenter"));
       feed.rows.set("c", { ...row("c", NOW, { status: "running" }), activity: "Running make" });
       feed.rows.set("d", row("d", NOW));
-      list.show();
+      list.render();
       expect(keys(list)).toEqual(["s/a", "s/b", "s/c"]);
       expect(list.element.textContent).toContain("Running make");
       expect(counts(list)).toEqual({ today: "3" });
@@ -252,7 +252,7 @@ describe("the feed", () => {
       const host = new V1Host({ "PUT /sessions/a/pin": {}, "PUT /sessions/b/pin": {} });
       const feed = started({ rows: [row("a", NOW - 1), row("b", NOW - 2, { features: { chats: { pinned: 5 } } })] });
       const list = new ListView(feed, () => undefined);
-      list.show();
+      list.render();
       expect(counts(list)).toEqual({ pinned: "1", today: "1" });
       list.element.querySelector<HTMLElement>('[aria-label="Pin Session a"]')?.click();
       list.element.querySelector<HTMLElement>('[aria-label="Unpin Session b"]')?.click();
@@ -277,7 +277,7 @@ describe("the feed", () => {
       await vi.advanceTimersByTimeAsync(250);
       await vi.waitFor(() => expect(feed.rows.has("k")).toBe(true));
       expect(asked.map((url) => url.searchParams.get("q"))).toEqual(["far kiwi"]);
-      list.show();
+      list.render();
       expect([keys(list), counts(list)]).toEqual([["s/k"], { older: "1" }]);
       expect(list.filter.chips.textContent).toBe("is:done");
       list.filter.chips.querySelector("button")?.click();

@@ -29,7 +29,7 @@ export class Announcer {
     this.read = last?.text?.length ?? 0;
   }
 
-  tellText(state: SessionState): void {
+  announceText(state: SessionState): void {
     const last = lastText(state);
     if (!last) return;
     if (last.id !== this.part) [this.part, this.read] = [last.id, 0];
@@ -40,7 +40,7 @@ export class Announcer {
     this.read = end;
   }
 
-  tellCard(view: HTMLElement): void {
+  announceCard(view: HTMLElement): void {
     const cards = [...view.querySelectorAll<HTMLElement>("#transcript .card:not(:has(dl))")];
     const title = cards.at(-1)?.querySelector("h2");
     const id = title?.id ?? "";

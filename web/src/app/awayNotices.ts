@@ -14,7 +14,7 @@ interface Away {
 
 const asks = ({ state }: Entry) => state === "need" || state === "ask";
 
-export function tellAway(before: ReadonlyMap<string, Entry["state"]>, entries: Entry[], open: (entry?: Entry) => void): void {
+export function notifyAway(before: ReadonlyMap<string, Entry["state"]>, entries: Entry[], open: (entry?: Entry) => void): void {
   for (const { title, body, tag, entry } of awayNotices(before, entries)) notify(title, body, tag, () => open(entry));
 }
 

@@ -52,21 +52,21 @@ export class ChangeSource {
   private async captured(scope: string): Promise<Changes> {
     const found = await v1.changes(this.view.id, scope || undefined);
     const files = found.files ?? [];
-    if (!found.git) return this.told(scope);
-    if (found.note) return { ...this.told(scope), note: `${found.note} Only what the agent reported is shown.` };
+    if (!found.git) return this.reported(scope);
+    if (found.note) return { ...this.reported(scope), note: `${found.note} Only what the agent reported is shown.` };
     if (files.length === 0) return { files: [], note: scope ? "This turn has changed no file." : NOTHING };
     return { files: withDiffs(files, await text(`${path(this.view.id)}/changes/diff${scope ? `?${new URLSearchParams({ turn: scope })}` : ""}`)), note: "" };
   }
 
   private async uncommitted(): Promise<Changes> {
     const { git, state = "", files = [] } = await v1.uncommitted(this.view.id);
-    if (!git) return { ...this.told(""), state };
+    if (!git) return { ...this.reported(""), state };
     if (files.length === 0) return { files: [], note: "Everything is committed.", state };
     return { files: withDiffs(files, await text(`${path(this.view.id)}/uncommitted/diff`)), note: "", state };
   }
 
   /** A folder outside of git: the changes that the agent reported. */
-  private told(turn: string): Changes {
+  private reported(turn: string): Changes {
     const { state } = this.view;
     const found = state ? changedFiles(state, turn) : new Map<string, string[]>();
     const files = [...found].map(([name, diffs]): FileView => {

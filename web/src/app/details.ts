@@ -32,7 +32,7 @@ export class Details {
     this.element.tabIndex = 0; // it scrolls
     this.element.setAttribute("role", "region");
     this.element.setAttribute("aria-label", "Details");
-    this.show();
+    this.render();
   }
 
   private async load(): Promise<void> {
@@ -46,10 +46,10 @@ export class Details {
     this.grants = state ? grantsOf(state, grants) : [];
     this.host = host;
     this.hosts = hosts?.hosts ?? [];
-    this.show();
+    this.render();
   }
 
-  show(): void {
+  render(): void {
     const state = this.view.state;
     if (!state) return;
     if (!this.asked) void this.load(); // a page that begins here has no state yet when this is made

@@ -36,7 +36,7 @@ export class Elsewhere {
   }
 
   /** Shows what fits the words of the filter. False: there is nothing to show. */
-  show(text: string): boolean {
+  render(text: string): boolean {
     this.text = text;
     const found = this.found();
     this.head.setAttribute("aria-expanded", String(this.open || text !== ""));

@@ -1,5 +1,6 @@
 /** The entries of the list: sessions and jobs, each with its state, status line and group. */
 
+import type { BoardRow, JobSummary, Waiting } from "../rest";
 import type { Summary } from "../conversation/state";
 import { plain } from "../conversation/pieces";
 import { stoppedWords } from "../conversation/words";
@@ -8,49 +9,13 @@ import { clock, type Day, dayOf } from "../time";
 import { LIST } from "../texts/list";
 import { plural } from "../texts/plural";
 
-export interface Waiting {
-  id: string;
-  kind: "approval" | "question";
-  text: string;
-}
-
-/** A row of `GET /v1/board`. */
-export interface Row {
-  session: Summary & { interrupted?: boolean; stopped?: string; error?: string; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string; shares?: Record<string, string[]>; features?: { chats?: { pinned?: number } } };
-  activity?: string;
-  since?: number;
-  waiting?: Waiting[];
-  /** Its turn waits for a place, and has not begun. */
-  queued?: boolean;
-  /** The session that it starts after, where that is certain. */
-  after?: string;
-  /** Changed files are unknown: its folder is not in git. */
-  uncounted?: boolean;
-}
-
-export interface Work {
-  work: number;
-  name: string;
-  task: string;
-  status: "running" | "succeeded" | "failed";
-  started: number;
-  ended?: number | null;
-  runs?: number;
-}
+/** A row of `GET /v1/board`. What the host passes on unread has its shape here. */
+export type Row = Omit<BoardRow, "session"> & {
+  session: Summary & { changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; shares?: Record<string, string[]>; features?: { chats?: { pinned?: number } } };
+};
 
 /** A job of `GET /v1/jobs`. */
-export interface JobRow {
-  id: string;
-  name: string;
-  status: "running" | "waiting" | "succeeded" | "failed" | "canceled";
-  started: number;
-  cwd: string;
-  by?: string;
-  ended?: number | null;
-  error?: string;
-  reason?: string;
-  works?: Work[];
-}
+export type JobRow = Pick<JobSummary, "id" | "name" | "status" | "started" | "cwd"> & Partial<Pick<JobSummary, "by" | "error" | "reason" | "works">> & { ended?: number | null };
 
 export type State = "need" | "ask" | "work" | "queued" | "interrupted" | "stopped" | "failed" | "done";
 export type Group = "need" | "work" | "stopped" | "pinned" | Day;

@@ -66,7 +66,7 @@ export class Feed {
   readonly readJobs = new ReadJobs();
   private readonly backoff = new Backoff();
   private readonly listeners = new Set<() => void>();
-  private told = false;
+  private scheduled = false;
 
   start(): void {
     this.remember();
@@ -130,7 +130,7 @@ export class Feed {
       for (const row of page.rows) if (!this.rows.has(row.session.id)) this.rows.set(row.session.id, row);
       this.count(page);
       for (const row of this.rows.values()) if (row.session.modified < this.before) this.known(row);
-      this.tell();
+      this.notify();
     } catch {
       // Out of reach: the list shows it, and further scrolling retries.
     }
@@ -142,7 +142,7 @@ export class Feed {
     try {
       const { rows } = await call<Page>("GET", `/board?${new URLSearchParams({ q: words, limit: String(PAGE) })}`);
       for (const row of rows) this.learn(row);
-      this.tell();
+      this.notify();
     } catch {
       // Out of reach: the list shows it.
     }
@@ -187,7 +187,7 @@ export class Feed {
         const page = await call<Page>("GET", `/board?archived=true&limit=${PAGE}${next ? `&before=${next}` : ""}`);
         for (const row of page.rows) if (!this.rows.has(row.session.id)) this.rows.set(row.session.id, row);
         next = page.before ?? 0;
-        this.tell();
+        this.notify();
       } while (next);
     } catch {
       this.archiveAsked = false; // out of reach: the next look asks again
@@ -228,7 +228,7 @@ export class Feed {
     socket.onclose = () => {
       if (whole) void this.checkLogin();
       this.downSince ??= Date.now();
-      this.tell();
+      this.notify();
       const wait = this.backoff.next();
       this.retryAt = Date.now() + wait;
       this.again = setTimeout(() => this.connect(), wait);
@@ -263,7 +263,7 @@ export class Feed {
     for (const row of page.rows) this.learn(row);
     for (const id of page.removed ?? []) this.rows.delete(id);
     for (const id of page.jobs ?? []) this.loadJob(id);
-    this.tell();
+    this.notify();
   }
 
   private readonly agentNames = new Map<string, string>();
@@ -277,7 +277,7 @@ export class Feed {
     () => v1.agents(),
     (agents) => {
       for (const { id, name, label } of agents) this.agentNames.set(id, label === NEVER_ASKS ? `${name} (${label})` : name);
-      this.tell();
+      this.notify();
     },
     { failed: () => undefined }, // not for this reader: ids are names, too
   );
@@ -292,7 +292,7 @@ export class Feed {
       const isNewer = (id: string) => (this.jobAsked.get(id) ?? 0) > number;
       for (const id of this.jobs.keys()) if (!isNewer(id)) this.jobs.delete(id);
       for (const job of jobs) if (!isNewer(job.id)) this.jobs.set(job.id, job);
-      this.tell();
+      this.notify();
     },
     { failed: () => undefined }, // the list shows that the host is out of reach
   );
@@ -316,17 +316,17 @@ export class Feed {
         this.jobAsked.set(id, number);
         if (job) this.jobs.set(id, job);
         else this.jobs.delete(id);
-        this.tell();
+        this.notify();
       },
       { failed: () => undefined }, // the list shows that the host is out of reach
     );
   }
 
-  private tell(): void {
-    if (this.told) return;
-    this.told = true;
+  private notify(): void {
+    if (this.scheduled) return;
+    this.scheduled = true;
     const run = () => {
-      this.told = false;
+      this.scheduled = false;
       for (const listener of [...this.listeners]) listener();
       if (this.live) this.keep();
     };
@@ -353,7 +353,7 @@ export class Feed {
       const { jobs = [], names = [] } = JSON.parse(localStorage.getItem(CACHE_MORE) ?? "{}") as { jobs?: JobRow[]; names?: [string, string][] };
       for (const job of jobs) this.jobs.set(job.id, job);
       for (const [id, name] of names) this.agentNames.set(id, name);
-      if (this.rows.size > 0) this.tell();
+      if (this.rows.size > 0) this.notify();
     } catch {
       localStorage.removeItem(CACHE);
       localStorage.removeItem(CACHE_MORE);

@@ -24,8 +24,8 @@ export class FilterField {
     input.title = "Words, folder:, agent:, by: or is:";
     input.setAttribute("aria-label", "Filter sessions and jobs");
     input.addEventListener("input", () => this.filtered());
-    this.element.addEventListener("focusin", () => void this.showOffers());
-    this.element.addEventListener("focusout", ({ relatedTarget }) => void this.showOffers(relatedTarget as Element | null));
+    this.element.addEventListener("focusin", () => void this.renderOffers());
+    this.element.addEventListener("focusout", ({ relatedTarget }) => void this.renderOffers(relatedTarget as Element | null));
     this.offers.hidden = true;
     this.element.append(input, this.offers);
     input.value = new URLSearchParams(window.location.search).get("filter") ?? "";
@@ -51,11 +51,11 @@ export class FilterField {
 
   private filtered(): void {
     this.offers.hidden = true; // who types knows what they want
-    this.showChips();
+    this.renderChips();
     this.changed();
   }
 
-  private showChips(): void {
+  private renderChips(): void {
     const on = this.terms().filter((word) => /^(folder|agent|by|is):./.test(word));
     this.chips.replaceChildren(
       ...on.map((word) => {
@@ -68,7 +68,7 @@ export class FilterField {
   }
 
   /** What can be filtered by, for those who have yet to learn the words; over the list, so that no row moves. */
-  private async showOffers(focused = document.activeElement): Promise<void> {
+  private async renderOffers(focused = document.activeElement): Promise<void> {
     const wanted = this.text === "" && this.element.contains(focused);
     if (wanted && !this.offers.hidden) return; // one of them may have the focus
     const found = wanted ? (await import("./filterOffers")).filterOffers(this.feed, (word) => this.choose(word)) : [];

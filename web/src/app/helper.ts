@@ -28,12 +28,12 @@ export class Helper {
   ) {
     this.element.append(this.summary);
     this.element.addEventListener("toggle", () => this.open());
-    scope.every(1000, () => this.show());
-    scope.onEnd(feed.watch(() => this.show()));
-    this.show();
+    scope.every(1000, () => this.render());
+    scope.onEnd(feed.watch(() => this.render()));
+    this.render();
   }
 
-  private show(): void {
+  private render(): void {
     const row = this.feed.rows.get(this.id);
     if (!row) return;
     const { status, title } = row.session;

@@ -9,66 +9,23 @@ import { countOf, linesOf } from "../conversation/diffLines";
 import { coverWords } from "../conversation/grants";
 import { countsOf, exact, plain } from "../conversation/pieces";
 import { questionCard } from "../conversation/question";
-import type { Approval, CallPart, QuestionPart } from "../conversation/state";
+import type { CallPart, QuestionPart } from "../conversation/state";
 import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
 import { INBOX } from "../texts/inbox";
-import type { UnansweredBudget } from "../rest";
+import type { InterruptedSession, PastAnswer, PendingRequest, UnansweredBudget, WaitingJob } from "../rest";
 import { settle, settled } from "../settle";
-import { call, v1 } from "../v1";
+import { ask, call, v1 } from "../v1";
 import { lastName, needsResume } from "./entries";
 import { type Icon, icon } from "../icons";
 import { pathOf } from "./router";
 import type { View, ViewContext } from "./view";
 import { clock, span } from "../time";
 
-interface Asked {
-  id: string;
-  session: string;
-  title: string;
-  agent: string;
-  cwd: string;
-  since: number;
-  text: string;
-  by?: string;
-  call?: CallPart | null;
-  approval?: Approval | null;
-  question?: QuestionPart | null;
-}
-
-interface Answer {
-  id: string;
-  session: string;
-  title?: string;
-  text: string;
-  time: number;
-  by: string;
-  allowed?: boolean;
-  question?: boolean;
-  /** The grant that remembers it, while it is in force. */
-  grant?: string;
-  covers?: string[];
-  tool?: string;
-  cwd?: string;
-}
-
-/** A session whose turn ended with the host. */
-interface Interrupted {
-  session: string;
-  title: string;
-  agent: string;
-  cwd: string;
-  since: number;
-}
-
-/** A job that was interrupted by the end of the host: a person decides whether it resumes. */
-interface WaitingJob {
-  job: string;
-  name: string;
-  reason: string;
-}
+/** Something that waits, with the parts as cards show them. */
+type Asked = Omit<PendingRequest, "turn" | "call" | "question"> & { call?: CallPart; question?: QuestionPart };
 
 /** An approval can be undone for this time. It is sent afterwards, or immediately when the user leaves. */
 const HELD_MS = 3_000;
@@ -87,13 +44,13 @@ export class Inbox implements View {
   private readonly facts = make("p");
   private readonly list = make("div", "wide");
   private readonly trouble = make("p", "trouble");
-  private readonly scope = new Scope((text) => this.say(text));
+  private readonly scope = new Scope((text) => this.report(text));
   /** The last request failed, and the text about it is shown. */
   private failing = false;
   /** Answered here: an answer of the host that was requested before does not bring them back. */
   private readonly closed = new Set<string>();
   private waiting: Asked[] = [];
-  private interrupted: Interrupted[] = [];
+  private interrupted: InterruptedSession[] = [];
   private jobs: WaitingJob[] = [];
   private budgets: UnansweredBudget[] = [];
   private known = "?";
@@ -101,7 +58,7 @@ export class Inbox implements View {
   private open: Open | undefined;
   private rows: HTMLElement | undefined;
   private opened = "";
-  private answered: Answer[] = [];
+  private answered: PastAnswer[] = [];
   private rules = 0;
   /** Approvals that are not sent yet, by id. */
   private readonly held = new Map<string, () => void>();
@@ -137,7 +94,7 @@ export class Inbox implements View {
   /** The feed reports what waits. When that changes, the cards are requested. */
   private look(): void {
     const known = [...this.context.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).concat([...this.context.feed.jobs.values()].filter(({ status }) => status === "waiting").map(({ id }) => id)).sort().join(" ");
-    if (known === this.known) return this.loaded ? this.show() : undefined;
+    if (known === this.known) return this.loaded ? this.render() : undefined;
     this.known = known;
     this.load();
   }
@@ -145,20 +102,20 @@ export class Inbox implements View {
   private readonly load = this.scope.latest(
     (signal) =>
       Promise.all([
-        call<{ waiting: Asked[]; interrupted?: Interrupted[]; jobs?: WaitingJob[]; budgets?: UnansweredBudget[] }>("GET", "/inbox", undefined, signal),
-        call<{ answers: Answer[]; rules: number }>("GET", `/inbox/answered?since=${new Date().setHours(0, 0, 0, 0)}`, undefined, signal),
+        call<{ waiting: Asked[]; interrupted?: InterruptedSession[]; jobs?: WaitingJob[]; budgets?: UnansweredBudget[] }>("GET", "/inbox", undefined, signal),
+        ask("GET /inbox/answered", {}, { query: { since: String(new Date().setHours(0, 0, 0, 0)) }, signal }),
       ]),
     ([{ waiting, interrupted, jobs, budgets }, { answers, rules }]) => {
-      if (this.failing) this.say("");
+      if (this.failing) this.report("");
       this.failing = false;
       Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id) && !this.closed.has(id)), interrupted: interrupted ?? [], jobs: jobs ?? [], budgets: budgets ?? [], answered: answers, rules });
       this.arrive();
-      this.show();
+      this.render();
     },
     {
       failed: (error) => {
         this.failing = isTemporary(error);
-        this.say(explain(error));
+        this.report(explain(error));
       },
     },
   );
@@ -170,16 +127,16 @@ export class Inbox implements View {
     if (!wanted || this.waiting.some(({ id }) => id === wanted)) return;
     const link = make("a", "", INBOX.itsSession);
     link.href = `${root}/app/s/${encodeURIComponent(wanted.split(".")[0] ?? "")}`;
-    this.say(INBOX.late);
+    this.report(INBOX.late);
     this.trouble.append(link);
   }
 
-  private say(text: string): void {
+  private report(text: string): void {
     this.trouble.textContent = text;
     this.trouble.hidden = text === "";
   }
 
-  private show(): void {
+  private render(): void {
     this.loaded = true;
     const count = this.waiting.length + this.interrupted.length + this.jobs.length + this.budgets.length;
     this.facts.textContent = INBOX.count(count);
@@ -252,7 +209,7 @@ export class Inbox implements View {
       return true;
     } catch (error) {
       this.closed.delete(held);
-      this.say(explain(error));
+      this.report(explain(error));
       this.load();
       return false;
     }
@@ -288,7 +245,7 @@ export class Inbox implements View {
   private line(asked: Asked): TemplateResult {
     const open = () => {
       this.opened = asked.id;
-      this.show();
+      this.render();
       this.focusCard();
     };
     return html`<button type="button" class="asked" aria-expanded="false" @click=${open}
@@ -304,7 +261,7 @@ export class Inbox implements View {
     if (this.budgets.length === 0) return nothing;
     const gone = (budget: string) => () => {
       this.budgets = this.budgets.filter((each) => each.budget !== budget);
-      this.show();
+      this.render();
     };
     const button = (budget: string, answer: string) => html`<button type="button" class="btn small" @click=${() => void this.answer(() => v1.answerBudget(budget, answer), gone(budget))}>${answer}</button>`;
     // The middle option lets a turn finish, and none waits.
@@ -318,7 +275,7 @@ export class Inbox implements View {
     if (this.jobs.length === 0) return nothing;
     const gone = (job: string) => () => {
       this.jobs = this.jobs.filter((each) => each.job !== job);
-      this.show();
+      this.render();
     };
     const row = ({ job, name, reason }: WaitingJob) => html`<div class="interrupted-row"><span class="mark">${iconOf("need")}</span><span class="asked-text"><a class="asked-title" href=${pathOf({ at: "job", id: job })}>${name}</a><small>${reason}</small></span
       ><button type="button" class="btn small" aria-label="${INBOX.resume} ${name}" @click=${() => void this.answer(() => v1.resumeJob(job), gone(job))}>${INBOX.resume}</button></div>`;
@@ -332,7 +289,7 @@ export class Inbox implements View {
     return html`<section class="interrupted"><header class="section-head"><h2>${INBOX.interrupted}</h2><span class="spring"></span>${all}</header>${repeat(this.interrupted, ({ session }) => session, (each) => this.stoppedRow(each))}</section>`;
   }
 
-  private stoppedRow(each: Interrupted): TemplateResult {
+  private stoppedRow(each: InterruptedSession): TemplateResult {
     const archive = () => void this.answer(() => v1.change(each.session, { archived: true }), () => this.resumed(each));
     const facts = [lastName(each.cwd), this.context.feed.agentName(each.agent), INBOX.interruptedAt(clock(each.since))].join(" · ");
     return html`<div class="interrupted-row"><span class="mark">${iconOf("interrupted")}</span><span class="asked-text"><a class="asked-title" href=${pathOf({ at: "session", id: each.session })}>${each.title || INBOX.untitled}</a><small>${facts}</small></span
@@ -341,13 +298,13 @@ export class Inbox implements View {
   }
 
   /** One after the other: an error of one does not keep the others from running. */
-  private async resume(all: Interrupted[]): Promise<void> {
+  private async resume(all: InterruptedSession[]): Promise<void> {
     for (const each of [...all]) await this.answer(() => v1.resume(each.session), () => this.resumed(each));
   }
 
-  private resumed({ session }: Interrupted): void {
+  private resumed({ session }: InterruptedSession): void {
     this.interrupted = this.interrupted.filter((each) => each.session !== session);
-    this.show();
+    this.render();
   }
 
   /** Shown immediately; the host's event follows. */
@@ -357,7 +314,7 @@ export class Inbox implements View {
     this.closed.add(asked.id);
     this.waiting = this.waiting.filter(({ id }) => id !== asked.id);
     this.opened = (this.waiting[at] ?? this.waiting[0])?.id ?? "";
-    this.show();
+    this.render();
   }
 
   private nothing(): TemplateResult {
@@ -367,11 +324,11 @@ export class Inbox implements View {
 
   private history(): Content {
     if (this.answered.length === 0 && this.rules === 0) return nothing;
-    const row = (answer: Answer) => html`<div class="answered-row">${guard([answer.id], () => this.historyRow(answer))}<time class="soft">${clock(answer.time)}</time></div>`;
+    const row = (answer: PastAnswer) => html`<div class="answered-row">${guard([answer.id], () => this.historyRow(answer))}<time class="soft">${clock(answer.time)}</time></div>`;
     return html`<section class="answered"><h2>${INBOX.answered}</h2>${this.rules > 0 ? html`<p class="soft">${INBOX.rules(this.rules)}</p>` : nothing}${repeat(this.answered.slice(0, HISTORY), ({ id }) => id, row)}</section>`;
   }
 
-  private historyRow(answer: Answer): TemplateResult {
+  private historyRow(answer: PastAnswer): TemplateResult {
     const { icon: name, who: by, what } = outcome(answer);
     const undo = answer.grant ? undoButton(answer.grant, (work) => this.answer(work, () => undefined)) : nothing;
     return html`${iconOf(name)}<a class="asked-text" href=${`${root}/app/s/${encodeURIComponent(answer.session)}`}><b>${by}</b> ${what}${answer.title ? INBOX.inSession(answer.title) : ""}</a>${undo}`;
@@ -383,7 +340,7 @@ export class Inbox implements View {
     const next = this.waiting[Math.min(Math.max(at + by, 0), this.waiting.length - 1)];
     if (!next) return;
     this.opened = next.id;
-    this.show();
+    this.render();
     this.focusCard();
   }
 
@@ -411,7 +368,7 @@ function titleOf({ approval, call: part, question: asked, cwd }: Asked): Content
 }
 
 /** What became of it, by whom, and for how long; no one denied what timed out. */
-function outcome({ by, allowed, question: asked, text, grant, covers = [], tool = "", cwd = "" }: Answer): { icon: Icon; who: string; what: string } {
+function outcome({ by, allowed, question: asked, text, grant, covers = [], tool = "", cwd = "" }: PastAnswer): { icon: Icon; who: string; what: string } {
   const what = INBOX.action(text);
   if (by === "timeout") return { icon: "clock", who: INBOX.timeout, what };
   const scope = grant ? INBOX.fromNowOn(coverWords(covers, tool, cwd)) : "";

@@ -58,9 +58,9 @@ export class ListView {
     this.element.addEventListener("pointerleave", () => this.hold(false));
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
     if (typeof ResizeObserver !== "undefined") new ResizeObserver(() => this.draw()).observe(this.element);
-    this.feed.watch(() => this.show());
+    this.feed.watch(() => this.render());
     // Not part of the first load.
-    void import("./listLater").then(({ Elsewhere }) => (this.elsewhere = new Elsewhere(feed, () => this.show())));
+    void import("./listLater").then(({ Elsewhere }) => (this.elsewhere = new Elsewhere(feed, () => this.render())));
     page.every(1000, () => this.tick());
     this.tick();
     void this.movePins();
@@ -75,7 +75,7 @@ export class ListView {
     if (busy) return void (this.busy = true);
     this.leaving = setTimeout(() => {
       this.busy = false;
-      this.show();
+      this.render();
     }, LEFT_MS);
   }
 
@@ -87,11 +87,11 @@ export class ListView {
 
   private filtered(): void {
     this.busy = false;
-    this.show();
+    this.render();
     const [words, mine] = [this.filter.words, ++this.asked];
     if (words.length < 2) {
       this.hits = [];
-      return this.show();
+      return this.render();
     }
     setTimeout(async () => {
       if (mine !== this.asked) return;
@@ -101,7 +101,7 @@ export class ListView {
         this.matches = matchSection;
         if (mine !== this.asked) return;
         this.hits = hits;
-        this.show();
+        this.render();
       } catch {
         this.hits = []; // the titles are still there
       }
@@ -110,7 +110,7 @@ export class ListView {
 
   // -- showing ------------------------------------------------------------------------------------------------------
 
-  show(): void {
+  render(): void {
     const { text } = this.filter;
     const archive = wantsArchive(text);
     if (archive) void this.feed.loadArchive();
@@ -123,7 +123,7 @@ export class ListView {
     const pieces: HTMLElement[] = [this.filter.chips, ...shown.map((view) => view.element)];
     if (this.hits.length > 0 && text && this.matches) pieces.push(this.matches(this.hits, this.filter.words, this.feed));
     if (pieces.length === 1) pieces.push(this.teach(text));
-    if (this.kind === "all" && this.feed.live && this.elsewhere?.show(text)) pieces.push(this.elsewhere.element);
+    if (this.kind === "all" && this.feed.live && this.elsewhere?.render(text)) pieces.push(this.elsewhere.element);
     if (!text && this.kind === "all" && this.feed.archived > 0) pieces.push(this.archive());
     place(this.element, pieces);
     this.pinGroup();
@@ -234,7 +234,7 @@ export class ListView {
     if (kind === "session" && !this.pinned.has(key)) return void v1.pin(id, !pinned).catch(() => undefined); // the board shows the result
     if (!this.pinned.delete(key)) this.pinned.add(key);
     this.storePins();
-    this.show();
+    this.render();
   }
 
   private storePins(): void {
@@ -259,7 +259,7 @@ export class ListView {
     else this.folded.add(group);
     remember("folded", [...this.folded].join(","));
     this.busy = false;
-    this.show();
+    this.render();
   }
 
   private teach(text: string): HTMLElement {

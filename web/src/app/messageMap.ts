@@ -17,7 +17,7 @@ export class MessageMap {
     this.element.setAttribute("aria-hidden", "true"); // a second way for pointers, beside the keys
   }
 
-  show(state: SessionState): void {
+  render(state: SessionState): void {
     const turns = state.turns ?? [];
     this.element.hidden = turns.length < FEWEST;
     render(this.element.hidden ? [] : this.marks(turns), this.element);

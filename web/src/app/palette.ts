@@ -60,11 +60,11 @@ class Palette {
 
   private search(text: string): void {
     const mine = ++this.asked;
-    this.show(local(this.shell, this.keys, text), text);
-    void remote(this.shell, text).then((more) => mine === this.asked && more.length > 0 && this.show([...local(this.shell, this.keys, text), ...more], text));
+    this.update(local(this.shell, this.keys, text), text);
+    void remote(this.shell, text).then((more) => mine === this.asked && more.length > 0 && this.update([...local(this.shell, this.keys, text), ...more], text));
   }
 
-  private show(items: Item[], text: string): void {
+  private update(items: Item[], text: string): void {
     Object.assign(this, { items, chosen: 0 });
     this.render(text);
   }

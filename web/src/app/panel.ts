@@ -89,9 +89,9 @@ export class Panel {
     this.details = undefined;
     this.terminal?.leave();
     this.terminal = undefined;
-    this.showCount();
+    this.renderCount();
     // A panel that opened automatically for one session is closed for the next; so is one that covers the conversation.
-    if (window.innerWidth >= 1280 && remembered(this.key("panel")) === "open") this.show(this.tab);
+    if (window.innerWidth >= 1280 && remembered(this.key("panel")) === "open") this.openTab(this.tab);
     else if (this.isOpen) this.hide();
   }
 
@@ -100,12 +100,12 @@ export class Panel {
     if (!this.view) return;
     remember(this.key("tab"), tab);
     remember(this.key("panel"), "open");
-    this.show(tab, aim, focus);
+    this.openTab(tab, aim, focus);
     this.shell.noteTab(tab, aim.file, aim.line);
   }
 
   /** Only who asks for a terminal types into it: one that comes with a session takes no keys. */
-  private show(tab: Tab, { turn, file, line }: Aim = {}, focus = false): void {
+  private openTab(tab: Tab, { turn, file, line }: Aim = {}, focus = false): void {
     this.tab = tab;
     document.body.dataset["panel"] = "open";
     if (this.shell.phone) document.body.dataset["at"] = "panel";
@@ -188,7 +188,7 @@ export class Panel {
     } else if ("Details" in module) {
       this.details ??= new module.Details(view);
       this.body.replaceChildren(this.details.element);
-      this.details.show();
+      this.details.render();
     } else if (!this.terminal) {
       this.terminal = new module.TerminalTab(view, focus);
       this.body.replaceChildren(this.terminal.element);
@@ -198,11 +198,11 @@ export class Panel {
   /** The list knows how much has changed, a moment after the session has ended its turn. */
   counted(): void {
     if (!this.view || this.shell.session !== this.view) return;
-    this.showCount();
+    this.renderCount();
     if (!this.isOpen) this.openOnce(this.view);
   }
 
-  private showCount(): void {
+  private renderCount(): void {
     const files = this.view && this.shell.feed.rows.get(this.view.id)?.session.changes?.files;
     this.count.hidden = !files;
     this.count.textContent = String(files ?? "");
@@ -210,10 +210,10 @@ export class Panel {
 
   changed(view: OpenSession, what: "opened" | "state" | "delta"): void {
     if (view !== this.view || what === "delta") return;
-    this.showCount();
+    this.renderCount();
     if (!this.isOpen) return this.openOnce(view);
     if (this.tab === "changes") this.review?.stale();
-    if (this.tab === "details") this.details?.show();
+    if (this.tab === "details") this.details?.render();
   }
 
   /** Opens automatically once, at the first change of a session, if there is room and the user has not closed it. */
@@ -221,7 +221,7 @@ export class Panel {
     const key = `opened.${view.id}`;
     if (this.count.hidden || window.innerWidth < 1280 || remembered(this.key("panel")) === "closed" || remembered(key)) return;
     remember(key, "yes");
-    this.show("changes");
+    this.openTab("changes");
   }
 
   // -- keys in the changes ------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import { Conversation } from "../conversation/conversation";
 import { explain } from "../failure";
-import { type Acts, countsOf, plain, relative } from "../conversation/pieces";
+import { type Actions, countsOf, plain, relative } from "../conversation/pieces";
 import { commandOf, helperName, kindOf, subjectOf } from "../conversation/calls";
 import type { QueueView } from "../conversation/queue";
 import { active, type LogRecord, type Part, type SessionState, statusOf, type Turn, waits } from "../conversation/state";
@@ -48,8 +48,8 @@ export class SessionView implements OpenSession {
   private readonly queueView = make("section");
   private readonly now = make("div", "now");
   private readonly sticky = make("button", "sticky");
-  private readonly scope = new Scope((text) => this.say(text));
-  private readonly acts: Acts;
+  private readonly scope = new Scope((text) => this.report(text));
+  private readonly acts: Actions;
   private readonly announcer = new Announcer();
   private map: MessageMap | undefined;
   private readonly helpers = new Map<string, Helper>();
@@ -76,7 +76,7 @@ export class SessionView implements OpenSession {
     end.hidden = true;
     this.sticky.type = "button";
     this.sticky.hidden = true;
-    const acts: Acts = {
+    const acts: Actions = {
       attempt: (work: () => Promise<unknown>) => this.attempt(work),
       cwd: () => this.state?.cwd ?? "",
       agent: () => this.agentName,
@@ -95,7 +95,7 @@ export class SessionView implements OpenSession {
     this.queueView.id = "queue";
     this.queueView.setAttribute("aria-label", SESSION.queue);
     this.queueView.hidden = true;
-    this.composer = new Composer(id, (work) => this.attempt(work), (text) => this.say(text));
+    this.composer = new Composer(id, (work) => this.attempt(work), (text) => this.report(text));
     const dock = make("div", "dock");
     dock.append(this.now, this.queueView, this.composer.element);
     const middle = make("div", "middle");
@@ -123,7 +123,7 @@ export class SessionView implements OpenSession {
     // The second tap on a row of the list would land on the card that has come in its place.
     for (const card of this.element.querySelectorAll<HTMLElement>(".card")) settle(card);
     if (this.state) {
-      this.showHead();
+      this.update();
       this.conversation.toEnd();
       this.markRead();
     }
@@ -158,9 +158,9 @@ export class SessionView implements OpenSession {
     this.conversation.open(state);
     if (this.wanted) this.goTo(this.wanted.turn, this.wanted.text);
     this.frame.feed.retryNow();
-    this.map?.show(state);
+    this.map?.render(state);
     this.announcer.begin(state);
-    this.showHead();
+    this.update();
     this.markRead();
     this.frame.changed(this, "opened");
   }
@@ -171,11 +171,11 @@ export class SessionView implements OpenSession {
     // Deltas change nothing up there, and there are thousands of them.
     const plainOnes = events.every(({ type }) => DELTAS.has(type));
     if (!plainOnes) {
-      this.showHead();
-      this.map?.show(state);
-      this.announcer.tellCard(this.element);
+      this.update();
+      this.map?.render(state);
+      this.announcer.announceCard(this.element);
     }
-    this.announcer.tellText(state);
+    this.announcer.announceText(state);
     if (events.some(({ type }) => type === "turn.ended")) this.markRead();
     this.frame.changed(this, plainOnes ? "delta" : "state");
   }
@@ -195,14 +195,14 @@ export class SessionView implements OpenSession {
   }
 
   /** Everything around the conversation that depends on the state of the session. */
-  showHead(): void {
+  update(): void {
     const now = this.state;
     if (!now) return;
     for (const call of this.expected) this.conversation.refresh(call);
     this.renderHead();
     // A card may be shown before the names of the agents are loaded.
     for (const card of this.element.querySelectorAll(".card.approval")) cards().refreshCard(card);
-    if (this.queue) this.queue.show(now);
+    if (this.queue) this.queue.update(now);
     else if (now.queue?.length) void this.openQueue();
     this.composer.show(now, this.frame.feed.lost);
     this.renderNow();
@@ -246,21 +246,21 @@ export class SessionView implements OpenSession {
     const { MessageMap: View } = await import("./messageMap");
     this.map = new View((turn) => this.conversation.goToMessage(turn));
     view.after(this.map.element);
-    if (this.state) this.map.show(this.state);
+    if (this.state) this.map.render(this.state);
   }
 
   /** Its code is loaded with the first message that waits. */
   private async openQueue(): Promise<void> {
     const { QueueView: View } = await import("../conversation/queue");
     this.queue ??= new View(this.queueView, this.acts);
-    if (this.state) this.queue.show(this.state);
+    if (this.state) this.queue.update(this.state);
   }
 
   /** What happens now, in one sentence; nothing while nothing happens. */
   private renderNow(): void {
     const { feed } = this.frame;
     // The host answers again: the error about it is removed.
-    if (feed.live && feed.downSince === undefined && this.trouble.textContent === UNREACHABLE && Date.now() - this.reportedAt > REPORTED_MS) this.say("");
+    if (feed.live && feed.downSince === undefined && this.trouble.textContent === UNREACHABLE && Date.now() - this.reportedAt > REPORTED_MS) this.report("");
     const text = this.nowText();
     const [look, verb, object] = text ?? ["", "", ""];
     const key = text ? text.join("\n") : "";
@@ -326,7 +326,7 @@ export class SessionView implements OpenSession {
 
   private reportedAt = 0;
 
-  say(text: string): void {
+  report(text: string): void {
     this.reportedAt = Date.now();
     this.trouble.textContent = text;
     this.trouble.hidden = text === "";
@@ -368,7 +368,7 @@ export class SessionView implements OpenSession {
       this.expected.add(callId);
       void import("./helper").then((module) => {
         HelperView = module.Helper;
-        this.showHead();
+        this.update();
       });
       return undefined;
     }

@@ -56,7 +56,7 @@ export class Shell {
     watchLook();
     this.list = new ListView(this.feed, (entry) => this.open(entry));
     this.panel = new Panel(byId("panel"), this);
-    this.router = new Router((place) => void this.show(place));
+    this.router = new Router((place) => void this.showPlace(place));
     this.build();
     const [side, panel] = [byId("side"), byId("panel")];
     // Over the conversation, as on a small screen, the panel takes nothing from the others.
@@ -64,18 +64,18 @@ export class Shell {
     grip(side, { name: "side", property: "--side", label: FRAME.listWidth, first: 288, least: 220, most: 460, others: () => beside(panel), towards: 1 });
     grip(panel, { name: "panel", property: "--panel-width", label: FRAME.panelWidth, first: 480, least: 360, most: 1600, others: () => beside(side), towards: -1 });
     this.keys = import("./keys").then(({ keys }) => keys(this));
-    this.feed.watch(() => this.fresh());
+    this.feed.watch(() => this.update());
     page.on(document, "visibilitychange", () => this.session?.markRead());
     page.on(window, "pagehide", () => void this.session?.composer.save());
     page.on(window.matchMedia("(max-width: 767px)"), "change", () => this.landmarks());
-    page.every(1000, () => this.showConnection());
+    page.every(1000, () => this.renderConnection());
   }
 
   start(): void {
     if (remembered("side") === "closed") document.body.dataset["side"] = "closed";
     this.feed.start();
     this.pages = import("./featurePages").then(({ loadFeaturePages }) => loadFeaturePages(() => this.addLinks()));
-    void this.show(this.router.place);
+    void this.showPlace(this.router.place);
     if ("serviceWorker" in navigator) navigator.serviceWorker.register(`${root}/sw.js`).catch(() => undefined);
   }
 
@@ -108,7 +108,7 @@ export class Shell {
     for (const listed of linked("side")) if (!known.has(listed.name)) this.navs.append(this.link(listed, "navitem"));
     this.markLinks(this.router.place);
     // The address of a page that was unknown until now.
-    if (this.view?.title === FRAME.notFound && this.router.place.at === "page") void this.show(this.router.place);
+    if (this.view?.title === FRAME.notFound && this.router.place.at === "page") void this.showPlace(this.router.place);
   }
 
   private markLinks(place: Place): void {
@@ -139,7 +139,7 @@ export class Shell {
     return anchor;
   }
 
-  private fresh(): void {
+  private update(): void {
     const { needed } = this.feed;
     for (const count of this.counts) {
       count.hidden = needed === 0;
@@ -147,25 +147,25 @@ export class Shell {
       count.setAttribute("aria-label", FRAME.needYou(needed));
       count.setAttribute("role", "img");
     }
-    this.showTitle();
-    this.tellAway();
+    this.renderTitle();
+    this.notifyAway();
     badge(needed);
-    this.session?.showHead();
+    this.session?.update();
     this.panel.counted();
     if (this.router.place.at === "home" && this.feed.live) this.home();
-    this.showConnection();
+    this.renderConnection();
   }
 
-  private told: Map<string, Entry["state"]> | undefined;
+  private lastStates: Map<string, Entry["state"]> | undefined;
 
-  private tellAway(): void {
+  private notifyAway(): void {
     if (!this.feed.live) return;
-    const [before, entries] = [this.told, this.feed.entries()];
-    this.told = new Map(entries.map(({ key, state }) => [key, state]));
-    if (before && document.hidden) void import("./awayNotices").then((module) => module.tellAway(before, entries, (entry) => (entry ? this.open(entry) : this.go({ at: "inbox" }))));
+    const [before, entries] = [this.lastStates, this.feed.entries()];
+    this.lastStates = new Map(entries.map(({ key, state }) => [key, state]));
+    if (before && document.hidden) void import("./awayNotices").then((module) => module.notifyAway(before, entries, (entry) => (entry ? this.open(entry) : this.go({ at: "inbox" }))));
   }
 
-  private showConnection(): void {
+  private renderConnection(): void {
     const { downSince, live } = this.feed;
     const up = live && downSince === undefined;
     const word = up ? FRAME.connected(window.location.hostname) : live ? FRAME.notConnected : FRAME.connecting;
@@ -173,7 +173,7 @@ export class Shell {
     this.offline.hidden = !this.feed.lost;
     if (document.body.hasAttribute("data-lost") !== this.feed.lost) {
       document.body.toggleAttribute("data-lost", this.feed.lost);
-      this.session?.showHead();
+      this.session?.update();
     }
     if (!this.feed.lost || downSince === undefined) return;
     const left = Math.ceil((this.feed.retryAt - Date.now()) / 1000);
@@ -185,10 +185,10 @@ export class Shell {
   titled(text: string, view: object): void {
     if (view !== this.view && view !== this.session) return;
     this.title = text;
-    this.showTitle();
+    this.renderTitle();
   }
 
-  private showTitle(): void {
+  private renderTitle(): void {
     const { needed } = this.feed;
     const text = `${needed ? `(${needed}) ` : ""}${this.title === "Portico" ? "Portico" : `${this.title} · Portico`}`;
     if (document.title !== text) document.title = text;
@@ -214,7 +214,7 @@ export class Shell {
     return window.matchMedia("(max-width: 767px)").matches;
   }
 
-  private async show(place: Place): Promise<void> {
+  private async showPlace(place: Place): Promise<void> {
     this.list.kind = place.at === "jobs" || place.at === "job" ? this.list.kind : "all";
     if (place.at === "jobs") this.list.kind = "job";
     this.startsAt(place.at === "jobs" ? "job" : "session");
@@ -224,7 +224,7 @@ export class Shell {
     document.body.dataset["at"] = listed ? "list" : "main";
     document.body.dataset["deep"] = place.at === "session" || place.at === "job" || place.at === "new" || (place.at === "automations" && (place.id || place.form)) ? "yes" : "no";
     this.landmarks();
-    this.list.show();
+    this.list.render();
     this.list.reveal();
     if (place.at === "session") return this.showSession(place);
     this.leaveSession();
@@ -244,7 +244,7 @@ export class Shell {
   /** What needs you most, else where you were; on a phone the list itself. */
   private home(): void {
     this.title = "Portico";
-    this.showTitle();
+    this.renderTitle();
     if (this.phone) return;
     if (!this.feed.live) return;
     const [first] = this.feed.entries().filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));

@@ -95,14 +95,14 @@ export class StepView {
   private take({ time, event }: JobRecord): void {
     if (event.type === "task.session.started") {
       this.found.push({ id: event.session, model: event.model, driving: event.driving === true });
-      this.showSessions();
+      this.renderSessions();
     } else if (event.type === "task.decided") {
       const { reason: text, passed: ok, exit_code: exit, evidence } = event;
       if (!text.startsWith("[SESSION STARTED]")) this.decisions.push({ time, text, ok: typeof ok === "boolean" ? ok : undefined, ...(typeof exit === "number" ? { exit } : {}), ...(evidence ? { why: evidence } : {}) });
-      this.showChecks();
+      this.renderChecks();
     } else if (event.type === "task.ended") {
       if (event.error) this.decisions.push({ time, text: event.error, ok: false });
-      this.showChecks();
+      this.renderChecks();
     }
   }
 
@@ -111,7 +111,7 @@ export class StepView {
     render(result && !this.found.some(({ driving }) => !driving) ? resultView(result) : nothing, this.result);
   }
 
-  private showSessions(): void {
+  private renderSessions(): void {
     this.element.classList.remove("no-session");
     this.sessions.replaceChildren(...this.found.map(({ id, model, driving }, index) => new Option(`${driving ? "Checks" : `Attempt ${this.found.slice(0, index + 1).filter((each) => !each.driving).length}`} · ${model}`, id)));
     this.sessions.hidden = this.found.length < 2;
@@ -136,7 +136,7 @@ export class StepView {
     });
   }
 
-  private showChecks(): void {
+  private renderChecks(): void {
     this.checks.hidden = this.decisions.length === 0;
     const list = make("ol");
     list.append(

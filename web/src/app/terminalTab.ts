@@ -28,7 +28,7 @@ export class TerminalTab {
     try {
       this.terminals = await v1.terminals(this.view.id);
       const found = this.terminals.findLast(({ exited, held }) => !exited && !held) ?? (wanted ? await v1.openTerminal(this.view.id) : undefined);
-      if (found) await this.show(found.id, wanted);
+      if (found) await this.openTerminal(found.id, wanted);
       else this.offer();
     } catch (error) {
       this.bar.replaceChildren(make("p", "bad", explain(error)));
@@ -44,7 +44,7 @@ export class TerminalTab {
     this.element.append(this.empty);
   }
 
-  private async show(id: string, focus = true): Promise<void> {
+  private async openTerminal(id: string, focus = true): Promise<void> {
     this.current = id;
     await this.list();
     await this.stand.show(id, focus);
@@ -56,15 +56,15 @@ export class TerminalTab {
     choice.setAttribute("aria-label", "Which terminal");
     choice.append(...this.terminals.map(({ id, title, held }) => new Option(`${title || id}${held ? " (watch)" : ""}`, id)));
     choice.value = this.current;
-    choice.addEventListener("change", () => void this.show(choice.value));
+    choice.addEventListener("change", () => void this.openTerminal(choice.value));
     const link = make("a", "", "Open in a new tab");
     link.href = terminalAddress(this.current);
     link.target = "_blank";
     const open = async () => {
       try {
-        await this.show((await v1.openTerminal(this.view.id)).id);
+        await this.openTerminal((await v1.openTerminal(this.view.id)).id);
       } catch (error) {
-        this.view.say(explain(error));
+        this.view.report(explain(error));
       }
     };
     this.bar.replaceChildren(choice, make("span", "spring"), link, makeButton("", "New terminal", () => void open()));

@@ -4,33 +4,14 @@ import { guard } from "lit-html/directives/guard.js";
 import { root } from "../root";
 import { make } from "../page";
 import { type Content, html, nothing, render, type TemplateResult } from "../render";
+import type * as rest from "../rest";
 import { Scope } from "../scope";
 import { USAGE } from "../texts/usage";
 import { call } from "../v1";
 import type { View, ViewContext } from "./view";
 import { cost, count, tokens } from "../time";
 
-export interface UsageRow {
-  day: string;
-  session: string;
-  title?: string;
-  agent: string;
-  model: string;
-  by?: string;
-  /** The id of the job whose task began the session. */
-  job?: string;
-  /** The name of the automation that began it, or its job. */
-  automation?: string;
-  person?: string;
-  turns?: number;
-  input?: number;
-  output?: number;
-  cached?: number;
-  cost?: number;
-  /** By list prices, of turns for which the agent reported no cost. */
-  estimated?: number;
-  unpriced?: number;
-}
+export type UsageRow = Omit<rest.UsageRow, "title"> & { title?: string };
 
 export interface Sum {
   name: string;
@@ -45,11 +26,7 @@ export interface Sum {
 }
 
 /** The list that estimates come from. */
-interface PriceList {
-  prices?: string;
-  prices_date?: string;
-  priced_as?: Record<string, string>;
-}
+type PriceList = Pick<rest.UsageAnswer, "prices" | "prices_date" | "priced_as">;
 
 export type By = "day" | "agent" | "model" | "session" | "job" | "automation" | "person";
 

@@ -52,7 +52,7 @@ export interface OpenSession {
   readonly composer: Composer;
   /** Does something for the user, and shows on the session if it failed. */
   attempt(work: () => Promise<unknown>): Promise<boolean>;
-  say(text: string): void;
+  report(text: string): void;
   fork(turn?: string): Promise<boolean>;
   stop(): Promise<boolean>;
 }

@@ -12,7 +12,7 @@ import { subjectOf } from "./calls";
 import { dangers, lostBy, outside } from "./danger";
 import { diffView } from "./diff";
 import { countOf, linesOf } from "./diffLines";
-import { type CardActs, box, exact, plain, pretty, relative } from "./pieces";
+import { type CardActions, box, exact, plain, pretty, relative } from "./pieces";
 import { coverPhrase } from "./grants";
 import type { Scopes } from "./scopes";
 import type { Approval, CallPart, Option } from "./state";
@@ -29,7 +29,7 @@ const LINES_SEEN = 16;
 
 const cards = new WeakMap<Element, ApprovalCard>();
 
-export function approvalCard(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
+export function approvalCard(approval: Approval, call: CallPart, acts: CardActions): HTMLElement {
   const card = new ApprovalCard(approval, call, acts);
   cards.set(card.element, card);
   return card.element;
@@ -59,7 +59,7 @@ class ApprovalCard {
   constructor(
     private readonly approval: Approval,
     private readonly call: CallPart,
-    private readonly acts: CardActs,
+    private readonly acts: CardActions,
   ) {
     const { element } = this;
     this.reasons = dangers(approval, acts.cwd(), call.kind);
@@ -285,7 +285,7 @@ async function canBeUndone(approval: Approval, cwd: string, uncommitted: () => P
 // -- what was answered ------------------------------------------------------------------------------------------------
 
 /** What was answered, by whom; no one denied what timed out. What is remembered names its scope, and can be undone. */
-export function verdict(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
+export function verdict(approval: Approval, call: CallPart, acts: CardActions): HTMLElement {
   if (!approval.allowed && approval.by === "timeout") return make("p", "bad", VERDICT.timeout(approval.expires > 0 ? clock(approval.expires) : ""));
   if (!approval.allowed && !approval.option) {
     const stopped = approval.reason === "cancelled" && approval.by !== "host" && approval.by !== "turn";

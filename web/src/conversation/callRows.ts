@@ -10,7 +10,7 @@ import { type CallKind, type CallState, changeCounts, commandOf, kindOf, lookWor
 import { changesOf } from "./changes";
 import { copyButton } from "./code";
 import { diffView } from "./diff";
-import { type Acts, countsOf, exact, picture, plain, pretty, relative, withCaption } from "./pieces";
+import { type Actions, countsOf, exact, picture, plain, pretty, relative, withCaption } from "./pieces";
 import { cards } from "./loadCards";
 import { type CallPart, waitingApproval } from "./state";
 import type { Row } from "./transcript";
@@ -36,7 +36,7 @@ export class CallRow implements Row {
 
   constructor(
     private readonly call: CallPart,
-    private readonly acts: Acts,
+    private readonly acts: Actions,
   ) {
     this.key = call.id;
   }
@@ -49,7 +49,7 @@ export class CallRow implements Row {
     }
     this.details = make("details", "call");
     this.details.append(make("summary"), make("div", "call-body"));
-    this.details.addEventListener("toggle", () => this.fillBody());
+    this.details.addEventListener("toggle", () => this.renderBody());
     this.tail = make("pre", "tail");
     this.tail.hidden = true;
     this.row.append(this.details, this.tail);
@@ -68,11 +68,11 @@ export class CallRow implements Row {
     const { call } = this;
     if (kindOf(call) === "plan") return this.renderPlan();
     this.renderSummary(stateOf(call));
-    this.showTail();
-    this.fillBody();
-    this.showPictures();
-    this.showHelper();
-    this.showCard();
+    this.renderTail();
+    this.renderBody();
+    this.renderPictures();
+    this.renderHelper();
+    this.renderCard();
   }
 
   private renderSummary(state: CallState): void {
@@ -119,7 +119,7 @@ export class CallRow implements Row {
   }
 
   /** A command shows its last lines without a click, and a failed call shows the reason. */
-  private showTail(): void {
+  private renderTail(): void {
     const { call } = this;
     const said = kindOf(call) === "command" ? tailOf(plain((call.output ?? "").slice(-TAIL_CHARS))) : "";
     const text = said || (stateOf(call) === "bad" ? tailOf(plain(call.error?.message ?? "")) : "");
@@ -141,7 +141,7 @@ export class CallRow implements Row {
     render(html`<section class="plan"><h2>${CALL.plan(done, steps.length)}</h2><ol>${steps.map(item)}</ol></section>`, this.row);
   }
 
-  private showPictures(): void {
+  private renderPictures(): void {
     const pictures = (this.call.content ?? []).filter(({ type, data }) => type === "image" && typeof data === "string");
     if (pictures.length === 0 || this.row?.querySelector(".pictures")) return;
     const list = make("div", "pictures");
@@ -150,14 +150,14 @@ export class CallRow implements Row {
     this.details?.after(list);
   }
 
-  private showHelper(): void {
+  private renderHelper(): void {
     this.helper ??= this.acts.helper?.(this.call.id);
     if (!this.helper || this.helper.isConnected) return;
     this.row?.append(this.helper);
     this.row?.classList.add("has-helper"); // its line replaces the call's
   }
 
-  private showCard(): void {
+  private renderCard(): void {
     const waiting = waitingApproval(this.call);
     const answered = this.call.approvals?.filter(({ answered }) => answered) ?? [];
     if (answered.length !== this.answered) {
@@ -180,9 +180,9 @@ export class CallRow implements Row {
     if (this.card) this.details?.after(this.card);
   }
 
-  private fillBody(): void {
+  private renderBody(): void {
     if (!this.details) return;
-    this.showTail();
+    this.renderTail();
     if (!this.details.open) return;
     const body = this.details.lastElementChild as HTMLElement;
     const before = body.querySelector(".output .box");
@@ -241,7 +241,7 @@ export class LookRow implements Row {
 
   constructor(
     first: CallPart,
-    private readonly acts: Acts,
+    private readonly acts: Actions,
   ) {
     this.key = first.id;
     this.calls = [first];
@@ -251,7 +251,7 @@ export class LookRow implements Row {
     const row = make("article", "row");
     this.details = make("details", "call look");
     this.details.append(make("summary"), make("ul", "call-body looks"));
-    this.details.addEventListener("toggle", () => this.fill());
+    this.details.addEventListener("toggle", () => this.renderBody());
     row.append(this.details);
     this.asked = this.card = undefined;
     this.update();
@@ -271,12 +271,12 @@ export class LookRow implements Row {
     const one = this.calls.length === 1 ? html`${running ? CALL.looksAt : CALL.lookedAt}${lookedAt(this.calls[0] as CallPart)}` : undefined;
     const title = one ?? html`<b>${running ? CALL.looks : CALL.looked}</b>: ${lookWords(this.calls)}`;
     render(html`${signOf("look", state)}<span class="call-title">${title}</span><span class="call-word">${failed ? CALL.failed(failed) : tookOf(this.calls) || CALL.state[state]}</span>`, summary);
-    this.fill();
-    this.showCard();
+    this.renderBody();
+    this.renderCard();
   }
 
   /** A call that only reads may need approval, too: for example a file outside the folder. */
-  private showCard(): void {
+  private renderCard(): void {
     const call = this.calls.find((each) => waitingApproval(each));
     const waiting = call && waitingApproval(call);
     if (waiting?.id === this.asked) return;
@@ -286,7 +286,7 @@ export class LookRow implements Row {
     if (this.card) this.details?.after(this.card);
   }
 
-  private fill(): void {
+  private renderBody(): void {
     const list = this.details?.lastElementChild as HTMLElement | null | undefined;
     if (!list || !this.details?.open) return;
     const item = (call: CallPart) => {

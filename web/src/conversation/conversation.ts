@@ -4,7 +4,7 @@ import { make } from "../page";
 import { settled } from "../settle";
 import { CallRow, LookRow } from "./callRows";
 import { kindOf } from "./calls";
-import type { Acts } from "./pieces";
+import type { Actions } from "./pieces";
 import { EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
 import { type LogRecord, type Part, type SessionState, type Turn, waits } from "./state";
 import { type Row, Transcript } from "./transcript";
@@ -28,7 +28,7 @@ export class Conversation {
   constructor(
     private readonly view: HTMLElement,
     private readonly end: HTMLButtonElement,
-    private readonly acts: Acts,
+    private readonly acts: Actions,
   ) {
     this.transcript = new Transcript(view);
     view.addEventListener("scroll", () => this.showEnd(), { passive: true });
@@ -47,7 +47,7 @@ export class Conversation {
     this.look = undefined;
     this.transcript.append(...(state.turns ?? []).flatMap((turn) => this.rowsOf(turn)));
     this.transcript.settle();
-    this.showEmpty();
+    this.renderEmpty();
     this.showEnd();
   }
 
@@ -57,7 +57,7 @@ export class Conversation {
     const turns = new Set(events.map((event) => event["turn"]));
     for (const turn of (state.turns ?? []).slice(-turns.size)) if (turns.has(turn.id)) this.grow(turn, events);
     for (const key of new Set(events.flatMap((event) => this.touched(event)).map((id) => this.rowKey(id)))) this.transcript.update(key);
-    this.showEmpty();
+    this.renderEmpty();
     this.transcript.follow();
     this.fresh ||= !this.end.hidden;
     this.showEnd();
@@ -235,7 +235,7 @@ export class Conversation {
     if (this.end.textContent !== text) this.end.textContent = text;
   }
 
-  private showEmpty(): void {
+  private renderEmpty(): void {
     if (this.transcript.size === 0) this.view.append(this.empty);
     else this.empty.remove();
   }

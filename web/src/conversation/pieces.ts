@@ -7,7 +7,7 @@ import type { Turn } from "./state";
 import { plural } from "../texts/plural";
 
 /** What cards may ask of the session. */
-export interface CardActs {
+export interface CardActions {
   /** The session's folder. */
   cwd(): string;
   /** What people call the agent that asks, where that is known. */
@@ -19,7 +19,7 @@ export interface CardActs {
 }
 
 /** What rows may ask of the session. */
-export interface Acts extends CardActs {
+export interface Actions extends CardActions {
   fork(turn: string): void;
   resume(): void;
   /** Shows the files that a turn changed. */

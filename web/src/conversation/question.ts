@@ -8,11 +8,11 @@ import { settle } from "../settle";
 import { QUESTION } from "../texts/cards";
 import { v1 } from "../v1";
 import { evidenceView } from "./evidence";
-import { type CardActs, plain } from "./pieces";
+import { type CardActions, plain } from "./pieces";
 import type { Field, QuestionPart } from "./state";
 import { who } from "./words";
 
-export function questionCard(question: QuestionPart, acts: CardActs): HTMLElement {
+export function questionCard(question: QuestionPart, acts: CardActions): HTMLElement {
   return new QuestionCard(question, acts).element;
 }
 
@@ -31,7 +31,7 @@ class QuestionCard {
 
   constructor(
     private readonly question: QuestionPart,
-    private readonly acts: CardActs,
+    private readonly acts: CardActions,
   ) {
     const { element } = this;
     this.fields = question.fields?.length ? question.fields : [{ id: "answer", title: QUESTION.yourAnswer, required: true }];

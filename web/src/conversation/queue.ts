@@ -4,7 +4,7 @@ import { repeat } from "lit-html/directives/repeat.js";
 import { html, nothing, render, type TemplateResult } from "../render";
 import { QUEUE } from "../texts/queue";
 import { v1 } from "../v1";
-import { type Acts, plain } from "./pieces";
+import { type Actions, plain } from "./pieces";
 import { active, type Pending, type SessionState } from "./state";
 
 export class QueueView {
@@ -15,10 +15,10 @@ export class QueueView {
 
   constructor(
     private readonly view: HTMLElement,
-    private readonly acts: Acts,
+    private readonly acts: Actions,
   ) {}
 
-  show(state: SessionState): void {
+  update(state: SessionState): void {
     this.state = state;
     this.render();
   }

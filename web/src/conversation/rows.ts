@@ -6,7 +6,7 @@ import { CONVERSATION } from "../texts/conversation";
 import { sessionAddress } from "../v1";
 import { type CallKind, kindOf } from "./calls";
 import { copyButton, dressCode } from "./code";
-import { type Acts, box, picture, plain, sizeWords, withCaption } from "./pieces";
+import { type Actions, box, picture, plain, sizeWords, withCaption } from "./pieces";
 import { cards } from "./loadCards";
 import type { Problem, QuestionPart, TextPart, Turn } from "./state";
 import type { Row } from "./transcript";
@@ -24,7 +24,7 @@ export class MessageRow implements Row {
 
   constructor(
     private readonly turn: Turn,
-    private readonly acts: Acts,
+    private readonly acts: Actions,
   ) {
     this.key = messageOf(turn);
   }
@@ -276,7 +276,7 @@ export class QuestionRow implements Row {
 
   constructor(
     private readonly question: QuestionPart,
-    private readonly acts: Acts,
+    private readonly acts: Actions,
   ) {
     this.key = question.id;
   }
@@ -329,7 +329,7 @@ export class EndRow implements Row {
   constructor(
     private readonly turn: Turn,
     private readonly last: () => boolean,
-    private readonly acts: Acts,
+    private readonly acts: Actions,
   ) {
     this.key = endOf(turn);
   }

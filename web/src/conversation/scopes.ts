@@ -5,7 +5,7 @@ import { settle } from "../settle";
 import { APPROVAL } from "../texts/cards";
 import { type Covered, v1 } from "../v1";
 import { coverPhrase } from "./grants";
-import type { CardActs } from "./pieces";
+import type { CardActions } from "./pieces";
 import type { Approval, CallPart, Option } from "./state";
 
 /** Pixels between the menu and the edge of the window. */
@@ -22,7 +22,7 @@ export class Scopes {
     private readonly card: HTMLElement,
     private readonly approval: Approval,
     private readonly call: CallPart,
-    private readonly acts: CardActs,
+    private readonly acts: CardActions,
     private readonly choose: Choose,
   ) {}
 

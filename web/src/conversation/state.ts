@@ -1,98 +1,15 @@
 /** What is known of a session: the shapes of `GET /v1/sessions/{id}`. Fields with their default value are left out there. */
 
 import type { Evidence } from "./evidence";
+import type * as rest from "../rest";
+import type { Approval, TextPart } from "../rest";
 
-export type Status = "idle" | "running" | "waiting" | "failed";
-export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
+export type { Approval, ErrorInfo as Problem, Message, Option, PendingState as Pending, TextPart, Usage } from "../rest";
 
-export interface Problem {
-  code: string;
-  message: string;
-}
+export type Status = rest.Summary["status"];
+export type Outcome = NonNullable<rest.TurnState["outcome"]>;
 
-export interface Usage {
-  input?: number;
-  output?: number;
-  cached?: number;
-  cost?: number;
-  model?: string;
-}
-
-export interface Message {
-  text: string;
-  attachments?: object[];
-  origin?: string;
-}
-
-export interface TextPart {
-  part: "text";
-  id: string;
-  kind: "text" | "reasoning" | "notice";
-  text?: string;
-  done?: boolean;
-  /** Of reasoning: since when it runs, or how long it took, in milliseconds. */
-  started?: number;
-  took?: number;
-}
-
-export interface Option {
-  id: string;
-  label: string;
-  allow: boolean;
-  grant?: "once" | "session" | "project";
-}
-
-export interface Approval {
-  id: string;
-  kind: string;
-  title: string;
-  input: string;
-  expires: number;
-  options: Option[];
-  path?: string | null;
-  command?: string | null;
-  diff?: string | null;
-  editable?: boolean;
-  result?: boolean;
-  answered?: boolean;
-  allowed?: boolean;
-  by?: string;
-  option?: string | null;
-  reason?: string;
-  /** Why a person is asked. */
-  why?: string;
-  /** The id of the grant that remembers the answer, and what it covers. */
-  grant?: string;
-  covers?: string[];
-}
-
-export interface CallPart {
-  part: "call";
-  id: string;
-  tool: string;
-  title?: string;
-  kind?: string;
-  input?: string;
-  ready?: boolean;
-  output?: string;
-  blob?: string | null;
-  content?: Record<string, unknown>[];
-  approvals?: Approval[];
-  rule?: string;
-  denied?: boolean;
-  done?: boolean;
-  ok?: boolean;
-  error?: Problem | null;
-  past?: string;
-  detail?: string;
-  outcome?: Outcome | null;
-  /** Of the command that it ran, if the agent reports it. */
-  exit_code?: number | null;
-  /** Since when it runs, or how long it took, in milliseconds. */
-  started?: number;
-  took?: number;
-}
-
+/** A field of a question, as agents send it. The host passes it on unread. */
 export interface Field {
   id: string;
   title?: string;
@@ -104,68 +21,28 @@ export interface Field {
   allowFreeformInput?: boolean;
 }
 
-export interface QuestionPart {
-  part: "question";
-  id: string;
-  text: string;
-  fields?: Field[];
-  url?: string | null;
-  answers?: Record<string, unknown>;
-  response?: "accept" | "decline" | "cancel";
-  by?: string;
-  /** Who alone may answer. */
-  people?: string[];
-  evidence?: Evidence[];
-}
-
+export type QuestionPart = Omit<rest.QuestionPart, "fields" | "evidence"> & { fields?: Field[]; evidence?: Evidence[] };
 export type Part = TextPart | CallPart | QuestionPart;
 
-export interface Turn {
-  id: string;
-  message: Message;
-  by: string;
-  started: number;
-  parts?: Part[];
-  usage?: Usage | null;
-  ended?: number | null;
-  outcome?: Outcome | null;
-  error?: Problem | null;
-  /** Who cancelled it. */
-  stopped_by?: string;
-}
+/** Of this type, but null where the fold has removed it. */
+type Removable<T, K extends keyof T> = Omit<T, K> & { [Name in K]?: T[Name] | null };
 
-export interface Pending {
-  id: string;
-  kind: "queue" | "steer";
-  message: Message;
-  by: string;
-}
+export type CallPart = Removable<rest.CallPart, "blob">;
 
-export interface SessionState {
-  id: string;
+/** A turn, as the fold of the pages keeps it: without positions in the log. */
+export type Turn = Omit<Removable<rest.TurnState, "outcome" | "error" | "ended">, "pos" | "parts"> & { parts?: Part[] };
+
+export type SessionState = Omit<rest.SessionState, "agent" | "model" | "cwd" | "turns" | "worktree" | "kept" | "pos" | "parent"> & {
   agent: string;
   model: string;
   cwd: string;
-  title?: string;
-  parent?: string | null;
-  /** Of a fork, a side chat or a sub-agent (`agent`). */
-  origin?: { kind: string } | null;
-  archived?: boolean;
-  read?: boolean;
-  closed?: boolean;
-  held?: boolean;
-  client_names?: Record<string, string>;
   turns?: Turn[];
-  queue?: Pending[];
-  children?: string[];
-  usage?: Usage;
-  rewound?: boolean;
-  config?: Record<string, unknown>;
+  parent?: string | null;
   worktree?: { branch?: string; path?: string } & Record<string, unknown>;
   /** What clients share through the host: the draft, for one. */
   kept?: Record<string, Record<string, unknown>>;
   pos: number;
-}
+};
 
 /** The draft that a program offers; text that a user types in an editor is not one. */
 export function offeredDraft(state: SessionState): string {
@@ -173,25 +50,8 @@ export function offeredDraft(state: SessionState): string {
   return draft?._meta?.["portico.offered"] === true ? (draft.text ?? "") : "";
 }
 
-export interface Summary {
-  id: string;
-  agent: string;
-  model: string;
-  cwd: string;
-  title?: string;
-  status: Status;
-  created: number;
-  modified: number;
-  /** Who began it. */
-  by?: string;
-  turns?: number;
-  queued?: number;
-  parent?: string | null;
-  archived?: boolean;
-  read?: boolean;
-  closed?: boolean;
-  usage?: Usage;
-}
+/** A row of a list of sessions. */
+export type Summary = Omit<rest.Summary, "pos" | "title" | "changes" | "origin" | "features" | "shares"> & { title?: string };
 
 export interface LogRecord {
   pos: number;

@@ -48,24 +48,24 @@ export class TerminalPane {
   async show(id: string, focus = true): Promise<void> {
     this.leave();
     const call = (this.latest = Symbol(id));
-    this.say("Connecting …");
+    this.report("Connecting …");
     try {
       const { TerminalView } = await import("./screen");
       if (this.latest !== call) return;
       this.view = new TerminalView(this.holder, id, {
         changed: (terminal) => {
-          this.say(wordsOf(terminal), terminal.exited);
+          this.report(wordsOf(terminal), terminal.exited);
           this.owner.changed(terminal);
         },
         gone: (how) => {
-          this.say(how === "closed" ? "This shell was closed." : "This shell has ended: the host was started anew, and its shells ended with it.", true);
+          this.report(how === "closed" ? "This shell was closed." : "This shell has ended: the host was started anew, and its shells ended with it.", true);
           this.owner.gone();
         },
-        refused: (reason) => this.say(reason, true),
+        refused: (reason) => this.report(reason, true),
       });
       if (focus) this.view.focus();
     } catch (error) {
-      this.say(explain(error), true);
+      this.report(explain(error), true);
     }
   }
 
@@ -77,10 +77,10 @@ export class TerminalPane {
     this.latest = undefined;
     this.view?.leave();
     this.view = undefined;
-    this.say("");
+    this.report("");
   }
 
-  private say(text: string, ended = false): void {
+  private report(text: string, ended = false): void {
     this.status.textContent = text;
     this.status.classList.toggle("ended", ended);
   }
