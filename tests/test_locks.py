@@ -20,6 +20,7 @@ from portico.budgets.budgets import Budgets
 from portico.budgets.commands import AnswerBudget
 from portico.budgets.question import AskedBudget, BudgetQuestion
 from portico.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
+from portico.client_servers.commands import ClientServer, SetServers
 from portico.configuration.commands import ConnectModel, SetSetting
 from portico.configuration.feature import Configuration
 from portico.drafts.commands import DraftWorkflow, PlanWorkflow, SaveWorkflow
@@ -197,6 +198,13 @@ async def _(world: World) -> Pair:
 @case(DraftWorkflow)
 async def _(world: World) -> Pair:
     return twice(DraftWorkflow(description="x", cwd=str(world.folder)))
+
+
+@case(SetServers)
+async def _(world: World) -> Pair:
+    session = await world.session()
+    one, two = (ClientServer(name=name, command=["true"]) for name in ("one", "two"))
+    return SetServers(session=session, servers=[one]), SetServers(session=session, servers=[two])
 
 
 @case(PairDevice)

@@ -12,6 +12,7 @@ from portico.approvals.policy import ApprovalRules
 from portico.budgets.budgets import Budgets
 from portico.changes.component import FolderChanges
 from portico.chats.component import Chats
+from portico.client_servers.feature import ClientServers
 from portico.drafts.feature import WorkflowDrafts
 from portico.feature_registry import installed_features as installed_features
 from portico.files.component import WorkspaceFiles
@@ -43,6 +44,7 @@ ROOMS: tuple[type[Feature], ...] = (
     FolderChanges,
     WorkspaceFiles,
     Chats,
+    ClientServers,
     Transcripts,
     Budgets,
     Quotas,

@@ -9,6 +9,7 @@ from portico.automation import events as automation_events
 from portico.budgets import commands as budgets
 from portico.changes import commands as changes
 from portico.chats import commands as chats
+from portico.client_servers import commands as client_servers
 from portico.configuration import commands as configuration
 from portico.drafts import commands as drafts
 from portico.files import commands as files
@@ -27,6 +28,7 @@ __all__ = [
     "budgets",
     "changes",
     "chats",
+    "client_servers",
     "configuration",
     "drafts",
     "files",

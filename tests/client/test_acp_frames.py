@@ -24,9 +24,11 @@ from portico.client.acp.open_session import OpenSession
 from portico.client.acp.options import SessionOptions
 from portico.client.acp.question import answers_of, choices, chosen, form_of
 from portico.client.acp.versions import REQUIRED_2, VERSION_1, VERSIONS, Version, negotiated
+from portico.client_servers.feature import ClientServers
 from portico.events import ErrorInfo
 from tests.client.test_acp import SCRIPT
 from tests.doors.standing import Standing, standing
+from tests.features import feature
 from tests.process import PORTICO, environment
 
 SENT: dict[str, type[BaseModel]] = {
@@ -438,6 +440,24 @@ rules: [{match: "", steps: [{do: say, text: "I am {agent}"}]}]
         assert (state.agent, state.model, state.turns[-1].outcome) == ("other", "tiny", "completed")
         wrong = await editor.ask("w", "session/set_config_option", **choose, value="none")
         assert wrong["error"]["code"] == -32602
+
+
+async def test_the_mcp_servers_of_the_editor_are_those_of_its_sessions(tmp_path: Path) -> None:
+    tickets = {"name": "tickets", "command": "/bin/true", "args": ["-v"], "env": [{"name": "KEY", "value": "1"}]}
+    remote = {"type": "http", "name": "remote", "url": "http://127.0.0.1:9/mcp", "headers": []}
+    async with wire(tmp_path) as (editor, here):
+        servers = feature(here.server.host, ClientServers)
+        made = await editor.ask("s", "session/new", cwd=str(tmp_path), mcpServers=[tickets, remote])
+        found = servers.of(made["result"]["sessionId"])
+        assert [(name, each.command, each.env, each.url) for name, each in found.items()] == [
+            ("tickets", ["/bin/true", "-v"], {"KEY": "1"}, ""),
+            ("remote", [], {}, "http://127.0.0.1:9/mcp"),
+        ]
+        assert servers.of(editor.session) == {}
+        where = {"sessionId": editor.session, "cwd": str(tmp_path)}
+        await editor.ask("l", "session/load", **where, mcpServers=[remote])
+        await editor.ask("r", "session/resume", **where)
+        assert [*servers.of(editor.session)] == ["remote"], "an editor without servers leaves those of another"
 
 
 STOPS: list[tuple[e.TurnEnded, str]] = [

@@ -70,6 +70,7 @@ export interface Routes {
   "POST /sessions/{id}/discard/undo": { body: RestoreChangesBody; answer: undefined };
   "PUT /sessions/{id}/pin": { body: PinSessionBody; answer: Summary };
   "PUT /sessions/{id}/agent": { body: ChooseAgentBody; answer: Summary };
+  "PUT /sessions/{id}/servers": { body: SetServersBody; answer: Done };
   "PATCH /settings": { body: SetSettingBody; answer: SettingSaved };
   "GET /settings": { body: undefined; answer: SettingList };
   "POST /agents/loop/model": { body: ConnectModelBody; answer: AgentCheck };
@@ -658,6 +659,15 @@ export interface ClientLeft {
   client: string;
   by?: string;
   abandon?: boolean;
+}
+
+/** An MCP server: a program on standard input and output, or an address. */
+export interface ClientServer {
+  name: string;
+  command?: string[];
+  env?: Record<string, string>;
+  url?: string;
+  headers?: Record<string, string>;
 }
 
 export interface ClientState {
@@ -2206,6 +2216,10 @@ export interface SetDraftBody {
 
 export interface SetSecretBody {
   value: string;
+}
+
+export interface SetServersBody {
+  servers: ClientServer[];
 }
 
 export interface SetSettingBody {

@@ -3,11 +3,12 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec import Struct
 
+from portico.client_servers.commands import ClientServer
 from portico.errors import BadRequest
 from portico.events import Json
 
@@ -50,6 +51,15 @@ def session_server(taken: Iterable[str]) -> str:
         number += 1
         name = f"{SESSION_SERVER}-session" if number == 2 else f"{SESSION_SERVER}-session-{number}"
     return name
+
+
+def with_brought(own: Mapping[str, McpServer], brought: Mapping[str, ClientServer]) -> dict[str, McpServer]:
+    """The servers of the settings, and those that clients brought for a session under other names."""
+    more = {
+        name: McpServer(command=list(each.command), env=dict(each.env), url=each.url, headers=dict(each.headers))
+        for name, each in brought.items()
+    }
+    return {**more, **own}
 
 
 def mcp_servers(settings: Json) -> dict[str, McpServer]:

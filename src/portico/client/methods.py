@@ -8,6 +8,7 @@
 from typing import Any
 
 import portico.automation.events as automation_events
+import portico.client_servers.commands as client_servers
 import portico.configuration.commands as configuration
 import portico.drafts.commands as drafts
 import portico.files.commands as files
@@ -434,6 +435,11 @@ class Methods:
 
     async def choose_agent(self, session: str, agent: str, *, model: str | None = None, request: str = "") -> Summary:
         """Let another agent continue a session, from the next turn on. One that asks less needs the scope approve."""
+
+    async def set_servers(
+        self, session: str, servers: list[client_servers.ClientServer], *, request: str = ""
+    ) -> c.Done:
+        """Give a session the MCP servers of a client, from the next turn on. They replace the earlier ones."""
 
     async def set_setting(self, key: str, *, value: Any = None, request: str = "") -> configuration.SettingSaved:
         """Change one setting in the settings file, or remove it from the file. Comments and all other lines stay."""

@@ -23,9 +23,10 @@ from portico.agents.facts import FactsFile, Problem
 from portico.agents.native import NativeHistory, NativePage, NativeSession, OwnCommand
 from portico.agents.pool import Pool
 from portico.agents.process_registry import ProcessRegistry
-from portico.agents.servers import McpServer, customizations
+from portico.agents.servers import McpServer, customizations, with_brought
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
+from portico.client_servers.agent import TakesServers
 from portico.errors import AgentUnavailable, Conflict, SignInRequired
 from portico.events import Json
 from portico.sandbox.policy import Confinement, Policy
@@ -77,7 +78,7 @@ async def _unconfined() -> Confinement:
     return OFF
 
 
-class AcpAgent(ConfinableAgent):
+class AcpAgent(ConfinableAgent, TakesServers):
     def __init__(
         self,
         name: str,
@@ -338,7 +339,7 @@ class AcpAgent(ConfinableAgent):
         from portico.agents.acp.servers import Servers
 
         path = agent_environment(self.program.pass_env, self.program.env).get("PATH")
-        servers = self._servers if self.program.mcp else {}
+        servers = with_brought(self._servers, self.brought(opening.session)) if self.program.mcp else {}
 
         async def confine(server: McpServer) -> Confinement:
             return await self.confinement(opening, AgentProcess(server.command, agent_environment((), server.env)))

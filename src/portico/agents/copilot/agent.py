@@ -20,8 +20,9 @@ from portico.agents.copilot.option import EFFORT, EFFORTS, CopilotOptions, think
 from portico.agents.facts import FactsFile, Problem
 from portico.agents.native import NativeHistory, NativePage, NativeSession, OwnCommand
 from portico.agents.process_registry import ProcessRegistry
-from portico.agents.servers import customizations, mcp_servers
+from portico.agents.servers import customizations, mcp_servers, with_brought
 from portico.agents.supervisor import Process, Supervisor, agent_environment
+from portico.client_servers.agent import TakesServers
 from portico.errors import AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import Json
 from portico.host.agent import SignInState
@@ -62,7 +63,7 @@ class RuntimeFacts(Struct):
     status: str = ""
 
 
-class CopilotAgent:
+class CopilotAgent(TakesServers):
     id = "copilot"
 
     def __init__(self, options: CopilotOptions, context: AgentContext) -> None:
@@ -259,10 +260,10 @@ class CopilotAgent:
         self._facts = RuntimeFacts(models, status.isAuthenticated, status.statusMessage or "")
         self._facts_file.write(self._facts)
 
-    def mcp_servers(self, off: frozenset[str] = frozenset()) -> dict[str, Json]:
-        """The servers of the settings, in the SDK's format."""
+    def mcp_servers(self, session: str, off: frozenset[str] = frozenset()) -> dict[str, Json]:
+        """The servers of the settings and of a session's clients, in the SDK's format."""
         found: dict[str, Json] = {}
-        for name, server in mcp_servers(self._settings).items():
+        for name, server in with_brought(mcp_servers(self._settings), self.brought(session)).items():
             if f"mcp:{name}" in off:
                 continue
             if server.command:

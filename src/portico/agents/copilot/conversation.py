@@ -91,7 +91,7 @@ class CopilotConversation:
             "on_user_input_request": self._ask,
             "on_elicitation_request": self._elicit,
             "tools": [self._tool(spec.name, spec.description, spec.schema) for spec in opening.tools],
-            "mcp_servers": self._agent.mcp_servers(opening.off),
+            "mcp_servers": self._agent.mcp_servers(opening.session, opening.off),
         }
         if (effort := opening.model_config.get(THINKING) or opening.config.get(EFFORT)) in EFFORTS:
             common[EFFORT] = effort

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Autonomy, Capabilities, Model, Opening
 from portico.agents.loop.settings import SettingsFile
 from portico.agents.servers import customizations, mcp_servers
+from portico.client_servers.agent import TakesServers
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.agent import Resource, SignInState
@@ -44,7 +45,7 @@ def loop(context: AgentContext) -> Iterable[Agent]:
     return [LoopWithSignIn(context) if any(each.url for each in agent.servers.values()) else agent]
 
 
-class LoopAgent(ConfinableAgent):
+class LoopAgent(ConfinableAgent, TakesServers):
     def __init__(self, context: AgentContext, environ: Mapping[str, str] | None = None) -> None:
         self.settings = SettingsFile(context.home, context.settings.get("loop"))
         self.lacking: Lacking = {}

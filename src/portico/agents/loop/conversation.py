@@ -23,7 +23,7 @@ from portico.agents.loop.tools import LoopToolbox
 from portico.agents.loop.toolset.choice import Toolset, choose
 from portico.agents.loop.toolset.tool import ToolContext
 from portico.agents.loop.transcript import Entry, UserText
-from portico.agents.servers import McpServer
+from portico.agents.servers import McpServer, with_brought
 from portico.agents.supervisor import agent_environment
 from portico.events import Json
 from portico.host.context import to_agent
@@ -50,7 +50,8 @@ class LoopConversation:
         """Files that were read in earlier turns, in which state."""
         self._commands = BackgroundCommands()
         bearer = agent.bearer(opening.client)
-        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, self._confine, bearer)
+        servers = with_brought(agent.servers, agent.brought(opening.session))
+        self._servers = ServerTools(servers, agent.home, opening.cwd, opening.off, self._confine, bearer)
 
     async def _confine(self, server: McpServer) -> Confinement:
         process = AgentProcess(server.command, agent_environment((), server.env))

@@ -1,30 +1,27 @@
 """The agent side of ACP: translates requests of an editor into calls of the REST door."""
 
 import functools
+import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from acp import RequestError
 from acp.schema import (
-    AcpMcpServer,
     ClientCapabilities,
     CloseSessionResponse,
     DeleteSessionResponse,
     ForkSessionResponse,
-    HttpMcpServer,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
     LoadSessionResponse,
-    McpServerStdio,
     NewSessionResponse,
     PromptResponse,
     ResumeSessionResponse,
     SessionInfo,
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
-    SseMcpServer,
 )
 from pydantic import BaseModel, ValidationError
 
@@ -34,18 +31,19 @@ from portico.client.acp.editor import Editor, EditorChannel
 from portico.client.acp.open_session import OpenSession
 from portico.client.acp.options import AGENT, MODEL, SessionOptions
 from portico.client.acp.prompt import message_of
+from portico.client.acp.servers import EditorServer, client_servers
 from portico.client.acp.versions import VersionMethod, negotiated
 from portico.errors import PorticoError
 from portico.host.state import SessionState, Summary
 
-Servers = list[HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio] | None
-"""MCP servers of the editor. Sessions have those of the host and of its agents: they outlive the editor."""
+Servers = list[EditorServer] | None
 
 LISTED = 50
 """Sessions per page of the list."""
 _CODES = {"not_found": -32002, "bad_request": -32602, "too_large": -32602, "sign_in_required": -32000}
 """ACP's codes for errors of the host; any other error is an internal error."""
 
+logger = logging.getLogger("portico.acp")
 
 Asked = TypeVar("Asked", bound=Callable[..., Awaitable[Any]])
 
@@ -120,6 +118,7 @@ class HostAgent:
     ) -> NewSessionResponse:
         folders = additional_directories or []
         started = await self._client.start(agent=self._agent, model=self._model, cwd=cwd, folders=folders, draft=True)
+        await self._bring(started.id, mcp_servers)
         return NewSessionResponse(session_id=started.id, **_shown(await self._attach(await started.state())))
 
     @refusing
@@ -131,6 +130,7 @@ class HostAgent:
         additional_directories: list[str] | None = None,
         **_: Any,
     ) -> LoadSessionResponse:
+        await self._bring(session_id, mcp_servers)
         return LoadSessionResponse(**_shown(await self._open(session_id, additional_directories, replay=True)))
 
     @refusing
@@ -142,6 +142,7 @@ class HostAgent:
         mcp_servers: Servers = None,
         **_: Any,
     ) -> ResumeSessionResponse:
+        await self._bring(session_id, mcp_servers)
         return ResumeSessionResponse(**_shown(await self._open(session_id, additional_directories, replay=False)))
 
     @refusing
@@ -154,9 +155,21 @@ class HostAgent:
         **_: Any,
     ) -> ForkSessionResponse:
         fork = await self._client.fork_session(session_id)
+        await self._bring(fork.id, mcp_servers)
         return ForkSessionResponse(
             session_id=fork.id, **_shown(await self._open(fork.id, additional_directories, replay=False))
         )
+
+    async def _bring(self, session: str, servers: Servers) -> None:
+        """Give the session the MCP servers of this editor. An editor without any leaves those of another."""
+        brought = client_servers(servers or [])
+        try:
+            if brought:
+                await self._client.set_servers(session, brought)
+        except PorticoError as error:
+            if error.code != "forbidden":
+                raise
+            logger.warning("the MCP servers of the editor are not used: %s", error.message)
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
         """Detach the editor from a session. In the host the session and its running turns stay."""
