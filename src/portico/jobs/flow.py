@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+import portico.jobs.step as declared
 from portico import events as e
 from portico import limits
 from portico.errors import PorticoError
 from portico.host.host import Host
-from portico.jobs import step as declared
 from portico.jobs.artifacts import keep_artifacts
 from portico.jobs.check import files_below
 from portico.jobs.context import context_at

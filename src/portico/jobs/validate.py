@@ -11,8 +11,8 @@ from itertools import count
 
 from msgspec.structs import replace
 
+import portico.jobs.entry as n
 from portico.errors import BadRequest
-from portico.jobs import entry as n
 from portico.jobs.prompt import VARIABLE, expand_prompt_static, variables_of
 from portico.jobs.step import FlowStep
 from portico.workspace.glob import Glob

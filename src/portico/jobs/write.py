@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from portico.jobs import entry as n
+import portico.jobs.entry as n
 from portico.jobs.load import load_entry
 from portico.sandbox.policy import Mode
 

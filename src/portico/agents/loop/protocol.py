@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from portico.agents.loop import written_calls
+import portico.agents.loop.written_calls as written_calls
 from portico.agents.loop.arguments import NoArguments, canonical, parse
 from portico.agents.loop.extract import documents
 from portico.agents.loop.reply import NativeCall

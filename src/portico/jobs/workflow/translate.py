@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+import portico.jobs.step as t
 from portico.events import Budget
-from portico.jobs import step as t
 from portico.jobs.entry import (
     Again,
     Branches,
