@@ -17,7 +17,7 @@ from portico.host.draft import DRAFT
 from portico.host.session import Session
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 _TOGETHER = 500
 """Maximum of actions in one append: they share a commit, and other writers should not wait long."""
@@ -28,7 +28,7 @@ class ActionBatch:
 
     __slots__ = ("_appending", "_connection", "_name", "_session", "_subject", "_type", "_waiting")
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: "EditorClient") -> None:
         self._connection = connection
         self._waiting: list[tuple[ClientAction, Command]] = []
         self._subject: Session | None = None

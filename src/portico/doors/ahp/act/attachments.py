@@ -12,7 +12,7 @@ from portico.errors import BadRequest, PorticoError
 from portico.host.context import transcript
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 logger = logging.getLogger("portico.ahp")
 
@@ -22,7 +22,7 @@ _SIZE = 1024 * 1024
 """Characters of one fetched attachment: a message with a few of them still fits."""
 
 
-async def fetched(connection: "Connection", said: Json) -> Json:
+async def fetched(connection: "EditorClient", said: Json) -> Json:
     """The message with what is attached to it. A foreign resource that cannot be had stays a mere name; a chat or a
     turn that is not there is refused."""
     attached = said.get("attachments") or []
@@ -31,7 +31,7 @@ async def fetched(connection: "Connection", said: Json) -> Json:
     return {**said, "attachments": [await _settled(connection, each) for each in attached]}
 
 
-async def _settled(connection: "Connection", each: Json) -> Json:
+async def _settled(connection: "EditorClient", each: Json) -> Json:
     if _is_foreign(each):
         return await _fetch(connection, each)
     match each.get("type"):
@@ -42,7 +42,7 @@ async def _settled(connection: "Connection", each: Json) -> Json:
     return each
 
 
-async def _transcript(connection: "Connection", each: Json) -> str:
+async def _transcript(connection: "EditorClient", each: Json) -> str:
     chat = names.find_chat(connection.view, each["resource"])
     if chat is None:
         raise BadRequest(f"There is no chat {each['resource']!r}.", field="attachments")
@@ -56,7 +56,7 @@ async def _transcript(connection: "Connection", each: Json) -> str:
     return transcript(turns)
 
 
-async def _annotations(connection: "Connection", each: Json) -> str:
+async def _annotations(connection: "EditorClient", each: Json) -> str:
     owner = uri.annotations_session(each["resource"])
     session = names.find_session(connection.view, owner) if owner is not None else None
     if session is None:
@@ -77,7 +77,7 @@ def _is_foreign(each: Json) -> bool:
     return isinstance(name, str) and each.get("type") in ("resource", "file") and not name.startswith(_OURS)
 
 
-async def _fetch(connection: "Connection", each: Json) -> Json:
+async def _fetch(connection: "EditorClient", each: Json) -> Json:
     try:
         found = await connection.ask("resourceRead", {"channel": uri.ROOT, "uri": each["uri"], "encoding": "base64"})
     except PorticoError as error:

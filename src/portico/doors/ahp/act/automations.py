@@ -16,11 +16,11 @@ from portico.doors.ahp.wire.rpc import WireError
 from portico.errors import BadRequest, Conflict, NotFound
 
 if TYPE_CHECKING:
+    from portico.doors.ahp.act.client import EditorClient
     from portico.doors.ahp.act.client_action import ClientAction
-    from portico.doors.ahp.connection.connection import Connection
 
 
-def offered(connection: "Connection") -> Json:
+def offered(connection: "EditorClient") -> Json:
     """Capabilities for `initialize`, for clients that may start jobs."""
     if connection.broker.automations is None or not connection.dialect.since("0.9.0"):
         return {}
@@ -28,7 +28,7 @@ def offered(connection: "Connection") -> Json:
     return {"automations": can} if connection.view.may(ac.RunAutomation) else {}
 
 
-def _all(connection: "Connection") -> Automations:
+def _all(connection: "EditorClient") -> Automations:
     connection.view.require("automations")
     found = connection.broker.automations
     if found is None:
@@ -109,13 +109,13 @@ async def cancel(client_action: "ClientAction", run: str) -> None:
 # -- commands --------------------------------------------------------------------------------------------------
 
 
-async def definitions(connection: "Connection", params: Json) -> Json:
+async def definitions(connection: "EditorClient", params: Json) -> Json:
     """Empty: schedules are part of the protocol, and this host defines no additional trigger events."""
     _all(connection)
     return {"items": []}
 
 
-async def run(connection: "Connection", params: Json) -> Json:
+async def run(connection: "EditorClient", params: Json) -> Json:
     automations, request = _all(connection), text(params, "requestId")
     state = _known(automations, text(params, "automation"))
     try:
@@ -131,7 +131,7 @@ async def run(connection: "Connection", params: Json) -> Json:
     return {"resource": view.RUN + named.run}
 
 
-async def fetch(connection: "Connection", params: Json) -> Json:
+async def fetch(connection: "EditorClient", params: Json) -> Json:
     """One older page, published before the answer."""
     feed = connection.broker.automation_feed
     state = _known(_all(connection), text(params, "automation"))

@@ -31,8 +31,7 @@ from portico.workspace.changes import Change, Changes, Differences
 from portico.workspace.git import git
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.broker import Broker
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient, EditorHub
 
 OPERATIONS: list[Json] = [
     {
@@ -116,13 +115,13 @@ def is_changeset(params: Json) -> bool:
     return isinstance(name, str) and names.is_changeset(name)
 
 
-async def state(connection: "Connection", target: Target) -> Json:
+async def state(connection: "EditorClient", target: Target) -> Json:
     connection.view.require("changes")
     async with connection.broker.changeset_slots:
         return await _state(connection.broker, target)
 
 
-async def _state(broker: "Broker", target: Target) -> Json:
+async def _state(broker: "EditorHub", target: Target) -> Json:
     view = await _view(broker, target)
     files = [
         {"id": each.id, "edit": each.edit, "reviewed": _is_reviewed(view, each)} for each in await _files(broker, view)
@@ -134,7 +133,7 @@ def _operations(view: Changeset) -> Json:
     return {"operations": OPERATIONS} if view.kind == "uncommitted" else {}
 
 
-async def _view(broker: "Broker", target: Target) -> Changeset:
+async def _view(broker: "EditorHub", target: Target) -> Changeset:
     ident, _, rest = target.ident.partition("/")
     kind, *turns = [unquote(each) for each in rest.split("/")]
     wanted = {"uncommitted": 0, "session": 0, "branch": 0, "turn": 1, "compare": 2}
@@ -146,7 +145,7 @@ async def _view(broker: "Broker", target: Target) -> Changeset:
     return Changeset(session, kind, tuple(turns))
 
 
-async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
+async def _chat_of(broker: "EditorHub", session: Session, turn: str) -> Session:
     """A turn may be one of another chat of the session."""
     for ident in (session.id, *(each.id for each in broker.host.catalogue.descendants(session.id))):
         chat = await broker.host.get(ident)
@@ -155,7 +154,7 @@ async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
     raise NotFound("turn", turn)
 
 
-async def _files(broker: "Broker", view: Changeset) -> list[ChangedFile]:
+async def _files(broker: "EditorHub", view: Changeset) -> list[ChangedFile]:
     found = await _differences(view)
     if found is not None:
         return [_of_git(view, each) for each in found.files]
@@ -203,7 +202,7 @@ async def _branched(changes: Changes, state: SessionState) -> str:
 # -- updates for subscribers -----------------------------------------------------------------------------------
 
 
-async def refresh(broker: "Broker", target: Target) -> None:
+async def refresh(broker: "EditorHub", target: Target) -> None:
     """Send the changeset again to all subscribers. Since 1.0 the previous content stays valid during the computation.
     If a later refresh starts before this one is done, only the later one is sent: this result may be older."""
     mine = broker.refreshing[target] = object()
@@ -228,7 +227,7 @@ def content(state: Json) -> Outgoing:
     return Outgoing("contentChanged", {key: value for key, value in state.items() if key != "status"})
 
 
-async def changed(broker: "Broker", session: Session) -> None:
+async def changed(broker: "EditorHub", session: Session) -> None:
     """Update the subscribers after a finished turn or an operation."""
     watched = await broker.folder_watches.refresh(session.summary.cwd)
     for target in [each for each in broker.heard("changeset") if _is_concerned(broker, each, session)]:
@@ -236,7 +235,7 @@ async def changed(broker: "Broker", session: Session) -> None:
             await refresh(broker, target)
 
 
-def _is_concerned(broker: "Broker", target: Target, session: Session) -> bool:
+def _is_concerned(broker: "EditorHub", target: Target, session: Session) -> bool:
     """True for all views of the session and its chats, and for views of other sessions on the same folder."""
     looked_at = broker.host.find(target.ident.partition("/")[0])
     if looked_at is None:
@@ -245,14 +244,14 @@ def _is_concerned(broker: "Broker", target: Target, session: Session) -> bool:
     return shows_folder(broker, target, session.summary.cwd) or root(looked_at) is root(session)
 
 
-def shows_folder(broker: "Broker", target: Target, folder: str) -> bool:
+def shows_folder(broker: "EditorHub", target: Target, folder: str) -> bool:
     """Whether a changeset shows the files of a folder as they are now."""
     ident, _, view = target.ident.partition("/")
     session = broker.host.find(ident)
     return view in ("uncommitted", "branch") and session is not None and session.summary.cwd == folder
 
 
-def announce(broker: "Broker", session: Session) -> None:
+def announce(broker: "EditorHub", session: Session) -> None:
     """Send the available changesets after the folder has become a repository."""
     root = broker.host.catalogue.root(session)
     for ident in (root.id, *(each.id for each in broker.host.catalogue.descendants(root.id))):
@@ -267,7 +266,7 @@ def announce(broker: "Broker", session: Session) -> None:
 # -- operations ------------------------------------------------------------------------------------------------
 
 
-async def invoke(connection: "Connection", params: Json) -> Json:
+async def invoke(connection: "EditorClient", params: Json) -> Json:
     broker = connection.broker
     name = text(params, "channel")
     found = names.find_changeset(connection.view, name)
@@ -296,7 +295,7 @@ async def invoke(connection: "Connection", params: Json) -> Json:
     return {"message": words}
 
 
-def _say_status(broker: "Broker", target: Target, fields: Json) -> None:
+def _say_status(broker: "EditorHub", target: Target, fields: Json) -> None:
     for each in list(broker.hearers(target)):
         each.say(target, Outgoing("operationStatusChanged", fields))
 
@@ -314,13 +313,13 @@ def _path(view: Changeset, params: Json) -> str | None:
     return str(whole.relative_to(folder))
 
 
-async def _commit(connection: "Connection", session: Session) -> str:
+async def _commit(connection: "EditorClient", session: Session) -> str:
     title = session.state.title or "Work of an agent"
     await connection.do(CommitChanges(session=session.id, message=title, state=None))
     return "Committed."
 
 
-async def _discard(connection: "Connection", session: Session, path: str | None) -> str:
+async def _discard(connection: "EditorClient", session: Session, path: str | None) -> str:
     await connection.do(DiscardChanges(session=session.id, state=None, paths=[path] if path else []))
     return "Discarded."
 
@@ -333,7 +332,7 @@ def _is_reviewed(view: Changeset, of: ChangedFile) -> bool:
     return said is not None and said.get("content") == of.content
 
 
-async def review(connection: "Connection", target: Target, action: Json, by: str) -> None:
+async def review(connection: "EditorClient", target: Target, action: Json, by: str) -> None:
     view = await _view(connection.broker, target)
     connection.view.check(view.session.id, "drive")
     shown = {each.id: each for each in await _files(connection.broker, view)}

@@ -12,11 +12,11 @@ from portico.events import Marked
 from portico.host.session import Session
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 
 class ClientAction(Struct, eq=False, gc=False):
-    connection: "Connection"
+    connection: "EditorClient"
     name: str
     action: Json
     client_seq: int

@@ -13,13 +13,13 @@ from portico.events import ToolSpec
 from portico.host.session import Session
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 GRACE_SECONDS = 30.0
 """How long a disconnected client that was running a tool may take to reconnect; after that its calls fail."""
 
 
-def own(connection: "Connection", said: Any) -> Json | None:
+def own(connection: "EditorClient", said: Any) -> Json | None:
     """The `activeClient` of a command. A client may only name itself."""
     if said is None:
         return None
@@ -29,7 +29,7 @@ def own(connection: "Connection", said: Any) -> Json | None:
     return client
 
 
-async def join(connection: "Connection", session: Session, client: Json, by: str) -> None:
+async def join(connection: "EditorClient", session: Session, client: Json, by: str) -> None:
     tools = [
         ToolSpec(each["name"], each.get("description") or "", each.get("inputSchema") or {}, each.get("title") or "")
         for each in client.get("tools") or []
@@ -55,7 +55,7 @@ async def part(session: Session, client_id: str, by: str = "") -> None:
     await plugins.withdraw(session, client_id)
 
 
-async def resign(connection: "Connection", session: Session, by: str = "") -> None:
+async def resign(connection: "EditorClient", session: Session, by: str = "") -> None:
     """The client leaves the session and all its chats voluntarily: the calls that it runs are abandoned."""
     host, client_id = connection.host, connection.client_id
     await part(session, client_id, by)
@@ -64,7 +64,7 @@ async def resign(connection: "Connection", session: Session, by: str = "") -> No
         connection.joined.discard(ident)
 
 
-def left(connection: "Connection") -> None:
+def left(connection: "EditorClient") -> None:
     """Remove the tools of a disconnected client. Its running calls get a grace period: it may reconnect."""
     host, client_id = connection.host, connection.client_id
     if not host.stopping and (connection.joined or _runs(connection)):
@@ -72,7 +72,7 @@ def left(connection: "Connection") -> None:
         host.own(_leave(connection, client_id), f"ahp {client_id} leaves")
 
 
-def _runs(connection: "Connection") -> list[Session]:
+def _runs(connection: "EditorClient") -> list[Session]:
     """Sessions where this client runs a call, including a call from before its last disconnect."""
     host, ident = connection.host, connection.client_id
     here = [turn.session for turn in host.turns.values() if any(c.owner == ident for c in turn.calls.values())]
@@ -80,7 +80,7 @@ def _runs(connection: "Connection") -> list[Session]:
     return here + [session for session in joined if not host.members.owns(session.channel)]
 
 
-async def _leave(connection: "Connection", client_id: str) -> None:
+async def _leave(connection: "EditorClient", client_id: str) -> None:
     host = connection.host
     sessions = [found for ident in connection.joined if (found := host.find(ident)) is not None]
     for session in sessions:
@@ -97,7 +97,7 @@ async def _leave(connection: "Connection", client_id: str) -> None:
                 await host.do(LeaveSession(session=session.id, client=client_id, abandon=True), Caller.inside(""))
 
 
-async def sort_out(connection: "Connection", session: Session) -> None:
+async def sort_out(connection: "EditorClient", session: Session) -> None:
     """Remove clients that did not reconnect after a stop or crash of the host, where no disconnect was seen."""
     gone = connection.host.members.is_gone
     for client in session.state.clients:

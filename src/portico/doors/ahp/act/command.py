@@ -9,9 +9,10 @@ from portico.doors.ahp.wire.versions import Dialect
 from portico.errors import BadRequest
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
-Run = Callable[["Connection", Json], Awaitable[Any]]
+Run = Callable[[Any, Json], Awaitable[Any]]
+"""Gets an `EditorClient`; the methods that open and close a connection get the `Connection` itself."""
 T = TypeVar("T")
 
 
@@ -59,6 +60,6 @@ def texts(params: Json, field: str) -> list[str]:
     return found
 
 
-def subject(connection: "Connection", params: Json, old: str) -> str:
+def subject(connection: "EditorClient", params: Json, old: str) -> str:
     """The subject of the command: `channel`, or a separate field in version 1."""
     return text(params, old if connection.dialect.seed else "channel")

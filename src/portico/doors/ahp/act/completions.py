@@ -15,13 +15,13 @@ from portico.queries import suggestions
 from portico.queries.suggestions import Suggestion
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 TRIGGERS = ["/", "@", "#"]
 _CHATS = "#chat:"
 
 
-async def completions(connection: "Connection", params: Json) -> Json:
+async def completions(connection: "EditorClient", params: Json) -> Json:
     name = text(params, "channel")
     chat = names.find_chat(connection.view, name) or names.find_session(connection.view, name)
     if chat is None:
@@ -32,7 +32,7 @@ async def completions(connection: "Connection", params: Json) -> Json:
     return {"items": [{**each, "rangeStart": start, "rangeEnd": end} for each in items]}
 
 
-async def _items(connection: "Connection", chat: Session, word: str, start: int) -> list[Json]:
+async def _items(connection: "EditorClient", chat: Session, word: str, start: int) -> list[Json]:
     if word.startswith("/") and start == 0:
         return [_command(each) for each in await suggestions.commands(chat, word[1:])]
     if not word.startswith(("@", "#")):
@@ -70,7 +70,7 @@ async def _files(chat: Session, trigger: str, query: str) -> list[Json]:
     ]
 
 
-def _other_chats(connection: "Connection", chat: Session, word: str) -> list[Json]:
+def _other_chats(connection: "EditorClient", chat: Session, word: str) -> list[Json]:
     """The other chats of the same session that have messages and are not sub-agents."""
     host = connection.host
     root = host.catalogue.root(chat)

@@ -22,14 +22,14 @@ from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoErr
 from portico.host.session import Session
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 logger = logging.getLogger("portico.ahp")
 
 _RENAME = "session/titleChanged"
 
 
-def note(connection: "Connection", params: Json) -> bool:
+def note(connection: "EditorClient", params: Json) -> bool:
     """Add a plain fact to the batch. False for other actions and for invalid ones: `dispatch` reports those."""
     action = params.get("action")
     kind = action.get("type") if isinstance(action, dict) else None
@@ -62,7 +62,7 @@ def _subject(client_action: ClientAction, batch: ActionBatch) -> Session | None:
     return session
 
 
-async def dispatch(connection: "Connection", params: Json) -> None:
+async def dispatch(connection: "EditorClient", params: Json) -> None:
     client_action = _read(connection, params)
     if client_action is None:
         return
@@ -90,7 +90,7 @@ def _check(client_action: ClientAction) -> None:
     client_action.action = check_action(dialect, client_action.action)
 
 
-def _read(connection: "Connection", params: Json) -> ClientAction | None:
+def _read(connection: "EditorClient", params: Json) -> ClientAction | None:
     """Parse the action. Invalid data cannot be echoed; it is only logged."""
     action, client_seq = params.get("action"), params.get("clientSeq")
     if not isinstance(action, dict) or not isinstance(action.get("type"), str):

@@ -24,8 +24,7 @@ from portico.host.tool import Tool, ToolResult
 from portico.workspace import patch
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.broker import Broker
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient, EditorHub
 
 READ, APPLY = DOCUMENT_TOOLS = ("readActiveDocument", "applyActiveEdit")
 _CHARS = 256 * 1024
@@ -48,7 +47,7 @@ class Edit(Struct, forbid_unknown_fields=True):
 
 class OpenDocument(NamedTuple):
     uri: str
-    editor: "Connection | None"
+    editor: "EditorClient | None"
     """None: its editor has disconnected."""
     attached: str | None
     """Its text as it was when it was attached, where the editor sent that along."""
@@ -58,7 +57,7 @@ class OpenDocument(NamedTuple):
         return names.path_of(self.uri) if self.uri.startswith("file:///") else None
 
 
-def document_tools(broker: "Broker") -> dict[str, Tool]:
+def document_tools(broker: "EditorHub") -> dict[str, Tool]:
     async def read(arguments: Json, call: Call) -> ToolResult:
         document = find(broker, call.turn.session)
         return ToolResult(True, f"{document.uri}\n\n{await text_of(document)}")
@@ -77,7 +76,7 @@ def has_editor(state: SessionState) -> bool:
     return bool(state.clients)
 
 
-def find(broker: "Broker", session: Session) -> OpenDocument:
+def find(broker: "EditorHub", session: Session) -> OpenDocument:
     """The last document that was attached to a message of this session."""
     for turn in reversed(session.state.turns):
         for each in reversed(turn.message.attachments):

@@ -15,7 +15,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.errors import NotFound
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.broker import Broker
+    from portico.doors.ahp.act.client import EditorHub
 
 GRACE_SECONDS = 30.0
 """How long a draft waits for its client to reconnect, as in other hosts."""
@@ -36,7 +36,7 @@ def expected(params: Json) -> bool:
 
 
 class Drafts:
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "EditorHub") -> None:
         self._broker = broker
         self._waiting: set[str] = set()
 

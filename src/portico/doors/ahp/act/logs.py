@@ -8,7 +8,7 @@ from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire import rpc
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 _OTLP = {logging.DEBUG: 5, logging.INFO: 9, logging.WARNING: 13, logging.ERROR: 17, logging.CRITICAL: 21}
@@ -17,7 +17,7 @@ _OTLP = {logging.DEBUG: 5, logging.INFO: 9, logging.WARNING: 13, logging.ERROR: 
 class Lines(logging.Handler):
     """Passes lines on to one connection. Lines about this very door are left out: they would cause each other."""
 
-    def __init__(self, connection: "Connection", name: str) -> None:
+    def __init__(self, connection: "EditorClient", name: str) -> None:
         wanted = parse_qs(urlsplit(name).query).get("level", ["info"])[0].lower()
         super().__init__(_LEVELS.get(wanted, logging.INFO))
         self.connection = connection
@@ -86,14 +86,14 @@ class _Levels:
 _levels = _Levels()
 
 
-def follow(connection: "Connection", target: Target) -> None:
+def follow(connection: "EditorClient", target: Target) -> None:
     connection.view.require("logs")
     handler = Lines(connection, target.ident)
     connection.handlers[target] = handler
     _levels.add(handler)
 
 
-def forget(connection: "Connection", target: Target) -> None:
+def forget(connection: "EditorClient", target: Target) -> None:
     handler = connection.handlers.pop(target, None)
     if handler is not None:
         _levels.remove(handler)

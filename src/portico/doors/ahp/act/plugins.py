@@ -23,7 +23,7 @@ from portico.host.session import Session
 from portico.host.state import is_subagent
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 logger = logging.getLogger("portico.ahp")
 
@@ -40,7 +40,7 @@ _KINDS = {"skills": "skill", "commands": "prompt", "agents": "agent", "rules": "
 _LEFT_OUT = ("hooks", ".mcp.json")
 
 
-async def publish(connection: "Connection", session: Session, given: Iterable[Json]) -> None:
+async def publish(connection: "EditorClient", session: Session, given: Iterable[Json]) -> None:
     """Store what the client contributes now; remove earlier contributions that it no longer names."""
     wanted = {str(each.get("id") or each["uri"]): each for each in list(given)[:_PLUGINS]}
     for ident, kept in _own(session, connection.client_id):
@@ -90,7 +90,7 @@ async def _share(session: Session, key: str, value: Json | None) -> None:
     await session.host.do(ShareData(session=session.id, key=key, value=value), Caller.inside("host"))
 
 
-async def settled(connection: "Connection", session: Session) -> None:
+async def settled(connection: "EditorClient", session: Session) -> None:
     loading = connection.broker.loading.get(session.id)
     if loading:
         await asyncio.wait(set(loading), timeout=_SETTLE_SECONDS)
@@ -103,7 +103,7 @@ def _own(session: Session, client_id: str) -> list[tuple[str, Json]]:
     return [(ident, value) for ident, value in found if value.get("clientId") == client_id]
 
 
-def _announced(connection: "Connection", session: Session, ident: str, said: Json) -> Json:
+def _announced(connection: "EditorClient", session: Session, ident: str, said: Json) -> Json:
     """As the client described it, in either dialect. An id that another client has taken gets that of its client."""
     taken = session.state.client_data.get(PLUGIN + ident)
     if taken is not None and taken.get("clientId") != connection.client_id:
@@ -118,7 +118,7 @@ def _announced(connection: "Connection", session: Session, ident: str, said: Jso
 # -- read from the client --------------------------------------------------------------------------------------
 
 
-async def _load(connection: "Connection", session: Session, plugin: Json) -> None:
+async def _load(connection: "EditorClient", session: Session, plugin: Json) -> None:
     key = PLUGIN + plugin["id"]
     try:
         loaded = {**plugin, **await _read(connection, plugin)}
@@ -129,7 +129,7 @@ async def _load(connection: "Connection", session: Session, plugin: Json) -> Non
         await _keep(session, plugin["id"], loaded)
 
 
-async def _read(connection: "Connection", plugin: Json) -> Json:
+async def _read(connection: "EditorClient", plugin: Json) -> Json:
     top, room = str(plugin["uri"]).rstrip("/"), _PLUGIN_CHARS
     there = await _list(connection, top)
     children: list[Json] = []
@@ -157,7 +157,7 @@ def _enabled(plugin: Json, child: str) -> Json:
     return {"enabled": decisions[0]["enabled"], "enablement": decisions} if decisions else {}
 
 
-async def _files(connection: "Connection", folder: str, kind: str) -> list[tuple[str, str]]:
+async def _files(connection: "EditorClient", folder: str, kind: str) -> list[tuple[str, str]]:
     """Names and places: a skill is a folder, everything else a file of Markdown."""
     found = await _list(connection, folder)
     if kind == "skill":
@@ -166,7 +166,7 @@ async def _files(connection: "Connection", folder: str, kind: str) -> list[tuple
     return [(name.rpartition(".")[0], f"{folder}/{name}") for name in plain]
 
 
-async def _list(connection: "Connection", folder: str) -> dict[str, str]:
+async def _list(connection: "EditorClient", folder: str) -> dict[str, str]:
     answer = await connection.ask("resourceList", {"channel": uri.ROOT, "uri": folder})
     entries = answer.get("entries") if isinstance(answer, dict) else None
     named = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
@@ -177,7 +177,7 @@ def _is_plain(name: Any) -> bool:
     return isinstance(name, str) and 0 < len(name) <= 200 and "/" not in name and name not in (".", "..")
 
 
-async def _text(connection: "Connection", subscription: str) -> str | None:
+async def _text(connection: "EditorClient", subscription: str) -> str | None:
     """None for what cannot be read, or is too long to be meant for a model."""
     try:
         answer = await connection.ask("resourceRead", {"channel": uri.ROOT, "uri": subscription, "encoding": "utf-8"})

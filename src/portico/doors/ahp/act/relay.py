@@ -18,7 +18,7 @@ from portico.host.customization import server_at, server_channel
 from portico.host.state import SessionState
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 SERVED: Json = {"capabilities": {"serverTools": {}, "serverResources": {}}}
 """No logs, no sampling, and no notifications of changed lists."""
@@ -30,7 +30,7 @@ def shows_apps(params: Json) -> bool:
     return isinstance(said, dict) and isinstance(said.get("mcpApps"), dict)
 
 
-def with_channels(connection: "Connection", state: SessionState, shown: list[Json]) -> list[Json]:
+def with_channels(connection: "EditorClient", state: SessionState, shown: list[Json]) -> list[Json]:
     """A session's customizations, with the channel of each server that is ready."""
     info = connection.broker.agents.get(state.agent)
     if not connection.shows_apps or info is None or not info.capabilities.servers:
@@ -44,15 +44,15 @@ def with_channels(connection: "Connection", state: SessionState, shown: list[Jso
     ]
 
 
-def now(connection: "Connection", state: SessionState) -> list[Outgoing]:
+def now(connection: "EditorClient", state: SessionState) -> list[Outgoing]:
     """The same as an action: the server state that is sent to all clients removes the channel."""
     before = connection.broker.customizations(state)
     shown = with_channels(connection, state, before)
     return [Outgoing("customizationsChanged", {"customizations": shown})] if shown is not before else []
 
 
-def _asking(operation: c.ServerOperation) -> Callable[["Connection", Json], Awaitable[Json]]:
-    async def ask(connection: "Connection", params: Json) -> Json:
+def _asking(operation: c.ServerOperation) -> Callable[["EditorClient", Json], Awaitable[Json]]:
+    async def ask(connection: "EditorClient", params: Json) -> Json:
         if not connection.shows_apps:
             raise WireError(rpc.METHOD_NOT_FOUND, "Say 'capabilities.mcpApps' in 'initialize' first.")
         channel = text(params, "channel")

@@ -13,10 +13,10 @@ from portico.host.session import Session
 from portico.host.state import CallPart, TurnState
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.broker import Broker
+    from portico.doors.ahp.act.client import EditorHub
 
 
-async def edits(broker: "Broker", session: Session, turn: str | None) -> list[Json]:
+async def edits(broker: "EditorHub", session: Session, turn: str | None) -> list[Json]:
     """The edits of one turn of a chat, or of all turns, including those of its sub-agents."""
     # Counting the lines of both texts of every edit in a long session would block the event loop.
     return await asyncio.to_thread(_by_file, await _turns(broker, session, turn))
@@ -30,7 +30,7 @@ def _by_file(turns: list[TurnState]) -> list[Json]:
     return list(found.values())
 
 
-async def _turns(broker: "Broker", session: Session, turn: str | None) -> list[TurnState]:
+async def _turns(broker: "EditorHub", session: Session, turn: str | None) -> list[TurnState]:
     found = [each for each in session.state.turns if turn in (None, each.id)]
     idents = {each.id for each in found}
     for child in reversed(broker.host.list(parent=session.id)):  # oldest first

@@ -1,6 +1,6 @@
 """Files, inside the jail: the project folders and the folders that sessions work in. Nothing leads out of them.
 
-A resource of another scheme belongs to the client that named it; `Connection.ask` reads it there.
+A resource of another scheme belongs to the client that named it; `EditorClient.ask` reads it there.
 """
 
 import base64
@@ -26,16 +26,16 @@ from portico.workspace.changes import Changes
 from portico.workspace.files import Files
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 _CONFLICT = -32011
 
 
-def files(connection: "Connection") -> Files:
+def files(connection: "EditorClient") -> Files:
     return Files(connection.view.jail())
 
 
-async def read(connection: "Connection", params: Json) -> Json:
+async def read(connection: "EditorClient", params: Json) -> Json:
     name, wanted = text(params, "uri"), optional(params, "encoding", str)
     if name.startswith(names.GIT):
         data, kind, binary = await _committed(connection, name), "", False
@@ -51,7 +51,7 @@ async def read(connection: "Connection", params: Json) -> Json:
     return _encoded(data, wanted, binary) | ({"contentType": kind} if kind else {})
 
 
-async def _committed(connection: "Connection", name: str) -> bytes:
+async def _committed(connection: "EditorClient", name: str) -> bytes:
     """A file's content as a changeset refers to it: `SESSION/BLOB`."""
     ident, blob, *_ = [*names.version_key(names.GIT, name), ""]
     session = connection.view.find(ident)
@@ -60,7 +60,7 @@ async def _committed(connection: "Connection", name: str) -> bytes:
     return await (await Changes.open(Path(session.summary.cwd))).content(blob)
 
 
-async def _proposed(connection: "Connection", name: str) -> bytes:
+async def _proposed(connection: "EditorClient", name: str) -> bytes:
     """A file as an approval shows it, before or after the edit: `APPROVAL/before` or `APPROVAL/after`."""
     ident, side, *_ = [*names.version_key(names.EDIT, name), ""]
     session = await connection.view.get(connection.view.session_of(ident))
@@ -79,7 +79,7 @@ async def _proposed(connection: "Connection", name: str) -> bytes:
     return patch.apply(before.decode("utf-8", "replace"), approval.diff or "").encode()
 
 
-async def _edited(connection: "Connection", name: str) -> bytes:
+async def _edited(connection: "EditorClient", name: str) -> bytes:
     """A file as a call has found or left it: `SESSION/CALL/INDEX/before` or `.../after`."""
     ident, call, index, side, *_ = [*names.version_key(names.DIFF, name), "", "", ""]
     session = await connection.view.get(ident)
@@ -100,7 +100,7 @@ def _encoded(data: bytes, wanted: str | None, binary: bool) -> Json:
     return {"data": base64.b64encode(data).decode(), "encoding": "base64"}
 
 
-async def write(connection: "Connection", params: Json) -> Json:
+async def write(connection: "EditorClient", params: Json) -> Json:
     path = names.path_of(text(params, "uri"))
     try:
         command = msgspec.convert(
@@ -138,26 +138,26 @@ def _told(error: Conflict) -> Any:
     return error if error.code == "already_exists" else WireError(_CONFLICT, error.message)
 
 
-async def list_folder(connection: "Connection", params: Json) -> Json:
+async def list_folder(connection: "EditorClient", params: Json) -> Json:
     found = await files(connection).list(names.path_of(text(params, "uri")))
     entries = [{"name": each.name, "type": each.leads_to} for each in found.entries if each.leads_to is not None]
     return {"entries": entries}
 
 
-async def _transfer(kind: type[CopyFile | MoveFile], connection: "Connection", params: Json) -> Json:
+async def _transfer(kind: type[CopyFile | MoveFile], connection: "EditorClient", params: Json) -> Json:
     source, destination = names.path_of(text(params, "source")), names.path_of(text(params, "destination"))
     fail = optional(params, "failIfExists", bool) or False
     await connection.do(kind(source=source, destination=destination, fail_if_exists=fail))
     return {}
 
 
-async def delete(connection: "Connection", params: Json) -> Json:
+async def delete(connection: "EditorClient", params: Json) -> Json:
     path = names.path_of(text(params, "uri"))
     await connection.do(DeleteFile(path=path, recursive=optional(params, "recursive", bool) or False))
     return {}
 
 
-async def resolve(connection: "Connection", params: Json) -> Json:
+async def resolve(connection: "EditorClient", params: Json) -> Json:
     follow = optional(params, "followSymlinks", bool)
     found = await files(connection).stat(names.path_of(text(params, "uri")), follow=follow is not False)
     shown: Json = {
@@ -171,12 +171,12 @@ async def resolve(connection: "Connection", params: Json) -> Json:
     return shown | ({"contentType": found.content_type} if found.content_type else {})
 
 
-async def mkdir(connection: "Connection", params: Json) -> Json:
+async def mkdir(connection: "EditorClient", params: Json) -> Json:
     await connection.do(MakeFolder(path=names.path_of(text(params, "uri"))))
     return {}
 
 
-async def request(connection: "Connection", params: Json) -> Json:
+async def request(connection: "EditorClient", params: Json) -> Json:
     """Access is given by the jail alone; asking for what it has is fine."""
     wanted = {key: params[key] for key in ("uri", "read", "write") if key in params}
     try:

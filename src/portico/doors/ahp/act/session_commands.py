@@ -23,7 +23,7 @@ from portico.host.state import Summary, TurnState, is_subagent
 from portico.people.families import children, descendants
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 _TURNS = 50
 _TURNS_MAX = 100
@@ -33,7 +33,7 @@ _TURNS_MAX = 100
 # -- sessions --------------------------------------------------------------------------------------------------
 
 
-async def create_session(connection: "Connection", params: Json) -> None:
+async def create_session(connection: "EditorClient", params: Json) -> None:
     field = "session" if connection.dialect.seed else "channel"
     name = names.chosen(subject(connection, params, "session"), field)
     client = clients.own(connection, params.get("activeClient"))
@@ -52,7 +52,7 @@ async def create_session(connection: "Connection", params: Json) -> None:
     progress.say(1, "Ready")
 
 
-def _check_free(connection: "Connection", name: str) -> None:
+def _check_free(connection: "EditorClient", name: str) -> None:
     """Refuse the name of a terminal: names must not change their meaning, and the terminal would be found first."""
     if names.find_terminal(connection.view, name) is not None:
         raise WireError(rpc.SESSION_EXISTS, f"There is a terminal {name!r}.")
@@ -61,7 +61,7 @@ def _check_free(connection: "Connection", name: str) -> None:
 class Progress:
     """`root/progress` for a client that sent a progress token; the last one reports completion."""
 
-    def __init__(self, connection: "Connection", token: str | None) -> None:
+    def __init__(self, connection: "EditorClient", token: str | None) -> None:
         self._connection = connection
         self._token = token if ROOT in connection.targets else None
 
@@ -71,7 +71,7 @@ class Progress:
             self._connection.push(rpc.notification("root/progress", {**told, "message": words}))
 
 
-async def _start(connection: "Connection", params: Json, name: str, config: Json) -> Session:
+async def _start(connection: "EditorClient", params: Json, name: str, config: Json) -> Session:
     host = connection.host
     fork = optional(params, "fork", dict)
     if fork is not None:
@@ -115,7 +115,7 @@ def _model(params: Json) -> Json:
     return {"id": given} if isinstance(given, str) and given else optional(params, "model", dict) or {}
 
 
-def _named(connection: "Connection", name: str) -> str | None:
+def _named(connection: "EditorClient", name: str) -> str | None:
     """The agent whose id is the scheme of the name: the protocol names sessions `<provider>:/<id>`."""
     scheme = name.partition(":")[0]
     return scheme if scheme in connection.host.agents else None
@@ -129,7 +129,7 @@ def _isolation(config: Json, name: str) -> Isolation | None:
     return Isolation(short, base if isinstance(base, str) and base else "HEAD")
 
 
-async def _history(connection: "Connection", name: str, turn: str, find: Any) -> tuple[Session, list[TurnState]]:
+async def _history(connection: "EditorClient", name: str, turn: str, find: Any) -> tuple[Session, list[TurnState]]:
     """The finished turns of a session through one of them."""
     found = find(connection.host, name)
     if found is None:
@@ -142,19 +142,19 @@ async def _history(connection: "Connection", name: str, turn: str, find: Any) ->
     return source, turns[: index + 1]
 
 
-async def dispose_session(connection: "Connection", params: Json) -> None:
+async def dispose_session(connection: "EditorClient", params: Json) -> None:
     session = _session(connection, subject(connection, params, "session"))
     await connection.do(c.DeleteSession(session=session.id))
 
 
-def _session(connection: "Connection", name: str) -> Session:
+def _session(connection: "EditorClient", name: str) -> Session:
     found = names.find_session(connection.view, name)
     if found is None:
         raise NotFound("session", name)
     return found
 
 
-async def list_sessions(connection: "Connection", params: Json) -> Json:
+async def list_sessions(connection: "EditorClient", params: Json) -> Json:
     seed = connection.dialect.seed
     seen = connection.view.list()
     found = [each for each in seen if each.agent and _listed(each, seed)]
@@ -193,7 +193,7 @@ def _cursor(found: list[Summary], cursor: str | None) -> int:
 # -- chats -----------------------------------------------------------------------------------------------------
 
 
-async def create_chat(connection: "Connection", params: Json) -> None:
+async def create_chat(connection: "EditorClient", params: Json) -> None:
     host = connection.host
     owner = await host.get(_session(connection, text(params, "channel")).id)
     if owner.summary.parent is not None:
@@ -222,7 +222,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         await connection.do(c.SendMessage(session=chat.id, **said))
 
 
-def _source(connection: "Connection", said: Json) -> Json:
+def _source(connection: "EditorClient", said: Json) -> Json:
     if "kind" not in said and not connection.dialect.since("0.7.0"):
         said = {**said, "kind": "fork"}  # the only kind in older versions
     checked: Json = check(ChatSource, said, "source")
@@ -231,7 +231,9 @@ def _source(connection: "Connection", said: Json) -> Json:
     return checked
 
 
-async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json, folders: list[str]) -> Session:
+async def _open_chat(
+    connection: "EditorClient", owner: Session, name: str, source: Json, folders: list[str]
+) -> Session:
     host, origin, above = connection.host, None, owner
     turns: list[TurnState] = []
     config = {key: value for key, value in owner.state.config.items() if key != CONTEXT}
@@ -268,14 +270,14 @@ def _context(turns: list[TurnState], selection: Json) -> str:
     return transcript(turns) + (f"\n\nThe question is about this part of it:\n{chosen}" if chosen else "")
 
 
-async def dispose_chat(connection: "Connection", params: Json) -> None:
+async def dispose_chat(connection: "EditorClient", params: Json) -> None:
     chat = _chat(connection, text(params, "channel"))
     if chat.summary.parent is None:
         raise BadRequest("The default chat ends with its session.", field="channel")
     await connection.do(c.DeleteSession(session=chat.id))
 
 
-async def move_chat(connection: "Connection", params: Json) -> Json:
+async def move_chat(connection: "EditorClient", params: Json) -> Json:
     chat, destination = _chat(connection, text(params, "channel")), optional(params, "destination", dict) or {}
     if destination.get("kind") not in ("session", "newSession"):
         raise BadRequest("'kind' is 'session' or 'newSession'.", field="destination.kind")
@@ -287,7 +289,7 @@ async def move_chat(connection: "Connection", params: Json) -> Json:
     return {"session": names.session_uri(connection.host.catalogue.root(chat).summary)}
 
 
-def _chat(connection: "Connection", name: str) -> Session:
+def _chat(connection: "EditorClient", name: str) -> Session:
     found = names.find_chat(connection.view, name)
     if found is None:
         raise NotFound("session", name)
@@ -297,7 +299,7 @@ def _chat(connection: "Connection", name: str) -> Session:
 # -- turns -----------------------------------------------------------------------------------------------------
 
 
-async def fetch_turns(connection: "Connection", params: Json) -> Json:
+async def fetch_turns(connection: "EditorClient", params: Json) -> Json:
     if connection.dialect.seed:
         return await _fetch_old(connection, params)
     chat = _chat(connection, text(params, "channel"))
@@ -318,13 +320,13 @@ async def fetch_turns(connection: "Connection", params: Json) -> Json:
     return {}
 
 
-def _told(connection: "Connection", target: Target, done: list[TurnState]) -> int:
+def _told(connection: "EditorClient", target: Target, done: list[TurnState]) -> int:
     """Where the turns begin that a client without a cursor has: one that subscribed and got all of them has no more to
     come, anybody else begins with the newest."""
     return 0 if target in connection.targets else len(done)
 
 
-async def _fetch_old(connection: "Connection", params: Json) -> Json:
+async def _fetch_old(connection: "EditorClient", params: Json) -> Json:
     session = await connection.view.get(_session(connection, text(params, "session")).id)
     done = [each for each in session.state.turns if each.outcome is not None]
     before = optional(params, "before", str)

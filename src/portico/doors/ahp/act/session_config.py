@@ -13,10 +13,10 @@ from portico.host.agent import AgentInfo, Completes
 from portico.sandboxes.offer import properties_in
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 
-async def resolve(connection: "Connection", params: Json) -> Json:
+async def resolve(connection: "EditorClient", params: Json) -> Json:
     """The whole schema each time; the values are what was given and our defaults."""
     info, folder = _subject(connection, params)
     is_git = folder is not None and await config.is_git(folder)
@@ -27,7 +27,7 @@ async def resolve(connection: "Connection", params: Json) -> Json:
     return {"schema": schema, "values": config.values(schema, given)}
 
 
-def _subject(connection: "Connection", params: Json) -> tuple[AgentInfo, Path | None]:
+def _subject(connection: "EditorClient", params: Json) -> tuple[AgentInfo, Path | None]:
     agents = connection.broker.agents
     provider = optional(params, "provider", str) or next(iter(agents), "")
     if provider not in agents:
@@ -36,7 +36,7 @@ def _subject(connection: "Connection", params: Json) -> tuple[AgentInfo, Path | 
     return agents[provider], next((Path(each) for each in named if os.path.isdir(each)), None)
 
 
-async def property_completions(connection: "Connection", params: Json) -> Json:
+async def property_completions(connection: "EditorClient", params: Json) -> Json:
     info, folder = _subject(connection, params)
     wanted, query = text(params, "property"), (optional(params, "query", str) or "").lower()
     if wanted == "branch":

@@ -18,10 +18,10 @@ from portico.errors import BadRequest
 from portico.host.agent import AgentInfo, Authenticates, Resource
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient
 
 
-async def authenticate(connection: "Connection", params: Json) -> Json:
+async def authenticate(connection: "EditorClient", params: Json) -> Json:
     resource, token = text(params, "resource"), optional(params, "token", str)
     if token is None:
         raise BadRequest("'token' is missing; an empty one takes the last one back.", field="token")
@@ -34,7 +34,7 @@ async def authenticate(connection: "Connection", params: Json) -> Json:
     return {}
 
 
-def lacking(connection: "Connection", info: AgentInfo) -> list[Resource]:
+def lacking(connection: "EditorClient", info: AgentInfo) -> list[Resource]:
     """The required tokens that this client has not provided to the agent, with their state."""
     agent: object = connection.host.agents.get(info.id)
     if not isinstance(agent, Authenticates):
@@ -43,7 +43,7 @@ def lacking(connection: "Connection", info: AgentInfo) -> list[Resource]:
     return [structs.replace(each, state=state) for each, state in states if each.required and state != "given"]
 
 
-async def check(connection: "Connection", provider: str | None) -> None:
+async def check(connection: "EditorClient", provider: str | None) -> None:
     """-32007, with what to sign in to, for an agent that would not answer anyway."""
     if provider is None or provider not in connection.host.agents:
         return
@@ -55,7 +55,7 @@ async def check(connection: "Connection", provider: str | None) -> None:
         raise WireError(rpc.AUTH_REQUIRED, words, wanted if connection.dialect.seed else {"resources": wanted})
 
 
-def tell(connection: "Connection", info: AgentInfo, channel: str = uri.ROOT) -> None:
+def tell(connection: "EditorClient", info: AgentInfo, channel: str = uri.ROOT) -> None:
     """Asks a client for the tokens that an agent lacks. Since 0.8 the whole metadata goes along."""
     for each in lacking(connection, info):
         if connection.dialect.seed:

@@ -23,11 +23,11 @@ from portico.terminals.commands import (
 from portico.terminals.state import TerminalState
 
 if TYPE_CHECKING:
+    from portico.doors.ahp.act.client import EditorClient
     from portico.doors.ahp.act.client_action import ClientAction
-    from portico.doors.ahp.connection.connection import Connection
 
 
-async def create(connection: "Connection", params: Json) -> None:
+async def create(connection: "EditorClient", params: Json) -> None:
     field = "terminal" if connection.dialect.seed else "channel"
     name = names.chosen(subject(connection, params, "terminal"), field)
     if names.find_session(connection.view, name) is not None or names.find_chat(connection.view, name) is not None:
@@ -56,7 +56,7 @@ def _size(params: Json, field: str, default: int) -> int:
     return default if given is None else given
 
 
-def _claim(connection: "Connection", said: Any) -> Json:
+def _claim(connection: "EditorClient", said: Any) -> Json:
     """Check the claim: a client may claim a terminal for itself or for an existing session, not for another client."""
     if said is None:
         raise BadRequest("'claim' is missing: {kind: 'client', clientId} or {kind: 'session', session}.", field="claim")
@@ -66,13 +66,13 @@ def _claim(connection: "Connection", said: Any) -> Json:
     return _with_chat(connection, claim)
 
 
-def _with_chat(connection: "Connection", claim: Json) -> Json:
+def _with_chat(connection: "EditorClient", claim: Json) -> Json:
     """Since 0.9 a session claims through one of its chats; without a chat it is the default chat."""
     session = names.find_session(connection.view, claim["session"]) if claim["kind"] == "session" else None
     return {"chat": names.chat_uri(session.summary), **claim} if session is not None else claim
 
 
-def _owner(connection: "Connection", claim: Json) -> str | None:
+def _owner(connection: "EditorClient", claim: Json) -> str | None:
     """The session it is claimed for. A terminal of a missing session would have no owner and would never be closed."""
     if claim["kind"] != "session":
         return None
@@ -82,7 +82,7 @@ def _owner(connection: "Connection", claim: Json) -> str | None:
     return session.id
 
 
-async def dispose(connection: "Connection", params: Json) -> None:
+async def dispose(connection: "EditorClient", params: Json) -> None:
     name = subject(connection, params, "terminal")
     terminal = names.find_terminal(connection.view, name)
     if terminal is None:

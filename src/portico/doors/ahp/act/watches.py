@@ -14,8 +14,7 @@ from portico.people.view import View
 from portico.workspace.watch import watch
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.connection.broker import Broker
-    from portico.doors.ahp.connection.connection import Connection
+    from portico.doors.ahp.act.client import EditorClient, EditorHub
 
 _WATCHES = 200
 """Limit for the whole host: each watch has a thread."""
@@ -32,7 +31,7 @@ class Watch:
         self.ending: asyncio.TimerHandle | None = None
 
 
-async def create(connection: "Connection", params: Json) -> Json:
+async def create(connection: "EditorClient", params: Json) -> Json:
     broker = connection.broker
     if len(broker.watches) >= _WATCHES:
         raise RateLimited(f"There are {_WATCHES} watches; end some.")
@@ -64,7 +63,7 @@ def _globs(params: Json, field: str) -> list[str]:
     return found
 
 
-async def _follow(opener: "Connection", name: str, path: str, stream: object) -> None:
+async def _follow(opener: "EditorClient", name: str, path: str, stream: object) -> None:
     broker, view = opener.broker, opener.view
     async for batch in stream:  # type: ignore[attr-defined]
         if not _is_open(view, path):
@@ -86,7 +85,7 @@ def _is_open(view: View, path: str) -> bool:
     return True
 
 
-def state(connection: "Connection", target: Target) -> Json:
+def state(connection: "EditorClient", target: Target) -> Json:
     """Only the owner of a watch may subscribe: watch names are secret."""
     found = connection.broker.watches.get(target.ident)
     if found is None:
@@ -100,18 +99,18 @@ def state(connection: "Connection", target: Target) -> Json:
     return found.state
 
 
-def forget(connection: "Connection", target: Target) -> None:
+def forget(connection: "EditorClient", target: Target) -> None:
     if not list(connection.broker.hearers(target)):
         _end_later(connection.broker, target.ident)
 
 
-def _end_later(broker: "Broker", name: str) -> None:
+def _end_later(broker: "EditorHub", name: str) -> None:
     found = broker.watches.get(name)
     if found is not None and found.ending is None:
         found.ending = asyncio.get_running_loop().call_later(_GRACE_SECONDS, _end, broker, name)
 
 
-def _end(broker: "Broker", name: str) -> None:
+def _end(broker: "EditorHub", name: str) -> None:
     found = broker.watches.pop(name, None)
     if found is not None:
         found.task.cancel()
