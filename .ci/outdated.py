@@ -40,7 +40,7 @@ def is_newer(version: str, than: str) -> bool:
 
 
 def main() -> int:
-    rows = [*python_packages(), *node_packages("web"), *node_packages("tests/live")]
+    rows = [*python_packages(), *node_packages("web"), *node_packages("tests/live"), *node_packages("tests/clients")]
     for name, installed, newest in sorted(rows):
         print(f"{name}\t{installed}\t{newest}")
     print(f"{len(rows)} of the named libraries have a newer release." if rows else "Everything is the newest release.")

@@ -1,9 +1,10 @@
 """`python -m bench.kills --seed 7 --kills 40`: a host is killed while clients outside drive it through its doors.
 
-REST, Portal, Anywhere and AHP at once. The host dies after a random number of sightings, at a named point of the log,
-or while it starts; the clients go on with their cursors and repeat what was not answered. What must hold then: nothing
-acknowledged or seen is missing from the log, nothing was seen twice or out of order, every turn has one end, and a
-command with an id was done once.
+REST, Portal, Anywhere and AHP concurrently, with jobs that ask people and a person with a budget and a browser. The
+host dies after a random number of sightings, at a named point of the log, or while it starts; the clients continue
+with their cursors and repeat what was not answered. What must hold then: nothing acknowledged or seen is missing from
+the log, nothing was seen twice or out of order, every turn has one end, a command with an id was done once, every job
+has its result, every question keeps its id, and a budget holds.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from typing import Any
 
 import msgspec
 from tests.crash.outside import GUARD, Ahp, Anywhere, Outside, Portal, Rest
+from tests.crash.outside_people import JobRunner, Person
 from tests.crash.story import check_ends, check_queue, check_turns
 from tests.process import PORTICO, environment
 
@@ -118,7 +120,8 @@ class Kills:
     # -- the run -----------------------------------------------------------------------------------------------
 
     async def run(self, kills: int) -> Counter[str]:
-        clients = rest, portal, anywhere, ahp = Rest(self), Portal(self), Anywhere(self), Ahp(self)
+        doors = rest, portal, anywhere, ahp = Rest(self), Portal(self), Anywhere(self), Ahp(self)
+        clients: list[Outside] = [*doors, jobs := JobRunner(self), person := Person(self)]
         try:
             async with asyncio.TaskGroup() as tasks:
                 readers = [
@@ -140,7 +143,11 @@ class Kills:
                 await client.close()
         assert ahp.client.wrong == []
         self.counts["seen (ahp)"] = len(ahp.client.envelopes)
-        await Check(self.home, self.counts).run(rest, portal, anywhere, ahp)
+        check = Check(self.home, self.counts)
+        await check.run(rest, portal, anywhere, ahp)
+        jobs.check()
+        person.check(check.begun())
+        self.counts |= {"jobs": len(jobs.results), "questions of jobs": len(jobs.questions), "raises": person.raises}
         return self.counts
 
     async def _when_ready(self, doing: Coroutine[Any, Any, None]) -> None:
@@ -175,6 +182,14 @@ class Check:
         self.check_rest(rest)
         self.check_portal(portal)
         self.check_anywhere(anywhere)
+
+    def begun(self) -> Counter[str]:
+        """How many turns each session began."""
+        return Counter(
+            record.channel.removeprefix("session/")
+            for record in self.records
+            if isinstance(record.event, e.TurnStarted)
+        )
 
     def check_stories(self) -> None:
         for channel, records in self.channels.items():
@@ -229,14 +244,15 @@ class Check:
         ended = Counter(ident for _, kind, ident in anywhere.seen if kind == "done")
         begun = Counter(ident for _, kind, ident in anywhere.seen if kind == "inbound")
         sessions = {ident.partition(".")[0] for ident in begun}
-        turns = {
-            f"{session}.{record.event.turn}"
-            for session in sessions
-            for record in self.channels[f"session/{session}"]
-            if isinstance(record.event, e.TurnEnded)
-        }
+        turns = [ident for session in sessions for ident in self._ended(session)]
         assert ended == begun == Counter(turns)
         self.counts["seen (anywhere)"] = len(places)
+
+    def _ended(self, session: str) -> list[str]:
+        """The ids of the messages whose turns have ended: of one that waited, the id that it had in the queue."""
+        events = [record.event for record in self.channels[f"session/{session}"]]
+        names = {each.turn: each.pending or each.turn for each in events if isinstance(each, e.TurnStarted)}
+        return [f"{session}.{names[each.turn]}" for each in events if isinstance(each, e.TurnEnded)]
 
 
 def _said(event: Event) -> list[str]:

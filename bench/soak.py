@@ -1,8 +1,10 @@
 """`python -m bench.soak --hours 1`: a real host under a steady mixed load, and what it costs over time.
 
-Sessions begin, talk, run tools and are deleted; readers follow, hang up and come back with their cursors; pages poll;
-terminals print. Every few seconds memory, descriptors, disk and latency are written down. The report is a CSV file, a
-picture (SVG) and one line per measure: the median of the first and of the last tenth, so that a leak shows as a ratio.
+Sessions begin, talk, run tools and are deleted; readers follow, disconnect and reconnect with their cursors; pages
+poll; terminals print; jobs with items, outputs and person checks ask and are answered; a person with a browser that
+gets notices spends a budget and raises it. Every few seconds memory, descriptors, disk and latency are written down.
+The report is a CSV file, a picture (SVG) and one line per measure: the median of the first and of the last tenth, so
+that a leak shows as a ratio.
 """
 
 import argparse
@@ -17,11 +19,16 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import httpx
+from tests.crash.outside_people import BUDGET, WORKFLOW, browser
 
 from portico.client import Client
+from portico.home import Home
+from portico.people.identity import new_token
+from portico.people.people import add_person
 
 TALKERS, READERS, POLLERS = 4, 6, 2
 PROMPTS = (
@@ -37,6 +44,16 @@ KEPT = 20
 class Soak:
     def __init__(self, url: str, token: str, pid: int, home: Path, pause: float) -> None:
         self.pid, self.home, self.pause = pid, home, pause
+        scopes = ["read", "drive", "approve"]
+        add_person(Home(home), "ann", scopes)
+        ann = new_token(Home(home), "anns", scopes, person="ann")
+        self.ann = httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {ann}"}, timeout=30, trust_env=False
+        )
+        self.jobs = self.raises = 0
+        jobs = home.parent / ".portico/jobs"
+        jobs.mkdir(parents=True)
+        (jobs / "kept.yaml").write_text(dedent(WORKFLOW))
         self.client = Client(url, token, reconnect_timeout=5)
         self.http = httpx.AsyncClient(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False
@@ -53,6 +70,8 @@ class Soak:
             *[self.read] * READERS,
             *[self.poll] * POLLERS,
             self.print_in_terminals,
+            self.run_job,
+            self.spend,
         ]
         tasks = [asyncio.create_task(self.again(job), name=f"soak {index}") for index, job in enumerate(jobs)]
         while time.monotonic() - self.started < seconds:
@@ -62,6 +81,7 @@ class Soak:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.http.aclose()
+        await self.ann.aclose()
 
     async def again(self, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A refusal or a session that was deleted meanwhile is part of the load; it is counted."""
@@ -119,6 +139,38 @@ class Soak:
         await asyncio.sleep(5)
         (await self.http.delete(path)).raise_for_status()
 
+    async def run_job(self) -> None:
+        """A job with items, outputs, a question and a person check, whose questions are answered."""
+        body = {"job": "kept", "cwd": str(self.home.parent), "inputs": {"tag": f"soak-{self.jobs}"}}
+        job = (await self.http.post("/v1/jobs", json=body)).raise_for_status().json()["job"]
+        while not (await self.http.get(f"/v1/jobs/{job}")).json().get("ended"):
+            for item in (await self.http.get("/v1/inbox")).json()["waiting"]:
+                question = item.get("question") or {}
+                if "soak-" in question.get("text", ""):
+                    answer = "Left" if question["text"].startswith("Way") else "Yes"
+                    await self.http.post(f"/v1/questions/{question['id']}", json={"text": answer})
+            await asyncio.sleep(0.2)
+        self.jobs += 1
+
+    async def spend(self) -> None:
+        """A person subscribes a browser, spends the budget of a session, raises it, and removes both."""
+        push = (await self.ann.post("/v1/push", json=browser())).raise_for_status().json()["push"]
+        body = {"agent": "scripted", "config": {"budget": {"turns": BUDGET}}}
+        path = f"/v1/sessions/{(await self.ann.post('/v1/sessions', json=body)).raise_for_status().json()['id']}"
+        for _ in range(2 * BUDGET):
+            await self.ann.post(f"{path}/messages", json={"text": random.choice(PROMPTS)})
+            while (state := (await self.ann.get(path)).json()).get("queue") or not state["turns"][-1].get("outcome"):
+                inbox = (await self.ann.get("/v1/inbox")).json()
+                for item in inbox["waiting"]:
+                    self.raises += 1
+                    await self.ann.post(f"/v1/questions/{item['question']['id']}", json={"text": "raise"})
+                for each in inbox.get("budgets", []):
+                    self.raises += 1
+                    await self.ann.post("/v1/budgets/answer", json={"budget": each["budget"], "answer": "raise"})
+                await asyncio.sleep(0.1)
+        (await self.ann.delete(path)).raise_for_status()
+        (await self.ann.delete(f"/v1/push/{push}")).raise_for_status()
+
     # -- what it costs -----------------------------------------------------------------------------------------
 
     def costs(self) -> dict[str, float]:
@@ -142,6 +194,8 @@ class Soak:
             "request ms (max)": max(small),
             "turn ms (p50)": statistics.median(turns) * 1000 if turns else 0.0,
             "turns": self.turns,
+            "jobs": self.jobs,
+            "budgets raised": self.raises,
             "events read": self.events,
             "refused": self.errors,
         }

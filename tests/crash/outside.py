@@ -57,6 +57,10 @@ class Outside:
         self._changed = asyncio.Event()
         self._cursor = "0"
 
+    def talks(self) -> bool:
+        """Until the run is over, but at least once: on a busy machine the host may be killed before the first time."""
+        return not self.once or not self.service.done.is_set()
+
     def fresh(self) -> str:
         return f"{self.name}-{next(self._numbers)}"
 
@@ -155,7 +159,7 @@ class Rest(Outside):
 
     async def talk(self) -> None:
         self.session = (await self.ask("POST", "/v1/sessions", self.fresh(), json={"agent": "scripted"}))["id"]
-        while not self.service.done.is_set():
+        while self.talks():
             for _ in range(self.rng.choice([1, 1, 2])):
                 await self._send()
             if self.rng.random() < 0.5:
@@ -208,7 +212,7 @@ class Anywhere(Outside):
             self.wake()
 
     async def talk(self) -> None:
-        while not self.service.done.is_set():
+        while self.talks():
             text = self.prompt()
             sent = await self.ask("POST", "/message", text, json={"text": text, "agent": "scripted"})
             self.once.add(text)
@@ -230,7 +234,7 @@ class Portal(Outside):
     async def talk(self) -> None:
         self.session = await self._start()
         self.wake()
-        while not self.service.done.is_set():
+        while self.talks():
             generation, idle, text = self.service.generation, self._idle, self.prompt()
             answer = await self.ask("POST", f"/api/copilot/session/{self.session}/query", content=text)
             assert answer in ({}, None), answer
@@ -304,7 +308,7 @@ class Ahp(Outside):
 
     async def talk(self) -> None:
         await self._open()
-        while not self.service.done.is_set():
+        while self.talks():
             text = self.prompt()
             await self._say(self.fresh(), text)
             self.once.add(text)
@@ -317,15 +321,22 @@ class Ahp(Outside):
                 self.client.url = self.url
                 await self.client.open()
                 await self._unless_cut(self.client.initialize())
-                listed = (await self.ask("GET", "/v1/sessions"))["sessions"]
-                if not any(each.get("uri") == self.session for each in listed):
-                    await self._unless_cut(self.client.request("createSession", channel=self.session))
+                await self._create()
                 await self._unless_cut(self.client.subscribe(self.session))
                 await self._unless_cut(self.client.subscribe(self.chat))
             except CUT:
                 await self.service.restarted(generation)
                 continue
             return
+
+    async def _create(self) -> None:
+        """A draft that was made before the kill is not listed, but it is there."""
+        listed = (await self.ask("GET", "/v1/sessions"))["sessions"]
+        if any(each.get("uri") == self.session for each in listed):
+            return
+        answer = await self._unless_cut(await self.client.start_request("createSession", channel=self.session))
+        error = answer.get("error", {}).get("message", "already")
+        assert "already" in error, answer
 
     async def _say(self, turn: str, text: str) -> None:
         said = False
