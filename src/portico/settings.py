@@ -361,9 +361,10 @@ class SandboxSettings(Struct, forbid_unknown_fields=True):
     write: list[str] = []
     """Further paths that are writable in a sandbox."""
     memory_mb: int = 0
-    """Memory for the data of one process in a sandbox, in MB; 0: half of the machine's."""
+    """Memory for the data of one process in a sandbox, in MB, and with control groups of all of them together; 0: half
+    of the machine's."""
     processes: int = 1024
-    """Processes of one session in a sandbox; 0: no limit. The kernel does not limit those of root."""
+    """Processes of one session in a sandbox; 0: no limit. Those of root are limited only with control groups."""
     tmp_mb: int = 1024
     """Size of `/tmp` and of the home folder in a sandbox together, in MB. They are in memory."""
     agents: dict[str, AgentSandbox] = {}

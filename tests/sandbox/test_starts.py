@@ -8,6 +8,7 @@ OUTSIDE = {
     "portico.workspace.adoption": "the function through which all others start",
     "portico.sandbox.attempts": "runs inside a sandbox",
     "portico.sandbox.available": "tests bubblewrap with fixed arguments",
+    "portico.sandbox.cgroup": "tests systemd with fixed arguments",
     "portico.agents.acp.check": "asks node for its version",
     "portico.agents.acp.install": "a person installs an agent",
     "portico.models.download": "a person downloads a model",

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from portico.host.session import Session
+from portico.sandbox import cgroup
+from portico.sandbox.launch import launch
 from portico.sandbox.network import Destination, Network, Verdict
-from portico.sandbox.policy import SYSTEM, Limits, Policy
+from portico.sandbox.policy import SYSTEM, Limits, Namespaces, Policy
 from portico.sandboxes.feature import confine
 from portico.sandboxes.running import PREFIX, RunningSandbox, remove_left
 from portico.testing.fixtures import HostOpener
@@ -68,7 +71,7 @@ async def test_a_forwarded_port_can_be_added(tmp_path: Path) -> None:
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    sandbox = await RunningSandbox.open(Network(), Closed(), 1 << 20)
+    sandbox = await RunningSandbox.open(Network(), Closed(), Limits(tmp=1 << 20))
     try:
         policy = sandbox.applied(Policy("project", str(tmp_path), "/root", read=SYSTEM))
         line = f"import socket; print(socket.create_connection(('127.0.0.1', {port}), 5).recv(9).decode())"
@@ -84,7 +87,7 @@ async def test_a_forwarded_port_can_be_added(tmp_path: Path) -> None:
 
 
 async def test_the_disk_of_a_sandbox_is_limited(tmp_path: Path) -> None:
-    sandbox = await RunningSandbox.open(Network(), Closed(), 1 << 20)
+    sandbox = await RunningSandbox.open(Network(), Closed(), Limits(tmp=1 << 20))
     try:
         policy = sandbox.applied(Policy("project", str(tmp_path), "/root", read=SYSTEM))
         line = "dd if=/dev/zero of=/tmp/x bs=64k count=100; dd if=/dev/zero of=/x bs=64k count=1"
@@ -112,9 +115,11 @@ FORKS = "import os, time\nfor _ in range(60):\n    os.fork() or time.sleep(2)"
     ids=["memory", "descriptors", "processes"],
 )
 async def test_limits(tmp_path: Path, limits: Limits, line: str, words: str) -> None:
-    if limits.processes and os.getuid() == 0:
-        pytest.skip("the kernel does not limit the processes of root")
-    sandbox = await RunningSandbox.open(Network(), Closed(), 1 << 20)
+    sandbox = await RunningSandbox.open(Network(), Closed(), limits)
+    assert sandbox.namespaces is not None
+    if limits.processes and os.getuid() == 0 and not sandbox.namespaces.groups:
+        await sandbox.close()
+        pytest.skip("the kernel limits the processes of root only with control groups, which are not available")
     try:
         policy = sandbox.applied(Policy("project", str(tmp_path), "/root", read=SYSTEM, limits=limits))
         done = await run(["/usr/bin/python3", "-c", line], policy=policy, cwd=tmp_path, env=environment())
@@ -123,17 +128,93 @@ async def test_limits(tmp_path: Path, limits: Limits, line: str, words: str) -> 
     assert words in done.output
 
 
+async def test_the_limits_are_those_of_the_whole_sandbox(tmp_path: Path) -> None:
+    """Ten processes of 30 MB each are within the limit of a process, and beyond that of the sandbox."""
+    limits = Limits(memory=128 << 20, processes=64)
+    sandbox = await RunningSandbox.open(Network(), Closed(), limits)
+    assert sandbox.namespaces is not None
+    if not sandbox.namespaces.groups:
+        await sandbox.close()
+        pytest.skip("control groups need root, and a file system for them that is writable")
+    line = "x = bytearray(30 << 20); import time; time.sleep(1); print('alive')"
+    try:
+        policy = sandbox.applied(Policy("project", str(tmp_path), "/root", read=SYSTEM, limits=limits))
+        command = ["/usr/bin/python3", "-c", line]
+        many = (run(command, policy=policy, cwd=tmp_path, env=environment()) for _ in range(10))
+        done = await asyncio.gather(*many)
+        alone = await run(command, policy=policy, cwd=tmp_path, env=environment())
+        # A process that its command has left behind ends with the sandbox.
+        left = await run("sleep 54321 >/dev/null 2>&1 & echo $!", policy=policy, cwd=tmp_path, env=environment())
+    finally:
+        await sandbox.close()
+    assert 0 < sum("alive" not in each.output for each in done) < 10
+    assert alone.output.strip() == "alive"
+    assert left.code == 0
+    assert not [each for each in sandbox.namespaces.groups if Path(each).parent.exists()]
+
+
+@pytest.mark.parametrize(
+    ("limits", "version", "wanted"),
+    [
+        (Limits(), 1, {}),
+        (Limits(), 2, {"": {}}),
+        (Limits(memory=5), 1, {"memory": {"memory.limit_in_bytes": 5}}),
+        (Limits(processes=7), 1, {"pids": {"pids.max": 7}}),
+        (Limits(memory=5, processes=7), 2, {"": {"memory.max": 5, "memory.swap.max": 0, "pids.max": 7}}),
+        (Limits(processes=7), 2, {"": {"pids.max": 7}}),
+    ],
+)
+def test_the_files_of_control_groups(limits: Limits, version: int, wanted: dict[str, dict[str, int]]) -> None:
+    assert cgroup.files(limits, version=version) == wanted
+
+
+@pytest.mark.parametrize(
+    ("limits", "options"),
+    [
+        (Limits(), []),
+        (Limits(processes=7), ["--property", "TasksMax=7"]),
+        (Limits(memory=5), ["--property", "MemoryMax=5", "--property", "MemorySwapMax=0"]),
+    ],
+)
+def test_the_scope_of_an_ordinary_user(limits: Limits, options: list[str]) -> None:
+    start = ["systemd-run", "--user", "--scope", "--quiet", "--collect"]
+    assert cgroup.scope(limits) == ([*start, *options, "--"] if options else [])
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_control_groups_that_cannot_be_created_are_left_out(tmp_path: Path, version: int) -> None:
+    """As in a container, where the file system of control groups is read-only or has no controllers."""
+    if version == 2:
+        (tmp_path / "cgroup.controllers").write_text("cpu")
+    assert cgroup.create("one", Limits(memory=5, processes=7), tmp_path) == ()
+    assert cgroup.left("one", tmp_path) == []
+    assert cgroup.entering(()) == []
+
+
+def test_a_command_runs_in_a_scope_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup, "has_scopes", lambda: True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
+    joins = Namespaces("u", "n", "m", "/scratch")
+    policy = Policy("project", str(tmp_path), "/root", limits=Limits(processes=7), joins=joins)
+    with launch(["/bin/true"], policy, {}, str(tmp_path)) as found:
+        assert found.command[: len(cgroup.scope(policy.limits))] == cgroup.scope(policy.limits)
+        assert found.env["XDG_RUNTIME_DIR"] == "/run/user/1"
+    inside = msgspec.structs.replace(policy, joins=Namespaces("u", "n", "m", "/scratch", ("/g/cgroup.procs",)))
+    with launch(["/bin/true"], inside, {}, str(tmp_path)) as found:
+        assert found.command[:4] == cgroup.entering(("/g/cgroup.procs",))
+
+
 HOST = """
 import asyncio, sys
 from pathlib import Path
 from portico.sandbox.network import Network
-from portico.sandbox.policy import Policy
+from portico.sandbox.policy import Limits, Policy
 from portico.sandboxes.running import RunningSandbox
 from portico.workspace.process import environment, run
 
 async def main():
     here = Path(sys.argv[1])
-    sandbox = await RunningSandbox.open(Network(), None, 1 << 20)
+    sandbox = await RunningSandbox.open(Network(), None, Limits(tmp=1 << 20))
     policy = sandbox.applied(Policy("project", str(here), "/root", read=("/usr", "/bin", "/lib", "/lib64")))
     line = "setsid sh -c 'exec sleep 98765' & echo started > mark; exec sleep 98765"
     await run(line, policy=policy, cwd=here, env=environment())

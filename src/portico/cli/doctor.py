@@ -31,7 +31,7 @@ from portico.home import Home
 from portico.host.readiness import check_agent
 from portico.maintenance.examination import examine
 from portico.people.identity import read_tokens
-from portico.sandbox import available
+from portico.sandbox import available, cgroup
 from portico.sandbox.seccomp import FILTER
 from portico.settings_load import load
 
@@ -206,7 +206,8 @@ def _sandbox() -> Finding:
         return Finding("sandbox", True, f"does not work: {reason}. To fix it: {fix}")
     filtered = "" if FILTER else "; system calls are not filtered on this processor"
     codex = "; Codex without a sandbox fails with this bubblewrap, so use its full-access mode or a sandbox"
-    return Finding("sandbox", True, f"bubblewrap{filtered}{codex if shutil.which('codex-acp') else ''}")
+    shown = f"bubblewrap{filtered}; {cgroup.described()}{codex if shutil.which('codex-acp') else ''}"
+    return Finding("sandbox", True, shown)
 
 
 def _home(home: Home) -> Finding:

@@ -90,7 +90,7 @@ def _mode(given: str) -> Confined:
 
 
 async def _opened(policy: Policy) -> tuple[RunningSandbox, Policy]:
-    sandbox = await RunningSandbox.open(policy.network, PrintedGate(), policy.limits.tmp)
+    sandbox = await RunningSandbox.open(policy.network, PrintedGate(), policy.limits)
     return sandbox, sandbox.applied(policy)
 
 

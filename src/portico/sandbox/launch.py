@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
+from portico.sandbox import cgroup
 from portico.sandbox.available import program
 from portico.sandbox.bubblewrap import BWRAP, NSENTER, PRLIMIT, bounded, bubblewrap, enter, options_file
 from portico.sandbox.mounts import locate
@@ -41,8 +42,11 @@ def launch(
         joined: list[str] = []
         if policy.joins is not None:
             limited = [program(PRLIMIT), *bounded(policy.limits), "--"] if bounded(policy.limits) else []
-            joined = [*limited, program(NSENTER), *enter(policy.joins)]
+            whole = cgroup.entering(policy.joins.groups) or (cgroup.scope(policy.limits) if cgroup.has_scopes() else [])
+            joined = [*whole, *limited, program(NSENTER), *enter(policy.joins)]
         outer = {name: env[name] for name in (MARK,) if name in env} | {"PATH": OUTER_PATH}
+        if joined[:1] == [cgroup.SYSTEMD_RUN]:  # it finds the manager of the user with this variable
+            outer["XDG_RUNTIME_DIR"] = os.environ["XDG_RUNTIME_DIR"]
         yield Launch([*joined, program(BWRAP), "--args", str(arguments), "--", *command], outer, (arguments, rules))
 
 

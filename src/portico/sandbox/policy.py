@@ -19,7 +19,7 @@ class Limits(Struct, frozen=True):
     """The most that the processes of one sandbox may use; 0: no limit."""
 
     memory: int = 0
-    """Bytes of data of one process."""
+    """Bytes of data of one process; with control groups, of all processes of the sandbox together."""
     processes: int = 0
     """Processes of the whole sandbox."""
     files: int = 4096
@@ -36,6 +36,8 @@ class Namespaces(Struct, frozen=True):
     mount: str
     scratch: str
     """The folder with `tmp` and `home`, which exists only in these namespaces."""
+    groups: tuple[str, ...] = ()
+    """Control groups that its processes enter: the files `cgroup.procs`."""
 
 
 class Policy(Struct, frozen=True):

@@ -47,6 +47,7 @@ class LoopbackRelay:
         self._ports: list[tuple[socket.socket, int]] = []
         self._open = 0
         self._lines = b""
+        self._buffer = memoryview(bytearray(BUFFER))
 
     def listen(self, port: int, *, proxy: bool = False) -> None:
         """Listen on the loopback addresses. IPv6 may be disabled."""
@@ -129,6 +130,8 @@ class LoopbackRelay:
         if end.sock.fileno() < 0:
             return  # closed earlier in this round
         try:
+            if events == selectors.EVENT_READ and self._pass_on(end):
+                return
             if events & selectors.EVENT_WRITE:
                 self._write(end)
             if events & selectors.EVENT_READ:
@@ -143,6 +146,25 @@ class LoopbackRelay:
             return
         self._watch(end)
         self._watch(end.other)
+
+    def _pass_on(self, end: RelayEnd) -> bool:
+        """Send what has arrived without storing it, which is the usual case. Return False if something is left to do:
+        then `_read` and `_write` continue."""
+        if end.reply is not None or end.other.waiting:
+            return False
+        size = end.sock.recv_into(self._buffer)
+        if not size:
+            return False  # at its end, which `_read` finds again
+        data = self._buffer[:size]
+        try:
+            sent = end.other.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        if sent < size:
+            end.other.waiting += data[sent:]
+            self._watch(end)
+            self._watch(end.other)
+        return True
 
     def _read(self, end: RelayEnd) -> None:
         data = end.sock.recv(BUFFER)

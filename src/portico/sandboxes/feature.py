@@ -316,7 +316,7 @@ class Sandboxes(Feature):
                 links = await asyncio.to_thread(GitLinks, folders)
                 self._record.after_turn[session.channel] = partial(self._remove_links, session.id, links)
                 gate = SessionGate(self.access, self._record, session)
-                running = self._running[session.id] = await RunningSandbox.open(network, gate, policy.limits.tmp)
+                running = self._running[session.id] = await RunningSandbox.open(network, gate, policy.limits)
             elif network != running.network:
                 await running.allow(network)
             return running

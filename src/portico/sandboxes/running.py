@@ -17,11 +17,11 @@ from pathlib import Path
 import msgspec
 
 from portico.errors import SandboxUnavailable
-from portico.sandbox import egress, relay
+from portico.sandbox import cgroup, egress, relay
 from portico.sandbox.available import check, program
 from portico.sandbox.bubblewrap import BWRAP, holder
 from portico.sandbox.network import PROXY_PORT, EgressGate, Network
-from portico.sandbox.policy import Namespaces, Policy, Unconfined
+from portico.sandbox.policy import Limits, Namespaces, Policy, Unconfined
 from portico.workspace import adoption
 from portico.workspace.child import environment
 
@@ -35,9 +35,9 @@ _KINDS = ("user", "net", "mnt")
 class RunningSandbox:
     """Created with `open`; always `close` it."""
 
-    def __init__(self, network: Network, gate: EgressGate, size: int) -> None:
+    def __init__(self, network: Network, gate: EgressGate, limits: Limits) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
-        self._size = size
+        self._limits = limits
         self._egress = egress.Egress(self._folder / "egress.sock", network, gate)
         self._process: subprocess.Popen[bytes] | None = None
         self._files: list[int] = []
@@ -46,9 +46,9 @@ class RunningSandbox:
         self.namespaces: Namespaces | None = None
 
     @classmethod
-    async def open(cls, network: Network, gate: EgressGate, size: int) -> "RunningSandbox":
+    async def open(cls, network: Network, gate: EgressGate, limits: Limits) -> "RunningSandbox":
         check()
-        made = cls(network, gate, size)
+        made = cls(network, gate, limits)
         try:
             await made._start()
         except BaseException:  # also a cancel: no process is left behind
@@ -93,7 +93,7 @@ class RunningSandbox:
         try:
             self._process = adoption.spawn(
                 [
-                    *(program(BWRAP), *holder(str(scratch), str(self._folder), self._size)),
+                    *(program(BWRAP), *holder(str(scratch), str(self._folder), self._limits.tmp)),
                     *("--info-fd", str(theirs), "--"),
                     *(sys.executable, "-I", "-S", relay.__file__, "egress.sock", str(PROXY_PORT)),
                     *map(str, network.ports),
@@ -130,7 +130,8 @@ class RunningSandbox:
         if any(os.fstat(each).st_ino in own for each in opened):
             raise SandboxUnavailable("The sandbox does not start: it has the namespaces of the host.")
         user, net, mount = (f"/proc/{os.getpid()}/fd/{each}" for each in opened)
-        self.namespaces = Namespaces(user=user, net=net, mount=mount, scratch=scratch)
+        groups = cgroup.create(self._folder.name, self._limits)
+        self.namespaces = Namespaces(user=user, net=net, mount=mount, scratch=scratch, groups=groups)
 
     async def _forward(self, port: int) -> None:
         if self._process is None or self._process.stdin is None:
@@ -186,6 +187,7 @@ class RunningSandbox:
                 if pipe is not None:
                     pipe.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+        cgroup.remove(self._folder.name)
 
 
 def remove_left(folders: Iterable[Path] | None = None) -> None:
@@ -195,3 +197,7 @@ def remove_left(folders: Iterable[Path] | None = None) -> None:
         with contextlib.suppress(OSError):
             if owner.isdigit() and adoption.status(int(owner)) is None and folder.lstat().st_uid == os.getuid():
                 shutil.rmtree(folder)
+    for name in cgroup.left(PREFIX):  # also those whose last process ended after their sandbox
+        owner = name.removeprefix(PREFIX).partition("-")[0]
+        if owner.isdigit() and adoption.status(int(owner)) is None:
+            cgroup.remove(name)
