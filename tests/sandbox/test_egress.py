@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -293,3 +294,28 @@ async def test_closing_ends_every_connection(tmp_path: Path) -> None:
         assert await reader.read() == b""
         writer.close()
     assert not (tmp_path / "e.sock").exists()
+
+
+@pytest.mark.parametrize("step", [1, 7, 4096])
+async def test_a_head_in_pieces_is_one_head(tmp_path: Path, step: int) -> None:
+    """The end of the head may be split between pieces; each piece is searched once."""
+    async with site(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") as there:
+        head = f"GET http://a.test:{there.port}/ HTTP/1.0\r\nConnection: keep-alive\r\nX: {'a' * 2000}\r\n\r\n".encode()
+        pieces = [head[at : at + step] for at in range(0, len(head), step)]
+        async with listener(tmp_path, reaching(f"a.test:{there.port}"), names=Names({"a.test": HERE})):
+            said = await speak(tmp_path, *pieces)
+    assert said.startswith(b"HTTP/1.1 200 OK")
+    assert b"Connection: close" in said, "one request for each connection, also for HTTP/1.0 with keep-alive"
+    assert b"HTTP/1.1\r\n" in there.got.splitlines(keepends=True)[0]
+
+
+async def test_a_slow_head_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that opens connections and sends nothing must not use up those of its sandbox."""
+    monkeypatch.setattr("portico.sandbox.egress.HEAD_SECONDS", 0.2)
+    async with listener(tmp_path, Network()) as egress:
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "e.sock"))
+        writer.write(b"GET http://a.test/ HTTP/1.1\r\nX: ")
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+        assert egress.open_connections == 0

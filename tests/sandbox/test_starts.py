@@ -13,6 +13,7 @@ OUTSIDE = {
     "portico.agents.acp.install": "a person installs an agent",
     "portico.models.download": "a person downloads a model",
     "portico.cli.model": "a person installs the model server",
+    "portico.cli.native_checks": "a person tests the own program of an agent",
     "portico.cli.service": "a person installs the service",
     "portico.cli.cluster": "a person starts a cluster for a trial",
     "portico.testing.postgres": "a server for tests",

@@ -182,6 +182,14 @@ def why(target: Destination, by: str) -> str:
     return f"Portico's sandbox refused the connection to {target} ({by})."
 
 
+def _end_of_head(head: bytearray, data: bytes) -> int:
+    """Add data to a head; return where the head ends, or -1. Only the new bytes are searched: a program that sends one
+    byte at a time must not keep the host busy."""
+    before = len(head)
+    head += data
+    return head.find(b"\r\n\r\n", max(0, before - 3))
+
+
 class _End(asyncio.Protocol):
     """One end of a connection. It stops reading while the other end cannot write."""
 
@@ -233,7 +241,7 @@ class _Client(_End):
 
     def __init__(self, egress: Egress) -> None:
         self._egress = egress
-        self._head = b""
+        self._head = bytearray()
         self._request: ProxyRequest | None = None
         self._early = b""
         """Bytes after the head that arrived before the server was connected."""
@@ -262,17 +270,17 @@ class _Client(_End):
             self._read_head(data)
 
     def _read_head(self, data: bytes) -> None:
-        self._head += data
-        head, found, rest = self._head.partition(b"\r\n\r\n")
-        if len(head) > HEAD_BYTES:
+        at = _end_of_head(self._head, data)
+        if (at if at >= 0 else len(self._head)) > HEAD_BYTES:
             self._refuse("431", "The head of the request is too long.")
-        elif found:
+        elif at >= 0:
+            head, rest = bytes(self._head[:at]), bytes(self._head[at + 4 :])
             try:
                 self._request = read_request(head)
             except Malformed as error:
                 self._refuse("400", str(error))
                 return
-            self._head, self._early = b"", rest
+            self._head, self._early = bytearray(), rest
             self.transport.pause_reading()
             if self._timer is not None:
                 self._timer.cancel()
@@ -346,7 +354,7 @@ class _Server(_End):
         self._client = client
         self._target = request.target
         self._is_tunnel = request.head is None
-        self._head: bytes | None = None if self._is_tunnel else b""
+        self._head: bytearray | None = None if self._is_tunnel else bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -356,14 +364,14 @@ class _Server(_End):
         if self._head is None:
             self._client.received(self._target, data)
             return
-        self._head += data
-        head, found, rest = self._head.partition(b"\r\n\r\n")
-        if found and is_interim(head):
-            self._head = b""
-            self._client.received(self._target, head + found)
+        at = _end_of_head(self._head, data)
+        head, rest = bytes(self._head[:at]), bytes(self._head[at + 4 :])
+        if at >= 0 and is_interim(head):
+            self._head = bytearray()
+            self._client.received(self._target, head + b"\r\n\r\n")
             if rest:
                 self.data_received(rest)
-        elif found:
+        elif at >= 0:
             self._head = None
             self._client.received(self._target, close_response(head) + rest)
         elif len(self._head) > HEAD_BYTES:

@@ -49,7 +49,15 @@ class Tally:
 
     @property
     def uses(self) -> list[HostUse]:
-        return list(self._uses.values())
+        return [use for use in self._uses.values() if use.count or use.refused or use.sent or use.received]
+
+    def drain(self) -> list[HostUse]:
+        """Return what was counted since the last time, and count from zero."""
+        found = self.uses
+        self._uses = {
+            target: HostUse(use.host, use.port, first=use.first, last=use.last) for target, use in self._uses.items()
+        }
+        return found
 
 
 class NetworkRecord(Feature):
@@ -88,6 +96,8 @@ class NetworkRecord(Feature):
         if tally is None:
             tally = self._live[key] = Tally(HOSTS)
         use = tally.of(target)
+        if not use.first:  # a host that is new in this turn is written now: the record survives a kill of the host
+            self.host.own(self.write(session.channel, running=True), f"network of {session.channel}")
         use.seen(self.host.now())
         return use
 
@@ -101,11 +111,14 @@ class NetworkRecord(Feature):
         if (also := self.after_turn.get(record.channel)) is not None:
             self.host.own(also(), f"after a turn of {record.channel}")
 
-    async def write(self, channel: Channel, ended: str = "") -> None:
-        """Write what was counted for turns that have ended, and between turns. If the log cannot write, it is kept for
-        the next time."""
+    async def write(self, channel: Channel, ended: str = "", *, running: bool = False) -> None:
+        """Write what was counted for turns that have ended, and between turns; with `running`, also for the turn that
+        runs. If the log cannot write, it is kept for the next time."""
         async with self._writing:
-            taken = {key: self._live.pop(key).uses for key in self._written_now(channel, ended)}
+            over = self._written_now(channel, ended)
+            taken = {key: self._live.pop(key).drain() for key in over}
+            if running:
+                taken |= {key: tally.drain() for key, tally in self._live.items() if key[0] == channel}
             try:
                 await self._append(channel, taken)
             except LogUnavailable:
@@ -119,7 +132,7 @@ class NetworkRecord(Feature):
         return [key for key in self._live if key[0] == channel and key[1] != running]
 
     async def _append(self, channel: Channel, taken: dict[tuple[Channel, str], list[HostUse]]) -> None:
-        if not taken:
+        if not any(taken.values()):
             return
         totals = Tally(TOTAL_HOSTS, await self._stored(channel))
         for (_, turn), uses in taken.items():
