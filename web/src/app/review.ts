@@ -172,7 +172,8 @@ export class Review {
   /** Shows these files. One that has not changed keeps its lines, with their colors, open comments and focus. */
   private show(files: FileView[], changed: Partial<{ note: string; shared: boolean }> = {}): void {
     const before = new Map(this.files.map((file) => [file.path, file]));
-    const same = (one: FileView | undefined, other: FileView) => one !== undefined && JSON.stringify(one) === JSON.stringify(other);
+    const key = ({ lines: _, ...rest }: FileView) => JSON.stringify(rest);
+    const same = (one: FileView | undefined, other: FileView) => one !== undefined && key(one) === key(other);
     this.files = files.map((file) => (same(before.get(file.path), file) ? (before.get(file.path) as FileView) : file));
     if (!this.files.some((file) => file.path === this.current)) this.current = this.files[0]?.path ?? "";
     this.render({ ...changed, named: this.files, newer: 0 });
