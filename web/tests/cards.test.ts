@@ -135,6 +135,14 @@ describe("approvals", () => {
   });
 });
 
+test.each([
+  ["It always asks: built-in rule 'rm'.", "Always asks (built-in rule: rm)"],
+  ["It always asks: a protected file.", "Always asks (a protected file)"],
+  ["The policy asks for every write.", "The policy asks for every write."],
+])("the reason %j is shown as %j", (why, shown) => expect(approving({ command: "make", why }).facts()[0]).toBe(shown));
+
+test("an everyday question shows no reason", () => expect(approving({ command: "make", why: "No rule lets it pass." }).facts()).toEqual(["No time limit"]));
+
 describe("a second render of an approval changes only what changed", () => {
   test("a countdown keeps the note, the focus and the button between press and release", () => {
     vi.useFakeTimers({ now: new Date(2026, 5, 10, 12) });

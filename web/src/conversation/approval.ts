@@ -106,7 +106,7 @@ class ApprovalCard {
   private facts(): TemplateResult {
     const { approval, acts } = this;
     return html`<ul class="card-facts">${this.lost ? fact("need", this.lost, "bad") : nothing}${this.reasons.map((reason) => fact("need", reason, "bad"))}${this.inside ? fact("folder", APPROVAL.inside) : nothing}${this.undo ? fact("shield", this.undo) : nothing}${
-      approval.why && approval.why !== EVERYDAY ? fact("note", plain(approval.why)) : nothing
+      approval.why && approval.why !== EVERYDAY ? fact("note", plain(APPROVAL.why(approval.why))) : nothing
     }${fact("clock", limitOf(approval.expires))}${
       acts.wholeChange && approval.path && this.lines > LINES_SEEN ? html`<li class="apart"><button type="button" class="link" ?disabled=${this.closed} @click=${() => acts.wholeChange?.(approval.path ?? "")}>${APPROVAL.showAll(this.lines)}</button></li>` : nothing
     }</ul>`;

@@ -23,6 +23,8 @@ export const APPROVAL = {
     return `wants to ${what}. Nothing is written until you allow it.`;
   },
   changesNothing: "would write the file with its current content. It changes nothing.",
+  /** The host's reason, in the words of a card. */
+  why: (text: string) => text.replace(/^It always asks: built-in rule '(.*)'\.$/, "Always asks (built-in rule: $1)").replace(/^It always asks: (.*)\.$/, "Always asks ($1)"),
   inside: "Inside the project folder",
   newFile: "A new file",
   notInGit: "Not in git: the old text is not kept",
