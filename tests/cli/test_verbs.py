@@ -57,6 +57,7 @@ WITHOUT_A_HOST: dict[str, tuple[str, ...]] = {
     "retention": (),
     "usage": (),
     "hosts list": (),
+    "automations apply": (),
     "hosts drain": ("box",),
     "hosts give-up": ("box",),
 }
@@ -89,6 +90,7 @@ NOT_THERE: dict[str, tuple[tuple[str, ...], int, str]] = {
     "automations cancel": (("run-nothing",), NOT_FOUND, "portico automations history"),
     "automations secret": (("nothing",), NOT_FOUND, "portico automations list"),
     "automations delete": (("nothing",), NOT_FOUND, "portico automations list"),
+    "automations apply": (("nothing",), NOT_FOUND, "There is no workflow 'nothing'"),
     "inbox show": (("s-1.a1",), NOT_FOUND, "portico inbox list"),
     "inbox allow": (("s-1.a1",), NOT_FOUND, "portico inbox list"),
     "inbox deny": (("s-1.a1",), NOT_FOUND, "portico inbox list"),

@@ -74,10 +74,6 @@ export interface Routes {
   "PATCH /settings": { body: SetSettingBody; answer: SettingSaved };
   "GET /settings": { body: undefined; answer: SettingList };
   "POST /agents/loop/model": { body: ConnectModelBody; answer: AgentCheck };
-  "PUT /secrets/{name}": { body: SetSecretBody; answer: SecretNamed };
-  "DELETE /secrets/{name}": { body: undefined; answer: undefined };
-  "PUT /sandbox": { body: ChooseSandboxBody; answer: FolderSandbox };
-  "GET /sandbox": { body: undefined; answer: SandboxChoice };
   "POST /workflows/plan": { body: PlanWorkflowBody; answer: PlannedWorkflow };
   "POST /workflows": { body: SaveWorkflowBody; answer: SavedWorkflow };
   "GET /workflows": { body: undefined; answer: WorkflowsAnswer };
@@ -90,6 +86,10 @@ export interface Routes {
   "GET /push": { body: undefined; answer: PushList };
   "DELETE /push/{push}": { body: undefined; answer: undefined };
   "POST /devices/pair": { body: PairDeviceBody; answer: PairingCode };
+  "PUT /sandbox": { body: ChooseSandboxBody; answer: FolderSandbox };
+  "GET /sandbox": { body: undefined; answer: SandboxChoice };
+  "PUT /secrets/{name}": { body: SetSecretBody; answer: SecretNamed };
+  "DELETE /secrets/{name}": { body: undefined; answer: undefined };
   "POST /terminals": { body: OpenTerminalBody; answer: TerminalInfo };
   "GET /terminals": { body: undefined; answer: TerminalList };
   "POST /terminals/{id}/input": { body: TypeInputBody; answer: undefined };
@@ -938,6 +938,7 @@ export interface Flow {
   folder?: "shared" | "worktree";
   branch?: string;
   env?: Record<string, string>;
+  on?: Record<string, unknown>[];
   file?: string;
   source?: string;
   ids?: string[];

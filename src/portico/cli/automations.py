@@ -15,6 +15,7 @@ from portico.automation.events import AutomationPlan
 from portico.automation.listing import AutomationInfo
 from portico.automation.state import MissedTimes, RunSummary
 from portico.automation.triggers import schedules_of
+from portico.cli.apply_automations import apply
 from portico.cli.output import HomeOption, JsonFlag, dollars, plain, print_json, print_table, run, when
 from portico.cli.verb import connected, with_options
 from portico.client.client import Client, segment
@@ -248,6 +249,9 @@ async def history(
     rows += [(each.first, _missed_row(each, name or "")) for each in found.missed]
     rows.sort(key=lambda row: row[0], reverse=True)
     print_table(["run", "of", "due", "by", "ended", "started", "used", "why"], [row for _, row in rows], "No runs yet.")
+
+
+app.command()(apply)
 
 
 @app.command()

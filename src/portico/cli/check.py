@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from portico.cli.apply_automations import triggers_of
 from portico.cli.output import JsonFlag, print_json
 from portico.errors import BadRequest
 from portico.jobs.legacy import import_file
@@ -56,6 +57,9 @@ def _workflows(files: list[Path], as_json: bool) -> None:
     for file in files:
         try:
             entries.append(load_workflow(file))
+            for job in entries[-1].jobs.values():
+                if job.flow is not None:
+                    triggers_of(job.flow)
         except WorkflowError as error:
             wrong.append(error)
     if as_json:

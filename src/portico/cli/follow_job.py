@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -16,8 +17,10 @@ from portico import events as e
 from portico.cli.job_questions import JobQuestions
 from portico.cli.job_tree import MARKS, workflow_lines
 from portico.cli.output import plain, terminal, trouble
+from portico.cli.usage import cost_words
 from portico.client.client import Client, segment
 from portico.client.record import RemoteRecord
+from portico.errors import PorticoError
 from portico.host.state import TextPart
 from portico.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
 from portico.jobs.result import Lane
@@ -28,16 +31,19 @@ from portico.tasks import end_tasks
 from portico.workspace.escapes import visible_json
 
 _COLOURS = {"running": "yellow", "succeeded": "green", "failed": "red", "stopped": "dim"}
+COST_TICKS = 8
+"""The cost is read every so many ticks: it changes with the end of a turn."""
 EXIT = {"succeeded": 0, "failed": 1, "canceled": 130}
 
 
 class JobView(msgspec.Struct):
-    """The response of `/v1/jobs/ID`."""
+    """The response of `/v1/jobs/ID`, and what the job has cost."""
 
     summary: JobSummary
     entry: Entry
     network: list[HostUse] = []
     rows: list[JobRow] = []
+    cost: str = ""
 
 
 async def view_of(client: Client, job: str, rows: str = "") -> JobView:
@@ -56,6 +62,14 @@ async def follow_job(client: Client, job: str, as_json: bool) -> str:
     if as_json or not terminal():
         return await _lines(client, view, as_json)
     return await _tree(client, view)
+
+
+async def cost_of(client: Client, job: str) -> str:
+    """What a job has cost so far; empty if no agent has worked in it, or no price is known."""
+    with contextlib.suppress(PorticoError):  # the cost is an extra: the host restarts, or this token cannot read it
+        sums = (await client.usage(["job"])).sums
+        return next((cost_words(each) for each in sums if each.key["job"] == job and each.cost + each.estimated), "")
+    return ""
 
 
 async def _events(client: Client, job: str) -> AsyncIterator[RemoteRecord]:
@@ -85,6 +99,8 @@ async def _lines(client: Client, view: JobView, as_json: bool) -> str:
             line = visible_json(msgspec.json.encode(record).decode()) if as_json else plain(_line(event, names, lanes))
             if line:
                 print(line, flush=True)
+    if not as_json and (cost := await cost_of(client, view.summary.id)):
+        print(f"cost: {cost}", flush=True)
     return outcome
 
 
@@ -157,6 +173,7 @@ async def _tree(client: Client, view: JobView) -> str:
             await end_tasks(ticking)
         now = await view_of(client, view.summary.id)
         view.summary, view.rows = now.summary, now.rows
+        view.cost = await cost_of(client, view.summary.id)
         live.update(_drawn(view, {}))
     if view.summary.error:
         print(plain(view.summary.error), file=sys.stderr)
@@ -166,8 +183,10 @@ async def _tree(client: Client, view: JobView) -> str:
 
 
 async def _tick(client: Client, view: JobView, last: dict[str, str], live: Live) -> None:
-    while True:
+    for tick in itertools.count():
         now = await view_of(client, view.summary.id)
+        if tick % COST_TICKS == 0:
+            view.cost = await cost_of(client, view.summary.id)
         view.summary, view.rows = now.summary, now.rows
         for work in view.summary.works:
             if work.status == "running":
@@ -190,7 +209,9 @@ async def _last_line(client: Client, task: str) -> str:
 
 def _drawn(view: JobView, last: dict[str, str]) -> Text:
     summary = view.summary
-    text = Text(f"{summary.id} {plain(summary.name)}: {summary.status} {_seconds(summary.started, summary.ended)}\n")
+    cost = f", {view.cost}" if view.cost else ""
+    took = _seconds(summary.started, summary.ended)
+    text = Text(f"{summary.id} {plain(summary.name)}: {summary.status} {took}{cost}\n")
     works = {work.work: work for work in summary.works}
     if view.entry.jobs[summary.name].flow is not None:
         text.append("\n".join(workflow_lines(view.entry.jobs[summary.name].work, view.rows)) + "\n")

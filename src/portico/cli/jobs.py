@@ -10,7 +10,7 @@ from portico import commands as c
 from portico.cli import job_files
 from portico.cli.draft_job import draft
 from portico.cli.edit_job import changed_text
-from portico.cli.follow_job import EXIT, JobView, follow_job, result_lines, view_of
+from portico.cli.follow_job import EXIT, JobView, cost_of, follow_job, result_lines, view_of
 from portico.cli.job_tree import MARKS, row_name
 from portico.cli.network import print_hosts
 from portico.cli.output import HomeOption, JobArgument, JsonFlag, plain, print_json, print_table, run, when
@@ -57,6 +57,7 @@ async def show(
         print_json(view)
         return
     planned = view.entry.jobs.get(view.summary.name)
+    view.cost = await cost_of(client, job)
     if view.rows or (planned is not None and planned.flow is not None):
         print(plain("\n".join(_workflow_lines(view))))
         return
@@ -133,7 +134,7 @@ def retry(
 def _workflow_lines(view: JobView) -> list[str]:
     """The result first, then why it failed, then its rows."""
     summary = view.summary
-    lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)}"]
+    lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)} {view.cost}".rstrip()]
     lines += ["", *result_lines(summary), ""] if summary.done else []
     lines += [f"in {summary.cwd}", *([f"branch {summary.branch}"] if summary.branch else [])]
     lines += [f"from {summary.origin}"] if summary.origin else []

@@ -144,6 +144,8 @@ class Flow(Part, frozen=True, kw_only=True):
     folder: FolderKind = "shared"
     branch: str = ""
     env: dict[str, str] = {}
+    on: list[dict[str, Any]] = []
+    """Triggers. They are active when a person has applied them (`portico automations apply`)."""
     file: str = ""
     """The path of the file, for messages."""
     source: str = ""

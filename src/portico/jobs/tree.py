@@ -54,6 +54,9 @@ def draw_workflow(entry: Entry) -> str:
         default = "" if each.default is None else f" [{text_of(each.default)}]"
         about = f": {each.about}" if each.about else ""
         lines.append(_printable(f"  input {key} ({each.type}{', required' if each.needed else ''}){default}{about}"))
+    if job.flow.on:
+        kinds = ", ".join(dict.fromkeys(kind for each in job.flow.on for kind in each))
+        lines.append(_printable(f"  on {kinds}: active after: portico automations apply {name}"))
     return "\n".join([*lines, draw_tree(job.work, "  ")])
 
 

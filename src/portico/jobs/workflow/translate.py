@@ -112,6 +112,7 @@ class _Translation:
             folder="worktree" if _in_worktrees(workflow) else "shared",
             branch=workflow.branch,
             env=workflow.env,
+            on=workflow.on if isinstance(workflow.on, list) else [workflow.on],
             file=file,
             source=source,
             ids=[each.id for each in _all(workflow.steps) if each.id],
