@@ -64,7 +64,7 @@ _VALUES = """## Values in templates
 | `steps.ID.output` | a text, or JSON with `output: json` or a schema; of `each` those of the items that succeeded |
 | `steps.ID.outcome` | `succeeded`, `failed`, `stopped` or `skipped` |
 | `steps.ID.reason` | why it failed |
-| `steps.ID.checks` | a list with `passed` and `reason` |
+| `steps.ID.checks` | a list with `passed`, `reason` and, in a worktree, the `commit` that it passed for |
 | `steps.ID.answer` | the answer of an `ask` |
 | `steps.ID.changes` | files that a prompt changed |
 | `steps.ID.commit` | in a worktree: the commit of a prompt or of a merge |

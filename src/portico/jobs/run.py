@@ -221,7 +221,7 @@ class JobRun:
         model = task.model.id or "" if task.model is not None else self.state.entry.models["driving"]
         fallback = [each.id or "" for each in task.fallback]
         plan = self._planned(path, self._flow.name(path, step), task, model, fallback, known)
-        plan.sandbox = step.sandbox
+        plan.sandbox, plan.budget = step.sandbox, step.budget
         if (retry := step.retry) is not None:
             plan.waits = [retry.seconds(failures + 1) for failures in range(retry.times)]
             plan.attempts = retry.times + 1 if "agent" in retry.on else 1

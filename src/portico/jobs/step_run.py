@@ -71,7 +71,10 @@ class StepRun(TaskRun):
             outcome="succeeded" if passed else "stopped" if result.outcome == "stopped" else "failed",
             output=outcome.output,
             reason="" if passed else outcome.reason or self._failed_check() or self._reason,
-            checks=[{"passed": each.passed, "reason": each.reason} for each in self._results.values()],
+            checks=[
+                {"passed": each.passed, "reason": each.reason, "commit": outcome.commit if each.passed else ""}
+                for each in self._results.values()
+            ],
             answer=outcome.answer,
             changes=outcome.changes,
             commit=outcome.commit,
@@ -146,9 +149,13 @@ class StepRun(TaskRun):
                 return await self._prompt()
 
     async def _prompt(self) -> StepOutcome:
+        folders = self._context.flow.folders
+        if self.plan.attempt == 1 and self.resumed is None:
+            # The agent begins at a commit: with what commands before it have changed, and nothing that is unknown.
+            await folders.commit(self._context.path, f"Before {self.plan.name}")
         passed = await super()._course()
         changes = await self._sessions_of_task.changes()
-        commit = await self._context.flow.folders.commit(self._context.path, self.plan.name) if passed else ""
+        commit = await folders.commit(self._context.path, self.plan.name) if passed else ""
         return StepOutcome(passed, output=self._output(), changes=sorted(changes or {}), commit=commit)
 
     def _output(self) -> Any:
@@ -159,9 +166,9 @@ class StepRun(TaskRun):
         except ValueError:
             return self._answer  # its check has failed
 
-    async def _ask_to_resolve(self, lane: str, conflict: MergeConflict, folder: str) -> str:
+    async def _ask_to_resolve(self, lane: merge.MergingLane, conflict: MergeConflict, folder: str) -> str:
         options: list[Json] = [{"id": each, "label": each} for each in (_RESOLVED, _GIVE_UP)]
-        text = f"The merge of {lane!r} has conflicts. Resolve them in {folder}, then answer."
+        text = f"The merge of {lane.name!r} has conflicts. Resolve them in {folder}, then answer."
         field: Json = {"id": ANSWER, "kind": "single-select", "message": "Then", "required": True, "options": options}
 
         async def asking() -> Asking:
@@ -170,11 +177,14 @@ class StepRun(TaskRun):
         answer = await self._sessions_of_task.ask_person(self.plan.name, asking, stays=False)
         return "" if value_of(answer, ANSWER) == _RESOLVED else "a person gave up."
 
-    async def _let_agent_resolve(self, lane: str, conflict: MergeConflict, folder: str) -> str:
+    async def _let_agent_resolve(self, lane: merge.MergingLane, conflict: MergeConflict, folder: str) -> str:
+        """The checks of the lane run again in the merged folder, with the values of the lane."""
         assert self._prepared is not None
-        self._prepared.context["conflict"] = f"{lane}\n{conflict.text}"
-        self.plan.cwd = folder
-        return "" if await super()._course() else "the agent did not succeed."
+        self._prepared.context |= self._context.flow.context(lane.path) | {"conflict": f"{lane.name}\n{conflict.text}"}
+        self.plan.cwd, self._retrying = folder, 0
+        if await super()._course():
+            return ""
+        return self._failed_check() or "the agent did not succeed."
 
     # -- what a task does differently here ---------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from portico import events as e
 from portico import faults
-from portico.events import TaskOutcome
+from portico.events import Budget, TaskOutcome
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.jobs.check import Checked, check_command, check_files, check_schema, json_of
@@ -65,6 +65,8 @@ class TaskPlan(Struct, kw_only=True):
     """Of an agent that fails, for each prompt."""
     sandbox: str = ""
     """Of its sessions; empty: the default of the host."""
+    budget: Budget = Budget()
+    """Of each of its sessions."""
     render: Callable[[Prompt, dict[str, str]], str] = expand_prompt_dynamic
     """How values are put into prompts."""
 

@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 from portico import events as e
 from portico import limits
 from portico.errors import AgentUnavailable, BudgetSpent, LogUnavailable, NotFound, PorticoError, SignInRequired
-from portico.events import Json, Message
+from portico.events import Budget, Json, Message
 from portico.host.host import Host
 from portico.host.question import Answer, Asking
 from portico.host.session import Session
@@ -458,7 +458,7 @@ class TaskSessions:
             model=name,
             cwd=self._plan.cwd,
             title=self._plan.name,
-            config={"approvals": "allow"} | ({"sandbox": self._plan.sandbox} if self._plan.sandbox else {}),
+            config=self._config(),
             owner=self._plan.owner,
         )
         self._opened.append(session)
@@ -466,6 +466,14 @@ class TaskSessions:
         self.record(e.TaskSessionStarted(session=session.id, model=model, driving=single or driving))
         self.decide(f"[SESSION STARTED] {'driving' if driving else 'task'} session started with model {model}")
         return _Open(session, model, driving, info.capabilities.tools)
+
+    def _config(self) -> Json:
+        config: Json = {"approvals": "allow"}
+        if self._plan.sandbox:
+            config["sandbox"] = self._plan.sandbox
+        if self._plan.budget != Budget():
+            config["budget"] = msgspec.to_builtins(self._plan.budget)
+        return config
 
     async def confine(self) -> Confinement:
         """Return how a command of the task is started: as in its latest session."""

@@ -30,7 +30,7 @@ from portico.jobs.context import context_at
 from portico.jobs.entry import Entry, Model, Over
 from portico.jobs.rows import rows_of
 from portico.jobs.state import JobState
-from portico.jobs.step import AskDo, FlowStep, HttpDo, PromptDo, RunDo, WaitDo
+from portico.jobs.step import AskDo, FlowStep, HttpDo, MergeDo, PromptDo, RunDo, WaitDo
 from portico.jobs.work import ROOT
 from portico.jobs.workflow.files import SUFFIXES, load_workflow
 from portico.jobs.workflow.inputs import check_inputs
@@ -191,7 +191,7 @@ def _check_ids(entry: Entry, name: str, case: Case) -> None:
     assert flow is not None
     for key in ("agent", "run", "answers"):
         for ident in getattr(case, key):
-            if ident not in flow.ids:
+            if ident not in flow.ids and (key != "agent" or ident not in entry.tasks):
                 known = ", ".join(flow.ids)
                 raise BadRequest(f"{case.name}: {key}: there is no step {ident!r}. There are: {known}.", field=key)
 
@@ -205,7 +205,7 @@ def _scripted(entry: Entry, case: Case) -> Entry:
         if isinstance(value, Over):
             return replace(value, parallel=1)
         if isinstance(value, FlowStep):
-            if isinstance(value.do, PromptDo):
+            if isinstance(value.do, PromptDo | MergeDo) and value.do.task:
                 prompts[value.do.task] = value.id
             return _step(value, case)
         return value

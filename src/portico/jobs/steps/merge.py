@@ -9,14 +9,15 @@ from portico.jobs.folders import MergeConflict, close_folder, commit_folder, mer
 from portico.jobs.steps.outcome import StepOutcome
 from portico.workspace.worktree import Worktree
 
-Resolve = Callable[[str, MergeConflict, str], Awaitable[str]]
-"""Resolves a conflict in a folder: the name of the lane, the conflict and the folder. Returns why it could not."""
-
 
 class MergingLane(Struct):
     path: str
     name: str
     passed: bool
+
+
+Resolve = Callable[[MergingLane, MergeConflict, str], Awaitable[str]]
+"""Resolves a conflict of a lane in a folder. Returns why it could not."""
 
 
 async def run(around: str, lanes: list[MergingLane], folders: FlowFolders, resolve: Resolve | None) -> StepOutcome:
@@ -46,7 +47,7 @@ async def _merge(parent: Worktree, child: Worktree, lane: MergingLane, resolve: 
     files = ", ".join(found.conflict.files)
     if resolve is None:
         return f"The merge of {lane.name!r} has conflicts in {files}:\n{found.conflict.text}"
-    if wrong := await resolve(lane.name, found.conflict, parent.folder):
+    if wrong := await resolve(lane, found.conflict, parent.folder):
         return f"The conflicts of {lane.name!r} in {files} were not resolved: {wrong}"
     if left := await unresolved(parent, found.conflict):
         return f"The merge of {lane.name!r} still has conflict markers in {', '.join(left)}."

@@ -81,6 +81,7 @@ class SettingKeys(Keys, frozen=True, kw_only=True):
     timeout: Seconds | None = None
     """Seconds. On the file: the whole run. On a step: that step. On a step with steps: each of them."""
     budget: Budget | None = None
+    """On the file: the whole run. On a step: its session. On a step with steps: each of them."""
     env: dict[str, str] = {}
     """Environment variables of commands; the values are templates."""
     label: str = ""

@@ -97,7 +97,8 @@ class _Translation:
         scope = Scope(inputs=tuple(workflow.inputs), env=frozenset(workflow.env))
         self._names.check(dict(workflow.env), ("env",), replace(scope, env=frozenset()))
         self._names.check(workflow.branch, ("branch",), scope)
-        settings = replace(_Settings().within(workflow), timeout=None)
+        # The timeout and the budget of the file are those of the whole run.
+        settings = replace(_Settings().within(workflow), timeout=None, budget=Budget())
         work, after = self._steps(workflow.steps, ("steps",), scope, settings)
         self._names.check(workflow.result, ("result",), replace(scope, ids=after))
         self._names.check(workflow.artifacts, ("artifacts",), replace(scope, ids=after))
@@ -233,7 +234,7 @@ class _Translation:
             parallel=step.parallel,
             at_once=step.fail == "at_once",
             folder=step.folder,
-            merge=self._merge(step, path, ident, settings),
+            merge=self._merge(step, step.steps, path, ident, settings),
             body=body,
             may_fail=step.may_fail,
         )
@@ -256,13 +257,16 @@ class _Translation:
             names=[each.name or each.id or _short(each) for each in step.parallel],
             at_once=step.fail == "at_once",
             folder=step.folder,
-            merge=self._merge(step, path, ident, settings),
+            merge=self._merge(step, step.parallel, path, ident, settings),
             works=works,
             may_fail=step.may_fail,
         )
         return fork, ids
 
-    def _merge(self, step: f.LaneKeys, path: Path, ident: str, settings: _Settings) -> t.FlowStep | None:
+    def _merge(
+        self, step: f.LaneKeys, inner: list[f.AnyStep], path: Path, ident: str, settings: _Settings
+    ) -> t.FlowStep | None:
+        """The merge of the lanes. An agent that resolves a conflict has to pass the commands that check the lanes."""
         if step.folder != "worktree":
             if step.merge != "fail":
                 self._problems.add((*path, "merge"), "'merge' needs 'folder: worktree'.")
@@ -272,10 +276,23 @@ class _Translation:
             task = f"{ident}_merge"
             model = Model(id=settings.ident)
             prompt = "Resolve the conflicts of this merge in the working directory:\n{{ conflict }}"
-            self._tasks[task] = Task(model=model, prompt=[prompt], timeout=settings.timeout)
+            lines = [check.run for each in _all(inner) if isinstance(each, f.PromptKeys) for check in each.check]
+            checks = [Check(command=line) for line in dict.fromkeys(lines) if line is not None]
+            action = FailureAction(retry_times=DEFAULT_RETRIES, additional_prompt=[CHECKS_FAILED])
+            criteria = Criteria(checks=checks, failure_action=action) if checks else None
+            self._tasks[task] = Task(model=model, prompt=[prompt], criteria=criteria, timeout=settings.timeout)
         do = t.MergeDo(how=step.merge, task=task)
         number = next(self._numbers)
-        return t.FlowStep(work_id_in_job=number, id=f"{ident}_merge", name="merge", do=do, label=settings.label)
+        return t.FlowStep(
+            work_id_in_job=number,
+            id=f"{ident}_merge",
+            name="merge",
+            do=do,
+            label=settings.label,
+            budget=settings.budget,
+            env=settings.env,
+            sandbox=settings.sandbox,
+        )
 
     # -- steps without children --------------------------------------------------------------------------------
 
@@ -293,7 +310,7 @@ class _Translation:
             schema=schema,
             retry=step.retry,
             timeout=settings.timeout,
-            budget=settings.budget if step.budget is not None else Budget(),
+            budget=settings.budget,
             env=settings.env,
             secrets=step.secrets,
             label=settings.label,
