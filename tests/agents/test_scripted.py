@@ -374,7 +374,7 @@ async def test_steering_is_answered(one: Session) -> None:
     await one.wait_until(lambda state: bool(state.active and state.active.parts))
     assert await one.queue.steer(Message("faster"), by="ada")
     answer = ("text", "Hello!.\n\nSteered: faster")
-    assert shown(await one.wait(turn_id)) == [answer, ("notice", "Said meanwhile: faster")]
+    assert shown(await one.wait(turn_id)) == [answer, ("notice", "Added during the turn: faster")]
 
 
 async def test_seeded_sessions_are_there_once(open_host: HostOpener, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class Queue:
         pending = turns.waiting_message(session.state, ident)
         taken = await self._ask_agent(pending.message)
         if taken and session.running is not None:  # it leaves the queue, and must stay visible
-            session.running.remark(f"Said meanwhile: {pending.message.text}")
+            session.running.remark(f"Added during the turn: {pending.message.text}")
         async with session.lock:
             decision = turns.steered(session.state, ident, taken, by)
             if decision.events:

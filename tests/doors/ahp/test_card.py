@@ -178,3 +178,25 @@ async def test_an_edited_command_is_put_back_into_its_input(served: Any, connect
     await client.action("chat/turnComplete")
     state = served.broker.state(served.host.list()[0].id)
     assert json.loads(state.turns[0].parts[0].input) == {"command": "touch y", "description": "List things"}
+
+
+async def test_an_edited_command_is_shown_live_as_after_a_reload(connect: Connect, version: str) -> None:
+    """Live clients showed the command as it was before the edit, those that connected later the edited one."""
+    client: WireClient = await connect(version)
+    watcher: WireClient = await connect(version, "watcher")
+    chat = await begin(client, "run touch x")
+    await watcher.subscribe(chat)
+    ready = await client.action(client.verb("toolCallReady"))
+    which = {"turnId": "t-1", "toolCallId": ready["toolCallId"]}
+    fields = {"approved": True, "confirmed": "user-action", "editedToolInput": "touch y"}
+    await client.act(chat, client.verb("toolCallConfirmed"), **which, **fields)
+    await client.action(client.verb("turnComplete"))
+    await watcher.wait(lambda: watcher.states[chat]["turns"])
+    late: WireClient = await connect(version, "late")
+    await late.subscribe(chat)
+
+    def shown(of: WireClient) -> Any:
+        return of.states[chat]["turns"][0]["responseParts"][0]["toolCall"]
+
+    assert shown(client) == shown(watcher) == shown(late)
+    assert shown(late)["toolInput"] == "touch y"

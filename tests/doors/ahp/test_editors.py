@@ -152,7 +152,7 @@ async def test_a_steering_message_stays_in_the_chat(connect: Connect, version: s
     yes = {"turnId": "t", "toolCallId": ready["toolCallId"], "approved": True, "confirmed": "user-action"}
     await client.act(chat, client.verb("toolCallConfirmed"), **yes)
     turn = (await client.idle(chat))["turns"][0]
-    told = r"Said meanwhile\: \*faster\*"
+    told = r"Added during the turn\: \*faster\*"
     assert told in str(turn["responseParts"]).replace("\\\\", "\\")
 
 

@@ -58,7 +58,14 @@ def _said(record: Record, state: SessionState, line: ChatLine) -> list[Outgoing]
 
 
 def _added(summary: Json) -> list[Outgoing]:
-    return [Outgoing("chatAdded", {"summary": summary}), *_plain(summary["resource"], summary["status"])]
+    added = [Outgoing("chatAdded", {"summary": summary})]
+    if "movable" in summary:  # new in 1.0
+        older = {key: value for key, value in summary.items() if key != "movable"}
+        added = [
+            Outgoing("chatAdded", {"summary": summary}, since="1.0.0"),
+            Outgoing("chatAdded", {"summary": older}, before="1.0.0"),
+        ]
+    return [*added, *_plain(summary["resource"], summary["status"])]
 
 
 def _reordered(event: e.ChatsOrdered, state: SessionState, line: ChatLine) -> Outgoing:

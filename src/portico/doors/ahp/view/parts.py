@@ -135,13 +135,17 @@ def call(part: CallPart, dialect: Dialect) -> Json:
     if part.done and part.outcome in ("cancelled", "interrupted"):
         return shown | _cancelled(part, {"reason": "skipped"}, None)
     if part.done:
-        return shown | {"status": "completed", **_running(part)} | result(part, seed)
+        return shown | {"status": "completed", **_running(part, seed)} | result(part, seed)
     if approval is not None and approval.result:
-        return shown | {"status": "pending-result-confirmation", **_running(part)} | provisional(part, approval, seed)
+        return (
+            shown
+            | {"status": "pending-result-confirmation", **_running(part, seed)}
+            | provisional(part, approval, seed)
+        )
     if approval is not None:
         return shown | {"status": "pending-confirmation", **_input(part), **confirmation(part, approval, seed)}
     if part.ready:
-        running = _running(part) | present(content=content_of(part, seed))
+        running = _running(part, seed) | present(content=content_of(part, seed))
         if part.sign_in is not None and dialect.since("0.6.0"):
             return shown | {"status": "auth-required", **running, "auth": auth(part.sign_in)}
         return shown | {"status": "running", **running}
@@ -256,9 +260,14 @@ def confirmed_by(part: CallPart) -> tuple[str, Json | None]:
     return ("setting" if part.rule else "not-needed"), None
 
 
-def _running(part: CallPart) -> Json:
+def _running(part: CallPart, seed: bool) -> Json:
     how, chosen = confirmed_by(part)
-    return _input(part) | {"confirmed": how} | present(selectedOption=chosen)
+    shown = _input(part)
+    asked = card.last_asked(part)
+    if seed and asked is not None and asked.input != part.input:
+        # Version 1 cannot replace the message of a call that waits: it stays as it was before the edit.
+        shown["invocationMessage"] = card.message(msgspec.structs.replace(part, input=asked.input))
+    return shown | {"confirmed": how} | present(selectedOption=chosen)
 
 
 def refusal(said: Json, words: str, dialect: Dialect) -> Json:

@@ -361,9 +361,13 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing
     how = event.meta.get("confirmed", "user-action")
     fields: Json = {**_of(event.turn, call.id), "approved": True, "confirmed": how}
     fields["selectedOptionId"] = event.option
+    before: list[Outgoing] = []
     if event.input is not None:
         fields["editedToolInput"] = card.shown_input(call, approval, event.input)
-    return [Outgoing("toolCallConfirmed", fields, event.by), *_again(event.turn, call, scene.seed)]
+        if not scene.seed:  # while it waits, its message can still be replaced; version 1 cannot, see `parts`
+            shown = {**_of(event.turn, call.id), "invocationMessage": card.message(call)}
+            before.append(Outgoing("toolCallReady", shown))
+    return [*before, Outgoing("toolCallConfirmed", fields, event.by), *_again(event.turn, call, scene.seed)]
 
 
 # -- questions and the queue -----------------------------------------------------------------------------------
