@@ -17,7 +17,12 @@ pytestmark = pytest.mark.live
 
 NODE, ACPX = MODULES / "node22/bin/node", MODULES / "acpx/dist/cli.js"
 SCRIPT = """
+providers: [{id: scripted, name: Scripted, models: [{id: big, name: Big, context: 1000}, {id: small, name: Small}]}]
 rules:
+  - match: ^count
+    steps: [{do: usage, input: 100, output: 20, cost: 0.5}, {do: say, text: counted}]
+  - match: ^fail
+    steps: [{do: fail, message: it broke}]
   - match: ^write
     steps:
       - {do: write, path: a.txt, text: "hello\\n"}
@@ -41,10 +46,12 @@ class Acpx:
         assert done.returncode == code, done.stdout + done.stderr
         return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"jsonrpc"')]
 
-    def sessions(self) -> list[dict[str, Any]]:
+    def read(self, path: str) -> Any:
         token = (self.host.home / "token").read_text().strip()
-        answer = httpx.get(f"{self.host.url}/v1/sessions", headers={"Authorization": f"Bearer {token}"}, timeout=30)
-        found: list[dict[str, Any]] = answer.json()["sessions"]
+        return httpx.get(f"{self.host.url}{path}", headers={"Authorization": f"Bearer {token}"}, timeout=30).json()
+
+    def sessions(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.read("/v1/sessions")["sessions"]
         return found
 
 
@@ -78,3 +85,21 @@ def test_a_refusal(acpx: Acpx) -> None:
     wire = acpx("--deny-all", "exec", "write it", code=5)
     assert told(wire, "tool_call_update")[-1]["status"] == "failed"
     assert not (acpx.folder / "work/a.txt").exists()
+
+
+def test_model_usage_and_mcp_servers(acpx: Acpx) -> None:
+    """acpx checks every frame with the schema of the official SDK."""
+    config = acpx.folder / "mcp.json"
+    server = {"type": "stdio", "name": "tickets", "command": "/bin/true", "args": [], "env": []}
+    config.write_text(json.dumps({"mcpServers": [server]}))
+    wire = acpx("--model", "small", "--mcp-config", str(config), "exec", "count")
+    used = {"totalTokens": 120, "inputTokens": 100, "outputTokens": 20}
+    assert wire[-1]["result"] == {"stopReason": "end_turn", "usage": used}
+    (session,) = acpx.sessions()
+    assert session["model"] == "small"
+    assert '"servers": ["tickets"]' in json.dumps(acpx.read("/v1/audit"))
+
+
+def test_a_failed_turn_has_its_reason(acpx: Acpx) -> None:
+    wire = acpx("exec", "fail", code=1)
+    assert "it broke" in json.dumps([each for each in wire if "error" in each])
