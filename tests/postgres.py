@@ -42,8 +42,8 @@ class Databases:
         """Making one takes ten times as long."""
         owner = await connect(url, "test")
         await owner.execute(
-            "TRUNCATE events, notes, blobs, blob_users, hosts, owners, batches, channels RESTART IDENTITY;"
-            " DELETE FROM meta WHERE key != 'version'; ALTER SEQUENCE seq RESTART"
+            "TRUNCATE events, notes, blobs, blob_users, hosts, owners, batches, channels, packs RESTART IDENTITY;"
+            " DELETE FROM meta WHERE key NOT IN ('version', 'additions'); ALTER SEQUENCE seq RESTART"
         )
         await owner.close()
         return url

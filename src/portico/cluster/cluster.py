@@ -7,8 +7,9 @@ State can be read on every host (each folds the events that it receives from the
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,7 +27,7 @@ from portico.events import Channel
 from portico.host.component import Component
 from portico.host.host import Host
 from portico.host.members import Fetched, Forward, Member, Members, PeerAnswer
-from portico.host.session import Session
+from portico.host.session import IDLE_SECONDS, Session
 from portico.log.log import NotOwner
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.opening import OWNED
@@ -89,6 +90,9 @@ class Cluster(Component, Members):
         lease has expired, and the other hosts get the duration of one lease to renew theirs."""
         self._dying: dict[int, float] = {}
         """When this host detected that another one is dead."""
+        self._used: dict[Channel, float] = {}
+        """When a client last read a session at this host, oldest first."""
+        self._watched: list[Callable[[], Iterable[Channel]]] = []
         self._asking = set[asyncio.Task[Any]]()
         """Pending requests to other hosts."""
         self.link: HostLink
@@ -104,7 +108,7 @@ class Cluster(Component, Members):
         """Recover before all other components: they close only what this host owns."""
         said, key = self._settings, await self.roster.key()
         self.link = HostLink(said.address, said.port, key, self._answer, link_tls(said))
-        self.log.began, self.log.owns = self._began, self.owns
+        self.log.began, self.log.owns, self.log.wanted = self._began, self.owns, self._wanted
         self._mine |= await self.roster.own()
         self.log.info = self._info
         self.log.fenced.append(self._fenced)
@@ -261,6 +265,20 @@ class Cluster(Component, Members):
 
     def on_held(self, listener: Callable[[], None]) -> None:
         self._on_held.append(listener)
+
+    def used(self, channel: Channel) -> None:
+        self._used.pop(channel, None)
+        self._used[channel] = time.monotonic()
+
+    def watch(self, channels: Callable[[], Iterable[Channel]]) -> None:
+        self._watched.append(channels)
+
+    def _wanted(self) -> list[Channel]:
+        """Return the sessions whose deltas are read here: those that clients follow or have just read."""
+        since = time.monotonic() - IDLE_SECONDS
+        while self._used and self._used[oldest := next(iter(self._used))] < since:
+            del self._used[oldest]
+        return [*self._used, *(channel for channels in self._watched for channel in channels())]
 
     async def catch_up(self) -> None:
         await self.log.catch_up()

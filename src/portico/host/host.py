@@ -311,6 +311,9 @@ class Host:
         if session is None:
             raise NotFound("session", ident)
         session.used_at = time.monotonic()
+        if self.members.several:
+            self.members.used(session.channel)
+            return await session.load()
         return session if session.loaded else await session.load()
 
     def find(self, ident: str) -> Session | None:

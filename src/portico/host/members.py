@@ -1,6 +1,6 @@
 """The hosts that share a log. This default is for a single host; `portico.cluster` implements several."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from portico import commands as c
@@ -52,6 +52,12 @@ class Members:
 
     def on_held(self, listener: Callable[[], None]) -> None:
         """Call `listener` when this host becomes that one."""
+
+    def used(self, channel: Channel) -> None:
+        """A client of this host reads the session: its deltas are needed here for a while, also if another runs it."""
+
+    def watch(self, channels: Callable[[], Iterable[Channel]]) -> None:
+        """Register a function that returns the sessions whose deltas clients of this host follow."""
 
     async def catch_up(self) -> None:
         """Return when this host has read everything that other hosts have written so far."""

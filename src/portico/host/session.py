@@ -90,7 +90,7 @@ class Session:
 
     async def load(self) -> "Session":
         """Make the state available: the stored snapshot and the events after it."""
-        if not self.loaded:
+        if not self.loaded or (self.host.members.several and self.host.log.is_partial(self.channel)):
             if self._loading is None:
                 self._loading = self.host.own(self._load(), f"load {self.id}")
             await asyncio.shield(self._loading)
@@ -116,6 +116,7 @@ class Session:
             if record.pos > state.pos:
                 fold(state, record)
         state.pos = max(state.pos, self.host.log.head(self.channel))
+        self.host.log.complete(self.channel)
         self._state = state
         self._ids = state.ids
         if data:

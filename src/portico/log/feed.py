@@ -145,6 +145,10 @@ class Feed:
     def followers(self) -> int:
         return len(self._of_all) + sum(len(each) for each in self._by_channel.values())
 
+    def channels(self) -> Iterable[Channel] | None:
+        """The channels with followers; None: all."""
+        return None if self._of_all else self._by_channel.keys()
+
     def publish(self, batch: Page) -> None:
         """Push to each follower the part of the batch that it follows, in order."""
         if self._of_all:

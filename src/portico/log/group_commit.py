@@ -66,6 +66,8 @@ class GroupCommit(ABC):
         self._failures = 0
         self._probing = False
         self._closed = False
+        self._undelivered = 0
+        """Batches that are durable but not delivered: earlier commits of other hosts are read first."""
         self.commits = 0
 
     @abstractmethod
@@ -95,6 +97,12 @@ class GroupCommit(ABC):
 
     def head(self, channel: Channel) -> int:
         return self._heads.get(channel, 0)
+
+    def is_partial(self, channel: Channel) -> bool:
+        return False
+
+    def complete(self, channel: Channel) -> None:  # noqa: B027 - for a log of several hosts
+        """Nothing: every event is delivered here."""
 
     def channels(self, prefix: str) -> list[Channel]:
         return [name for name, pos in self._heads.items() if pos and name.startswith(prefix)]
@@ -155,7 +163,7 @@ class GroupCommit(ABC):
 
     async def flush(self) -> None:
         ticket, failures = self._ticket, self._failures  # do not wait for later events: there may always be more
-        while self._settled < ticket and (self._busy or self._pending or self._notes.waiting):
+        while self._settled < ticket and (self._busy or self._pending or self._notes.waiting or self._undelivered):
             if self._down is not None or self._closed:
                 break
             self._urgent = True

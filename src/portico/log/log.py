@@ -91,6 +91,12 @@ class Log(Protocol):
         caller passes a `follower`, it defines the channels, `after` is a seq, and channels can be added while it is
         read. An empty page means that no event arrived for `timeout` seconds."""
 
+    def is_partial(self, channel: Channel) -> bool:
+        """Whether deltas of this session of another host were not delivered here: no client followed it."""
+
+    def complete(self, channel: Channel) -> None:
+        """The state of the session was read again up to its head, with all deltas."""
+
     def attach(self, follower: Follower) -> None:
         """Deliver the records committed from now on to `follower`, until it leaves."""
 

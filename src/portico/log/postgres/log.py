@@ -3,17 +3,22 @@
 A commit is one function call (`append_batch`). If its answer is lost, the outcome is looked up, never guessed: a new
 connection fences off the old one and searches for the batch. Commits of other hosts are delivered to the same commit
 listeners and followers, in the order of `seq`. The bell only contains how far to read, so a lost bell costs a second.
+
+Writing does not wait for reading: the next commit starts while the commits of other hosts before the last one are read.
+An append returns when its batch is delivered, because callers read the state that results from it.
 """
 
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 import asyncpg
 
-from portico import faults, limits
+from portico import faults
 from portico.errors import LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST, Channel, Event, Record
 from portico.log.group_commit import PROBE_SECONDS, CommittedBatch, Done
@@ -22,13 +27,14 @@ from portico.log.log import DiskUse, NotOwner
 from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending
-from portico.log.postgres.bell import listen
+from portico.log.postgres.bell import Bell
 from portico.log.postgres.columns import blob_users, event_columns, heads_of, note_columns, numbers
 from portico.log.postgres.connect import connect, pool
 from portico.log.postgres.error_text import GOES_ON, Fenced, check_url, is_lost, outcome_unknown, translate
 from portico.log.postgres.identity import identify, mark_of
 from portico.log.postgres.lease import ChannelLease, claim, folder_of, reconnect, release, renew
 from portico.log.postgres.opening import PostgresOpening
+from portico.log.postgres.packs import PackReader, pack_columns
 from portico.log.postgres.schema import FILES_BELL, prepare
 from portico.log.postgres.shared_question import SharedQuestion
 from portico.log.postgres.store import PostgresStore
@@ -47,7 +53,20 @@ UNKNOWN_SECONDS = 20.0
 _DISK_SECONDS = 60.0
 _DISK_BYTES = 1 << 50
 """Placeholder: the size of the database's disk is unknown."""
-_APPEND = "SELECT * FROM append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
+_APPEND = f"SELECT * FROM append_packed({', '.join(f'${number}' for number in range(1, 22))})"
+
+
+class _Committed(NamedTuple):
+    """A batch of this host that is durable; the commits of other hosts before it are not delivered yet."""
+
+    batch: CommittedBatch
+    taken: list[Pending]
+    settles: int
+
+    @property
+    def first(self) -> int:
+        """The number of its first event; 0 if it only has notes."""
+        return self.batch.records[0].seq if self.batch.records else 0
 
 
 class PostgresLog(StoredLog):
@@ -77,6 +96,8 @@ class PostgresLog(StoredLog):
         previous channels any more."""
         self.files_rung: Callable[[], None] = lambda: None
         """Called when another host reports a change of the files that all hosts share."""
+        self.wanted: Callable[[], Iterable[Channel] | None] = lambda: None
+        """Sessions of other hosts whose deltas this host needs although no follower reads them; None: all."""
         self._rows = store
         self._writer = writer
         self._address = check_url(opening.url)
@@ -87,13 +108,26 @@ class PostgresLog(StoredLog):
         self._background = asyncio.Lock()
         """Held by the tasks below during a query, so that they are cancelled only between two queries."""
         self._heard = 0
+        """Everything up to this number is committed."""
+        self._bound = 0
+        """The same when the commit in flight was sent: it has higher numbers, and its rows may be visible before its
+        answer."""
+        self._committed: deque[_Committed] = deque()
+        self._ahead: dict[Channel, int] = {}
+        """The heads of channels in `_committed`."""
+        self._packs = PackReader(store, self._followed)
+        self._skipped: dict[int, int] = {}
+        """Sessions of other hosts whose deltas were not read, with the last position of those deltas."""
+        self._expiring = 0
+        """The last number at the previous renewal: packs up to it are deleted at the next one."""
+        self._bell = Bell(opening.url, opening.host, self._ring, lambda: self.files_rung(), lambda: self._look())
         self._reading: asyncio.Task[None] | None = None
         self._last_committed = SharedQuestion(lambda: store.last())
         self.lost_lease = False
         """Another host has taken over, and this one has not claimed a new lease yet."""
         self._used, self._measured = 0, -_DISK_SECONDS
         self._tasks = [
-            self._loop.create_task(self._listen(), name="log bell"),
+            self._loop.create_task(self._bell.listen(), name="log bell"),
             self._loop.create_task(self._renew(), name="log lease"),
             self._loop.create_task(self._look_often(), name="log look"),
         ]
@@ -113,6 +147,7 @@ class PostgresLog(StoredLog):
                 failing.push_async_callback(rows.close)
                 lease = await cls._claim(writer, opening)
                 # Claim the lease first: after that no other host writes to our channels while we read their heads.
+                await rows.drop_wrong_packs()
                 heads = await rows.heads()
                 identity.last = max(identity.last, await rows.last())
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError, ValueError) as error:
@@ -153,6 +188,8 @@ class PostgresLog(StoredLog):
             raise NotOwner(channel)
 
     def _write(self, taken: list[Pending], values: list[KeyValue], done: Done) -> None:
+        self._bound = self._heard
+
         def tell(task: "asyncio.Task[CommittedBatch]") -> None:
             error = task.exception()
             done(None if error is not None else task.result(), error)
@@ -167,9 +204,9 @@ class PostgresLog(StoredLog):
             rows, shared = event_columns(events, ids, self._place, self._identity.salt)
             faults.reach("before-commit")
             try:
-                answer = await self._submit(
-                    taken, [*self._clocked(), *rows, *note_columns(values, ids), *blob_users(events, ids)]
-                )
+                packed = pack_columns([channel for channel, _, _ in events], rows)
+                arguments = [*self._clocked(), *rows, *note_columns(values, ids), *blob_users(events, ids), *packed]
+                answer = await self._submit(taken, arguments)
             except asyncpg.UniqueViolationError as error:
                 channel = self._rows.channel_in(error.detail or "")
                 wholes = self._give_up(taken, wholes, values, channel)
@@ -189,13 +226,47 @@ class PostgresLog(StoredLog):
         for record in records:
             if record.pos == 1:
                 self.began(record.channel)
-        await self._catch_up_surely(records[0].seq - 1)
         return CommittedBatch(records, {record.channel: record.pos for record in records})
 
     def _place(self, channel: Channel) -> int | None:
-        """The head of the channel; None if the database assigns its positions."""
+        """The head of the channel with what is not delivered yet; None if the database assigns its positions."""
         ours = channel != HOST and channel.startswith(self.opening.owned)
-        return self.head(channel) if ours else None
+        return max(self.head(channel), self._ahead.get(channel, 0)) if ours else None
+
+    def _finish(
+        self, batch: CommittedBatch | None, error: BaseException | None, taken: list[Pending], settles: int
+    ) -> None:
+        if batch is None:
+            super()._finish(batch, error, taken, settles)
+            return
+        self._busy = False
+        if any(each.waiter is None and not each.more for each in taken):  # the first delta behind an append is not late
+            self._posted_at = self._loop.time()
+        self._notes.written(failed=False)
+        self._committed.append(_Committed(batch, taken, settles))
+        if records := batch.records:
+            self._ahead.update(batch.heads)
+            self._heard = max(self._heard, records[-1].seq)
+            self._bell.ring(self.lease.host, records[0].seq, records[-1].seq)
+        self._undelivered = len(self._committed)
+        self._deliver_own()
+        self._kick()
+        self._read_on()
+
+    def _deliver_own(self) -> None:
+        """Deliver the batches of this host that have no undelivered commit before them."""
+        while self._committed and self._committed[0].first <= self._seq + 1:
+            batch, taken, settles = self._committed.popleft()
+            self._undelivered = len(self._committed)
+            for channel, head in batch.heads.items():
+                if self._ahead.get(channel) == head:
+                    del self._ahead[channel]
+            self.commits += 1
+            self._settled = max(self._settled, settles)  # `_fail` may have settled everything
+            self._pending_bytes = max(0, self._pending_bytes - sum(pending.size for pending in taken))
+            if batch.records:
+                self._deliver(*batch, taken)
+            self._announce()
 
     def _clocked(self) -> list[Any]:
         clock = self.opening.clock
@@ -301,8 +372,7 @@ class PostgresLog(StoredLog):
                 raise translate(error, self._address) from error
 
     def _after_commit(self, records: Page) -> None:
-        if self._heard > self._seq:
-            self._read_on()
+        """Nothing more: `_finish` continues the reading."""
 
     # -- when the database is unavailable ----------------------------------------------------------------------
 
@@ -329,6 +399,7 @@ class PostgresLog(StoredLog):
                 *note_columns([KeyValue(HOST, "probe", b"1")], await self._rows.ids([HOST])),
                 [],
                 [],
+                *pack_columns([], [[]] * 5),
             ],
         )
         if self.lost_lease:
@@ -380,12 +451,10 @@ class PostgresLog(StoredLog):
         seconds = max(self.opening.lease_seconds, self.starting_seconds)
         async with self._background:
             await self._rows.with_connection(lambda connection: renew(connection, self.lease, seconds, self.info()))
+            expired, self._expiring = self._expiring, self._seq
+            await self._rows.expire_packs(expired)
 
     # -- the bell ----------------------------------------------------------------------------------------------
-
-    async def _listen(self) -> None:
-        said = self.opening
-        await listen(said.url, said.host, lambda payload: self._ring(payload), lambda: self.files_rung(), self._look)
 
     def _ring(self, payload: str) -> None:
         host, _, last = payload.split(":")
@@ -393,43 +462,59 @@ class PostgresLog(StoredLog):
             self._heard = max(self._heard, int(last))
             self._read_on()
 
+    def _readable(self) -> int:
+        """How far other hosts' commits can be read now: not while ours may be among them without our knowledge."""
+        own = max((each.first for each in self._committed), default=0)
+        return max(self._bound, own) if self._busy else max(self._heard, own)
+
     async def ring_files(self) -> None:
         await self.run(lambda connection: connection.execute("SELECT pg_notify($1, '')", FILES_BELL))
 
+    def _followed(self) -> Iterable[Channel] | None:
+        followed, wanted = self._live.channels(), self.wanted()
+        return None if followed is None or wanted is None else chain(followed, wanted)
+
+    def head(self, channel: Channel) -> int:
+        head = self._heads.get(channel, 0)
+        return max(head, self._skipped.get(self._rows.known_ids.get(channel, 0), 0)) if self._skipped else head
+
+    def is_partial(self, channel: Channel) -> bool:
+        return bool(self._skipped) and self._rows.known_ids.get(channel) in self._skipped
+
+    def complete(self, channel: Channel) -> None:
+        end = self._skipped.pop(self._rows.known_ids.get(channel, 0), 0)
+        if end:
+            self._heads[channel] = max(end, self._heads.get(channel, 0))
+
     def _read_on(self) -> None:
-        """Start reading new commits, but not while ours is in flight: its rows may be visible before its answer."""
-        if not self._busy and self._reading is None and not self._closed and self._heard > self._seq:
-            self._reading = self._loop.create_task(self._read_heard(self._heard), name="log feed")
+        """Start reading new commits of other hosts."""
+        if self._reading is None and not self._closed and self._readable() > self._seq:
+            self._reading = self._loop.create_task(self._read_heard(self._readable()), name="log feed")
 
     async def _read_heard(self, upto: int) -> None:
         try:
             await self._catch_up(upto)
         except LogUnavailable as error:
             logger.debug("the feed: %s", error.message)
+            await asyncio.sleep(PROBE_SECONDS)
         finally:
             self._reading = None
         self._read_on()
 
     async def _catch_up(self, upto: int) -> None:
-        """Deliver the commits of other hosts up to this seq."""
+        """Deliver everything up to this number: the commits of other hosts, and ours among them."""
         async with self._feed:
-            while self._seq < upto:
-                found = Page(await self._rows.read_all((), self._seq, upto, limits.READ_EVENTS, False))
-                if found:
-                    self._deliver(found, {record.channel: record.pos for record in found})
-                    self._announce()
-                else:
-                    self._seq = upto  # numbers of commits that failed
-
-    async def _catch_up_surely(self, upto: int) -> None:
-        """Deliver everything before our durable commit, with retries: delivery may be delayed, but must not fail."""
-        while True:
-            try:
-                return await self._catch_up(upto)
-            except LogUnavailable:
-                if self._closed:
-                    raise
-                await asyncio.sleep(PROBE_SECONDS)
+            while True:
+                self._deliver_own()
+                end = min(upto, self._committed[0].first - 1) if self._committed else upto
+                if self._seq >= end:
+                    return
+                found = await self._packs.read(self._seq, end)
+                self._skipped.update(found.skipped)
+                if found.records:
+                    self._deliver(found.records, {record.channel: record.pos for record in found.records})
+                self._seq = found.upto
+                self._announce()
 
     async def catch_up(self) -> None:
         """Wait until everything committed so far is delivered here."""
@@ -456,7 +541,7 @@ class PostgresLog(StoredLog):
         """Poll for commits without a bell. No commit of ours runs during the poll, so all new commits are of others."""
         if self._busy or self._closed or self._down is not None:
             return
-        self._busy = True
+        self._busy, self._bound = True, self._heard
         try:
             async with self._background:
                 last = await self._rows.last()
@@ -483,6 +568,10 @@ class PostgresLog(StoredLog):
         return DiskUse(self._used, _DISK_BYTES - self._used, _DISK_BYTES)
 
     async def _shut(self) -> None:
+        for each in self._committed:  # durable, although not delivered any more
+            for pending, record in zip(each.taken, each.batch.records, strict=False):
+                if pending.waiter is not None and not pending.waiter.done():
+                    pending.waiter.set_result(record.seq)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._background.acquire(), 2)
         asking = (self._reading, self._mended, *self._last_committed.asking)

@@ -16,6 +16,50 @@ LOCK = 0x706F727469636F
 MIGRATION, COMPACTION, AGREEMENT = LOCK + 1, LOCK + 2, LOCK + 3
 BELL, FILES_BELL = "portico_log", "portico_files"
 
+_COMMIT = f"""DECLARE n int := cardinality(ch);
+BEGIN
+  PERFORM pg_advisory_xact_lock({LOCK});
+  PERFORM FROM hosts WHERE id = h AND epoch = ep AND conn = cn FOR SHARE;
+  IF NOT FOUND THEN RAISE EXCEPTION 'fenced' USING ERRCODE = 'PT001'; END IF;
+  at := coalesce(t, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+  last := 0;
+  IF n > 0 THEN
+    last := setval('seq', nextval('seq') + n - 1);
+    IF cardinality(sh) > 0 THEN
+      SELECT array_agg(greatest(c.pos, coalesce((SELECT e.pos FROM events e WHERE e.channel = c.id
+        ORDER BY e.pos DESC LIMIT 1), 0)) ORDER BY s.o)
+        INTO heads FROM unnest(sh) WITH ORDINALITY s(id, o) JOIN channels c ON c.id = s.id;
+    END IF;
+    INSERT INTO events (seq, time, sum, channel, pos, delta, data)
+      SELECT last - n + u.o, at, u.su, u.ch,
+        CASE WHEN u.po < 0 THEN heads[array_position(sh, u.ch)] - u.po ELSE u.po END,
+        u.de, u.da FROM unnest(ch, po, de, su, da) WITH ORDINALITY u(ch, po, de, su, da, o);
+    IF 1 = ANY(po) THEN
+      INSERT INTO owners (channel, host, place) SELECT c.name, h, (SELECT o.place FROM hosts o WHERE o.id = h)
+        FROM unnest(ch, po) u(ch, po) JOIN channels c ON c.id = u.ch WHERE u.po = 1 ON CONFLICT (channel) DO NOTHING;
+    END IF;
+  END IF;
+  INSERT INTO batches VALUES (h, ba, last);
+  IF cardinality(nc) > 0 THEN
+    DELETE FROM notes x USING unnest(nc, nk, nd) u(c, k, d) WHERE x.channel = u.c AND x.key = u.k AND u.d IS NULL;
+    INSERT INTO notes (time, sum, channel, key, data)
+      SELECT at, u.s, u.c, u.k, u.d FROM unnest(nc, nk, ns, nd) u(c, k, s, d) WHERE u.d IS NOT NULL
+      ON CONFLICT (key, channel) DO UPDATE SET time = excluded.time, sum = excluded.sum, data = excluded.data;
+  END IF;
+  IF cardinality(bc) > 0 THEN
+    INSERT INTO blob_users (channel, digest) SELECT * FROM unnest(bc, bd) ON CONFLICT DO NOTHING;
+  END IF;
+  TAIL
+  RETURN NEXT;
+END $$;"""
+_NOTIFY = f"IF n > 0 THEN PERFORM pg_notify('{BELL}', h || ':' || (last - n + 1) || ':' || last); END IF;"
+
+
+def _commit(tail: str) -> str:
+    """Return the body of the function that commits a batch; `tail` is its last statement."""
+    return _COMMIT.replace("TAIL", tail)
+
+
 TABLES_1 = f"""
 CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL);
 CREATE SEQUENCE seq;
@@ -66,43 +110,7 @@ CREATE FUNCTION append_batch(
   h int, ep bigint, cn bigint, ba bigint, t bigint, ch int[], po int[], de bool[], su bigint[], da bytea[], sh int[],
   nc int[], nk text[], ns bigint[], nd bytea[], bc int[], bd text[]
 ) RETURNS TABLE (last bigint, at bigint, heads int[]) LANGUAGE plpgsql AS $$
-DECLARE n int := cardinality(ch);
-BEGIN
-  PERFORM pg_advisory_xact_lock({LOCK});
-  PERFORM FROM hosts WHERE id = h AND epoch = ep AND conn = cn FOR SHARE;
-  IF NOT FOUND THEN RAISE EXCEPTION 'fenced' USING ERRCODE = 'PT001'; END IF;
-  at := coalesce(t, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
-  last := 0;
-  IF n > 0 THEN
-    last := setval('seq', nextval('seq') + n - 1);
-    IF cardinality(sh) > 0 THEN
-      SELECT array_agg(greatest(c.pos, coalesce((SELECT e.pos FROM events e WHERE e.channel = c.id
-        ORDER BY e.pos DESC LIMIT 1), 0)) ORDER BY s.o)
-        INTO heads FROM unnest(sh) WITH ORDINALITY s(id, o) JOIN channels c ON c.id = s.id;
-    END IF;
-    INSERT INTO events (seq, time, sum, channel, pos, delta, data)
-      SELECT last - n + u.o, at, u.su, u.ch,
-        CASE WHEN u.po < 0 THEN heads[array_position(sh, u.ch)] - u.po ELSE u.po END,
-        u.de, u.da FROM unnest(ch, po, de, su, da) WITH ORDINALITY u(ch, po, de, su, da, o);
-    IF 1 = ANY(po) THEN
-      INSERT INTO owners (channel, host, place) SELECT c.name, h, (SELECT o.place FROM hosts o WHERE o.id = h)
-        FROM unnest(ch, po) u(ch, po) JOIN channels c ON c.id = u.ch WHERE u.po = 1 ON CONFLICT (channel) DO NOTHING;
-    END IF;
-  END IF;
-  INSERT INTO batches VALUES (h, ba, last);
-  IF cardinality(nc) > 0 THEN
-    DELETE FROM notes x USING unnest(nc, nk, nd) u(c, k, d) WHERE x.channel = u.c AND x.key = u.k AND u.d IS NULL;
-    INSERT INTO notes (time, sum, channel, key, data)
-      SELECT at, u.s, u.c, u.k, u.d FROM unnest(nc, nk, ns, nd) u(c, k, s, d) WHERE u.d IS NOT NULL
-      ON CONFLICT (key, channel) DO UPDATE SET time = excluded.time, sum = excluded.sum, data = excluded.data;
-  END IF;
-  IF cardinality(bc) > 0 THEN
-    INSERT INTO blob_users (channel, digest) SELECT * FROM unnest(bc, bd) ON CONFLICT DO NOTHING;
-  END IF;
-  IF n > 0 THEN PERFORM pg_notify('{BELL}', h || ':' || (last - n + 1) || ':' || last); END IF;
-  RETURN NEXT;
-END $$;
-"""
+{_commit(_NOTIFY)}"""
 
 CLAIM_AWAY = f"""
 CREATE FUNCTION take_epoch(dead int) RETURNS bool LANGUAGE plpgsql AS $$
@@ -125,11 +133,30 @@ END $$;
 
 STEPS: dict[int, str] = {1: TABLES_1 + CLAIM_AWAY}
 
+ADDITIONS = 1
+"""Number of the last addition. A host of an earlier version ignores additions, so it can run during an upgrade."""
+_PACK = "IF n > 0 THEN INSERT INTO packs VALUES (last, last - n + 1, at, sh, heads, st, en, pw, pd); END IF;"
+PACKS_1 = f"""
+CREATE UNLOGGED TABLE IF NOT EXISTS packs (
+    last bigint PRIMARY KEY, first bigint NOT NULL, time bigint NOT NULL, shared int[] NOT NULL, heads int[],
+    streams int[] NOT NULL, ends int[] NOT NULL, whole bytea NOT NULL, deltas bytea NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE packs ALTER whole SET STORAGE EXTERNAL, ALTER deltas SET STORAGE EXTERNAL;
+CREATE OR REPLACE FUNCTION append_packed(
+  h int, ep bigint, cn bigint, ba bigint, t bigint, ch int[], po int[], de bool[], su bigint[], da bytea[], sh int[],
+  nc int[], nk text[], ns bigint[], nd bytea[], bc int[], bd text[], st int[], en int[], pw bytea, pd bytea
+) RETURNS TABLE (last bigint, at bigint, heads int[]) LANGUAGE plpgsql AS $$
+{_commit(_PACK)}
+"""
+"""The commit of version 1 without its NOTIFY, which holds a lock of the whole server until the commit is durable, and
+with a pack for the other hosts (see `packs`). The writer notifies them after the commit."""
+ADDED: dict[int, str] = {1: PACKS_1}
+
 
 async def prepare(connection: Any) -> None:
     """Create or migrate the tables, one host at a time. Each version is one transaction, so a crash during a migration
     leaves the previous version intact."""
-    if await version_of(connection) == VERSION:
+    if await version_of(connection) == VERSION and await additions_of(connection) >= ADDITIONS:
         return  # the usual case needs only the rights to use the tables
     await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION)
     try:
@@ -140,8 +167,18 @@ async def prepare(connection: Any) -> None:
                 await connection.execute(
                     "INSERT INTO meta VALUES ('version', $1) ON CONFLICT (key) DO UPDATE SET value = $1", str(target)
                 )
+        for target in range(await additions_of(connection) + 1, ADDITIONS + 1):
+            async with connection.transaction():
+                await connection.execute(ADDED[target])
+                await connection.execute(
+                    "INSERT INTO meta VALUES ('additions', $1) ON CONFLICT (key) DO UPDATE SET value = $1", str(target)
+                )
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", MIGRATION)
+
+
+async def additions_of(connection: Any) -> int:
+    return int(await connection.fetchval(f"SELECT value FROM {SCHEMA}.meta WHERE key = 'additions'") or 0)
 
 
 async def version_of(connection: Any) -> int:

@@ -58,15 +58,15 @@ class PostgresStore:
         self._salt = salt
         self.host = 0
         """The id of the host that stores blobs; set with the lease."""
-        self._ids: dict[Channel, int] = {}
-        self._names: dict[int, Channel] = {}
+        self.known_ids: dict[Channel, int] = {}
+        self.names: dict[int, Channel] = {}
 
     # -- channels ----------------------------------------------------------------------------------------------
 
     async def heads(self) -> dict[Channel, int]:
         """The last position of every channel, from the index; `channels.pos` is what deletion and compaction left."""
         last = "(SELECT e.pos FROM events e WHERE e.channel = c.id ORDER BY e.pos DESC LIMIT 1)"
-        rows = await self._fetch(
+        rows = await self.fetch(
             f"SELECT c.id, c.name, greatest(c.pos, coalesce({last}, 0)) FROM channels c ORDER BY c.id"
         )
         for ident, name, _ in rows:
@@ -75,34 +75,35 @@ class PostgresStore:
 
     def _know(self, ident: int, name: Channel) -> None:
         name = from_text(name)
-        self._ids[name], self._names[ident] = ident, name
+        self.known_ids[name], self.names[ident] = ident, name
 
     async def ids(self, channels: Iterable[Channel]) -> dict[Channel, int]:
         """Return the ids of channels and create missing ones, outside of the commit; all hosts use the same ids."""
-        new = sorted({channel for channel in channels if channel not in self._ids})
+        new = sorted({channel for channel in channels if channel not in self.known_ids})
         if new:
             await self._done("INSERT INTO channels (name) SELECT * FROM unnest($1::text[]) ON CONFLICT DO NOTHING", new)
-            for ident, name in await self._fetch("SELECT id, name FROM channels WHERE name = ANY($1)", new):
+            for ident, name in await self.fetch("SELECT id, name FROM channels WHERE name = ANY($1)", new):
                 self._know(ident, name)
-        return self._ids
+        return self.known_ids
 
-    async def _learn(self, rows: list[Any]) -> None:
+    async def learn(self, channels: set[int]) -> None:
         """Load the names of channels that other hosts have created."""
-        unknown = {row[1] for row in rows} - self._names.keys()
+        unknown = channels - self.names.keys()
         if unknown:
-            for ident, name in await self._fetch("SELECT id, name FROM channels WHERE id = ANY($1)", list(unknown)):
+            for ident, name in await self.fetch("SELECT id, name FROM channels WHERE id = ANY($1)", list(unknown)):
                 self._know(ident, name)
+            self.names.update(dict.fromkeys(unknown - self.names.keys(), "damaged"))
 
     def channel_in(self, detail: str) -> Channel:
         """Return the channel in a database error: Key (channel, pos)=(5, 7) already exists."""
         found = re.search(r"=\((\d+),", detail)
-        return self._names.get(int(found[1]), "") if found else ""
+        return self.names.get(int(found[1]), "") if found else ""
 
     async def _id(self, channel: Channel) -> int | None:
-        if channel not in self._ids:
-            for ident, name in await self._fetch("SELECT id, name FROM channels WHERE name = $1", channel):
+        if channel not in self.known_ids:
+            for ident, name in await self.fetch("SELECT id, name FROM channels WHERE name = $1", channel):
                 self._know(ident, name)
-        return self._ids.get(channel)
+        return self.known_ids.get(channel)
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -126,8 +127,8 @@ class PostgresStore:
         portion = min(limit, max(100, most // 512))
         sql = f"SELECT {_COLUMNS} FROM events WHERE {where} LIMIT {{}} OFFSET {{}}"
         while len(found) < limit:
-            rows = await self._fetch(sql.format(min(portion, limit - len(found)), len(found)), *args)
-            await self._learn(rows)
+            rows = await self.fetch(sql.format(min(portion, limit - len(found)), len(found)), *args)
+            await self.learn({row[1] for row in rows})
             for row in rows:
                 found.append(self._record(row))
                 total += len(row[4])
@@ -142,11 +143,11 @@ class PostgresStore:
         if checksum is not None and checksum != stored_sum(self._salt, channel, data):
             logger.error("the log is damaged: event %d is unreadable", seq)
             data = _UNREADABLE
-        return Record(seq, self._names.get(channel, "damaged"), pos, time, data)
+        return Record(seq, self.names[channel], pos, time, data)
 
     async def places(self, first: int, last: int) -> list[tuple[int, int, int]]:
         """Return seq, position and time of the events of our commit whose answer was lost."""
-        rows = await self._fetch(
+        rows = await self.fetch(
             "SELECT seq, pos, time FROM events WHERE seq >= $1 AND seq <= $2 ORDER BY seq", first, last
         )
         return [(seq, pos, time) for seq, pos, time in rows]
@@ -154,6 +155,15 @@ class PostgresStore:
     async def last(self) -> int:
         found: int = await self._value("SELECT coalesce(max(seq), 0) FROM events")
         return found
+
+    async def expire_packs(self, upto: int) -> None:
+        """Delete the packs of commits that every host has read, or reads from the rows."""
+        if upto:
+            await self._done("DELETE FROM packs WHERE last <= $1", upto)
+
+    async def drop_wrong_packs(self) -> None:
+        """Delete packs without events, which the restore of a backup can leave."""
+        await self._done("DELETE FROM packs WHERE last > (SELECT coalesce(max(seq), 0) FROM events)")
 
     async def size(self, channel: Channel) -> int:
         sql = "SELECT coalesce(sum(length(data)), 0)::bigint FROM events WHERE channel = $1"
@@ -168,13 +178,13 @@ class PostgresStore:
         sql = (
             "SELECT c.name, n.channel, n.data, n.sum FROM notes n JOIN channels c ON c.id = n.channel WHERE n.key = $1"
         )
-        rows = await self._fetch(sql, key)
+        rows = await self.fetch(sql, key)
         whole = [row for row in rows if _is_whole(row[1], key, row[2], row[3])]
         return {from_text(name): data for name, _, data, _ in whole}
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None:
         ident = await self._id(channel)
-        for data, checksum in await self._fetch(
+        for data, checksum in await self.fetch(
             "SELECT data, sum FROM notes WHERE channel = $1 AND key = $2", ident, key
         ):
             if ident is not None and _is_whole(ident, key, data, checksum):
@@ -210,12 +220,12 @@ class PostgresStore:
 
     async def blob_users(self, digest: str) -> list[Channel]:
         sql = "SELECT c.name FROM blob_users u JOIN channels c ON c.id = u.channel WHERE u.digest = $1"
-        return [from_text(name) for (name,) in await self._fetch(sql, digest)]
+        return [from_text(name) for (name,) in await self.fetch(sql, digest)]
 
     async def own_blobs(self, channel: Channel) -> set[str]:
         others = "SELECT 1 FROM blob_users o WHERE o.digest = u.digest AND o.channel != u.channel"
         sql = f"SELECT digest FROM blob_users u WHERE channel = $1 AND NOT EXISTS ({others})"
-        return {digest for (digest,) in await self._fetch(sql, await self._id(channel))}
+        return {digest for (digest,) in await self.fetch(sql, await self._id(channel))}
 
     # -- housekeeping ------------------------------------------------------------------------------------------
 
@@ -225,7 +235,7 @@ class PostgresStore:
         after = 0
         while True:
             sql = "SELECT seq, channel, pos, time, data FROM events WHERE delta AND seq > $1 ORDER BY seq LIMIT $2"
-            rows = await self._fetch(sql, after, _DROP_ROWS)
+            rows = await self.fetch(sql, after, _DROP_ROWS)
             old = [row for row in rows if row[3] < before]
             doomed = [row for row in old if row[1] not in floors or row[2] < floors[row[1]]]
             if doomed:
@@ -288,7 +298,7 @@ class PostgresStore:
 
     # -- connections -------------------------------------------------------------------------------------------
 
-    async def _fetch(self, sql: str, *given: Any) -> list[Any]:
+    async def fetch(self, sql: str, *given: Any) -> list[Any]:
         args = [parameter(each) for each in given]
         found: list[Any] = await self.with_connection(lambda connection: connection.fetch(sql, *args))
         return found

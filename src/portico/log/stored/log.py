@@ -14,8 +14,8 @@ from portico.log.feed import Follower
 from portico.log.group_commit import GroupCommit
 from portico.log.identity import Identity
 from portico.log.page import Page
-from portico.log.replay import SharedReplay
 from portico.log.store import Store
+from portico.log.stored.replay import SharedReplay
 
 
 def compacted_key(part: str) -> str:

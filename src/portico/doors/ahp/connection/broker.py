@@ -55,6 +55,7 @@ logger = logging.getLogger("portico.ahp")
 
 _TURNS = frozenset({e.TurnStarted, e.TurnResumed, e.TurnEnded})
 _REMOVALS = frozenset({e.SessionRemoved, te.TerminalRemoved})
+_STREAMED = ("seed", "chat", "session")
 _PROXIES = (e.ClientJoined, e.ApprovalAsked)
 """Events that contain the data of a client as one part; the client is named in `meta`."""
 
@@ -115,6 +116,7 @@ class Broker:
         self._opened: asyncio.Future[None] | None = None
         self.host.connected = self.clients
         self.host.commits.on_batch("ahp", self._hear)
+        self.host.members.watch(self._watched)
         self.terminals.watch(self._terminals_changed)
         self.terminals.paces.append(self._pace)
 
@@ -180,6 +182,12 @@ class Broker:
                 del self._hearers[target]
                 self.drafts.left(target.ident)
                 self.folder_watches.check()
+
+    def _watched(self) -> set[Channel]:
+        """The sessions whose deltas are sent to clients or kept for them."""
+        return {
+            f"session/{target.ident}" for target in (*self._hearers, *self.replay.targets()) if target.kind in _STREAMED
+        }
 
     def heard(self, kind: str) -> list[Target]:
         return [target for target in self._hearers if target.kind == kind]

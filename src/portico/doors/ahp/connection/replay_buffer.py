@@ -73,6 +73,9 @@ class ReplayBuffers:
     def __bool__(self) -> bool:
         return bool(self._buffers)
 
+    def targets(self) -> list[Target]:
+        return [target for target, _ in self._buffers]
+
     def keep(self, target: Target, seed: bool, seq: int) -> None:
         """Keep actions from now on, for the first subscriber; `seq` is the last committed record."""
         buffer = self._buffers.get((target, seed))
