@@ -111,6 +111,7 @@ class Nodes:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portico.log.group_commit.PROBE_SECONDS", 0.02)
     monkeypatch.setattr(module, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr("portico.log.postgres.log.OUTAGE_SECONDS", 2.0)
 
 
 @pytest.fixture

@@ -46,6 +46,9 @@ WATCH_SECONDS = 1.0
 """Poll interval for the other hosts: far shorter than a lease."""
 SHARE_SECONDS = 5.0
 """After this time any host takes what is left of a dead one: several polls, so that each has taken its share."""
+SILENT = 0.45
+"""A host renews its lease after a third of it. One that has not after this part of it, and gives no other sign of life
+(see `take_silent`), loses the task that is waited for."""
 HEAR_SECONDS = 5.0
 """Timeout of a request that waits for the commits of other hosts: it then gets 503."""
 
@@ -177,6 +180,17 @@ class Cluster(Component, Members):
     def owns(self, channel: Channel) -> bool:
         return not channel.startswith(OWNED) or (channel in self._mine and not self.log.lost_lease)
 
+    async def take_silent(self, channel: Channel) -> bool:
+        epoch, now = self.log.lease.epoch, asyncio.get_running_loop().time()
+        if now < self._grace or now - self._looked > self.log.opening.lease_seconds:
+            return False  # after an outage of the database no host has renewed its lease yet
+        if not await self.roster.take_silent(channel, self.log.opening.lease_seconds * SILENT):
+            return False
+        logger.warning("took over %s of a host that does not renew its lease", channel)
+        await self._adopt({channel}, epoch)
+        await self._tell_taken()
+        return True
+
     def is_gone(self, name: str) -> bool:
         return not any(peer.alive and peer.name == name != self.name for peer in self.peers)
 
@@ -297,6 +311,8 @@ class Cluster(Component, Members):
         return True
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
+        if caller.outside:
+            self.log.check_answers()
         channel = self._subject(command)
         if channel is None and _named(command)[1]:
             await self.log.catch_up()  # another host may just have started it

@@ -38,6 +38,11 @@ class Members:
         """Return the number and the place of the host that owns the channel."""
         return 0, self.place
 
+    async def take_silent(self, channel: Channel) -> bool:
+        """Take over one channel from a host that has not renewed its lease for longer than the interval of renewals.
+        Called when the host gives no other sign of life either; its next write to the channel is refused."""
+        return False
+
     def is_gone(self, name: str) -> bool:
         """Return whether a host of that name, other than this one, is no longer connected."""
         return True

@@ -44,6 +44,8 @@ RETRY_SECONDS = 1.0
 """Delay between attempts to reach Temporal."""
 LOOK_SECONDS = 5.0
 """Interval between health checks of Temporal."""
+SILENT_LOOK_SECONDS = 0.5
+"""Interval between checks whether the host of a lost work still renews its lease."""
 SETTLE_SECONDS = 15.0
 """After this, a lost attempt without an end reports what it waits for. Longer than a lease: a takeover stays quiet."""
 KEEP_SECONDS = 60.0
@@ -429,10 +431,11 @@ class TemporalJobs(Jobs):
         """Wait until the task has an end. Its owner writes it, at the latest in its next poll (`_close_left_open`). If
         that takes long, record in the job what it waits for."""
         since, reported = self.host.now(), False
-        async for records in self.host.log.follow(f"task/{task}", timeout=LOOK_SECONDS):
+        async for records in self.host.log.follow(f"task/{task}", timeout=SILENT_LOOK_SECONDS):
             if any(isinstance(record.event, e.TaskEnded) for record in records):
                 return
-            self._told.set()
+            if not await self.host.members.take_silent(f"task/{task}"):
+                self._told.set()
             if not reported and self.host.now() - since > SETTLE_SECONDS * 1000:
                 reported = True
                 await self.journal.put(job, e.JobDecided(path=path, reason=await self._waits_for(task)))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from portico.jobs.entry import ANSWER, Each, Flowing, Over, labels_of
+from portico.jobs.entry import ANSWER, Ask, Each, Flowing, Over, Wait, labels_of
 from portico.jobs.run import JobRun
 from portico.jobs.state import JobState
+from portico.jobs.step import AskDo, FlowStep, WaitDo
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.temporal_messages import (
     DECIDE,
@@ -43,6 +44,9 @@ OWNER_TRIES = 5
 settles it, and the work begins again."""
 BEAT_SECONDS = 0.4
 """Between two heartbeats. Their answers carry a cancel, and are throttled to half a second."""
+WAITING_BEAT_SECONDS = 1.5
+"""The same for works that only wait, for a person or a time: many may wait for days. A stop of the job reaches them
+through the log."""
 
 
 def interrupted(*, orderly: bool) -> ApplicationError:
@@ -72,8 +76,10 @@ class Activities:
             going = jobs.works.get((order.job, order.path))
         if going is None:
             going = jobs.begin(run, order.path)
+        leaf = work_at(run.state.job.work, order.path)
+        waits = isinstance(leaf, Ask | Wait) or (isinstance(leaf, FlowStep) and isinstance(leaf.do, AskDo | WaitDo))
         try:
-            await _beat(going)
+            await _beat(going, WAITING_BEAT_SECONDS if waits else BEAT_SECONDS)
         except asyncio.CancelledError:
             await self._end(run, order, going)
             raise
@@ -116,8 +122,10 @@ class Activities:
             raise ApplicationError("this host stops; ask another")
         run = await self._jobs.run_of(order.job)
         known = run.state.runs.get(order.path)
-        owns = self._jobs.host.members.owns
-        lost = known is not None and known.outcome is None and not owns(f"task/{known.task}")
+        members = self._jobs.host.members
+        lost = known is not None and known.outcome is None and not members.owns(f"task/{known.task}")
+        if known is not None and lost and not order.orderly and await members.take_silent(f"task/{known.task}"):
+            lost = False
         if lost and activity.info().attempt <= OWNER_TRIES:
             raise ApplicationError("only the owner of the task can resume it; ask another host")
         resumes = await self._beating(
@@ -214,8 +222,8 @@ def _bug_of(going: "asyncio.Task[None]") -> str | None:
     return None if error is None or isinstance(error, NOT_WRITTEN) else detailed(type(error).__name__, str(error))
 
 
-async def _beat(going: "asyncio.Task[T]") -> None:
+async def _beat(going: "asyncio.Task[T]", seconds: float = BEAT_SECONDS) -> None:
     """Send heartbeats until the work is done. A cancellation of the activity is raised here; the work keeps running."""
     while not going.done():
         activity.heartbeat()
-        await asyncio.wait({going}, timeout=BEAT_SECONDS)
+        await asyncio.wait({going}, timeout=seconds)

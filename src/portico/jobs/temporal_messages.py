@@ -18,9 +18,9 @@ gone, its owner starts it again from the log (`TemporalJobs._start_again`)."""
 JOB = "portico-job"
 WORK, SETTLE, LOAD, ITEMS, DECIDE, FINISH = "work", "settle", "load", "items", "decide", "finish"
 FLOW = "flow"
-HEARTBEAT_SECONDS = 10.0
-"""Without a sign of life for this long a work is lost. The lease of a host is as long, and no other host may end its
-works before that."""
+HEARTBEAT_SECONDS = 4.0
+"""Without a heartbeat for this long a work is lost. Another host may take over its task if its host does not renew its
+lease either (`Members.take_silent`)."""
 OPEN_WORKS = 500
 """Activities of one job at a time. Above 2,000 open ones Temporal refuses the workflow's step, for ever."""
 LABEL_SECONDS = 15.0

@@ -53,6 +53,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less patience than with a real database."""
     monkeypatch.setattr("portico.log.group_commit.PROBE_SECONDS", 0.02)
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(module, "OUTAGE_SECONDS", 0.3)
 
 
 @pytest.fixture

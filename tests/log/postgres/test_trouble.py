@@ -248,7 +248,7 @@ async def test_the_outcome_of_a_commit_without_an_answer_is_found_out(
 ) -> None:
     """Connections are cut at random moments of running commits: each is written exactly once, in order, and nobody
     who waits hears of it."""
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 60)  # however slow this machine is
+    monkeypatch.setattr(module, "OUTAGE_SECONDS", 60)  # however slow this machine is
     monkeypatch.setattr(store, "READ_AGAIN_SECONDS", 60)
     a, b = await hosts("a"), await hosts("b")
     chance = random.Random(19)

@@ -47,9 +47,12 @@ T = TypeVar("T")
 LOOK_SECONDS = 1.0
 """Poll interval without a bell: the delay after a lost one."""
 PATIENCE_SECONDS = 2.0
-"""Time to reconnect before the failure is reported: a server restart, a network change."""
+"""Time to reconnect before commands are refused: a server restart, a network change."""
+OUTAGE_SECONDS = 60.0
+"""Outage that running work survives: appends wait, and their events are kept up to `limits.PENDING_BYTES`. The failover
+of a managed database takes up to a minute."""
 UNKNOWN_SECONDS = 20.0
-"""Time after which waiters get an error if the outcome of their commit is unknown."""
+"""Time after the log has failed until waiters get an error if the outcome of their commit is unknown."""
 _DISK_SECONDS = 60.0
 _DISK_BYTES = 1 << 50
 """Placeholder: the size of the database's disk is unknown."""
@@ -123,6 +126,8 @@ class PostgresLog(StoredLog):
         self._bell = Bell(opening.url, opening.host, self._ring, lambda: self.files_rung(), lambda: self._look())
         self._reading: asyncio.Task[None] | None = None
         self._last_committed = SharedQuestion(lambda: store.last())
+        self._outage: LogUnavailable | None = None
+        self._outage_began = 0.0
         self.lost_lease = False
         """Another host has taken over, and this one has not claimed a new lease yet."""
         self._used, self._measured = 0, -_DISK_SECONDS
@@ -311,6 +316,7 @@ class PostgresLog(StoredLog):
                 answer = await self._find_out(taken, arguments, error, sent)
             if answer is not None:
                 self.lease.batch += 1
+                self._reached()
                 self._mark.put(answer[0] or self._seq)
                 return answer
 
@@ -330,11 +336,11 @@ class PostgresLog(StoredLog):
                 raise self._refusal(fenced) from error
             except LogUnavailable as away:
                 waited = self._loop.time() - began
-                if not sent and waited > PATIENCE_SECONDS:
+                if not sent and waited > OUTAGE_SECONDS:
                     raise
-                if self._down is None and waited > PATIENCE_SECONDS:
-                    self._fail(away, [])
-                if waited > UNKNOWN_SECONDS or self._closed:
+                if waited > PATIENCE_SECONDS:
+                    self._unreachable(away, began)
+                if (self._down is not None and waited > OUTAGE_SECONDS + UNKNOWN_SECONDS) or self._closed:
                     self._tell_unknown(taken)
                 if self._closed:
                     raise
@@ -375,6 +381,31 @@ class PostgresLog(StoredLog):
         """Nothing more: `_finish` continues the reading."""
 
     # -- when the database is unavailable ----------------------------------------------------------------------
+
+    @property
+    def down(self) -> LogUnavailable | None:
+        """Why commands are refused. Running work waits for the end of an outage, until the log fails."""
+        return self._down or self._outage
+
+    def check_answers(self) -> None:
+        """Raise `LogUnavailable` during an outage: a command would wait for its end."""
+        if self.down is not None:
+            raise self.down.copy()
+
+    def _unreachable(self, error: LogUnavailable, since: float | None = None) -> None:
+        """Note that the database does not answer. The log fails after `OUTAGE_SECONDS`."""
+        if self._outage is None:
+            logger.warning("the log waits for its database: %s", error.message)
+            self._outage, self._outage_began = error.copy(), since or self._loop.time()
+        if self._down is None and self._loop.time() - self._outage_began >= OUTAGE_SECONDS:
+            self._fail(error, [])
+
+    def _reached(self) -> None:
+        """Note that the database answers."""
+        if self._outage is not None:
+            logger.warning("the database answers again")
+            self._outage = None
+            self._announce()
 
     def _probe(self) -> "asyncio.Future[None]":
         self._mended = self._loop.create_task(self._mend(), name="log probe")
@@ -434,17 +465,18 @@ class PostgresLog(StoredLog):
                 if isinstance(error, Fenced):
                     self.lost_lease = True
                 logger.warning("the lease was not renewed: %s", error.message)
-                if self._down is None and (self.lost_lease or not self._busy):
+                if not self.lost_lease and not isinstance(error, LogTooNew):
+                    self._unreachable(error)
+                elif self._down is None:
                     self._fail(error, [])
             finally:
                 renewing.cancel()
 
     async def _fall_silent(self) -> None:
-        """Fail the log if a renewal gets no answer: the network lost it, or the database hangs. The lease expires now
-        and others may take over, so running work ends, as when the database is unavailable."""
+        """Open new connections if a renewal gets no answer: the network lost it, or the database hangs. The lease
+        expires now and others may take over; then the fence refuses the next commit."""
         self._writer.terminate()  # the outcome of a commit in flight is looked up
-        if self._down is None:
-            self._fail(LogUnavailable(f"The database {self._address!r} does not answer; {GOES_ON}."), [])
+        self._unreachable(LogUnavailable(f"The database {self._address!r} does not answer; {GOES_ON}."))
         self._rows.use(await pool(self.opening.url, self.opening.host))
 
     async def renew_now(self) -> None:
@@ -549,9 +581,11 @@ class PostgresLog(StoredLog):
                     self._measured, self._used = self._loop.time(), await self._rows.disk()
         except LogUnavailable as error:
             self._busy = False
-            self._fail(error, [])
+            self._unreachable(error)
+            self._kick()
             return
         self._busy = False
+        self._reached()
         self._announce()
         self._heard = max(self._heard, last)
         self._read_on()
