@@ -252,3 +252,27 @@ async def test_a_changed_row_is_unreadable(hosts: Hosts) -> None:
     await hosts.sql("UPDATE notes SET data = 'x' WHERE key = 'k'")
     assert [r.event.__struct_config__.tag for r in await a.read("session/x")] == ["unreadable", "audit"]
     assert await a.get_kv("session/x", "k") is None
+
+
+async def test_the_number_of_a_stopped_host_is_used_again_after_a_day(hosts: Hosts) -> None:
+    """Ids of sessions contain the number of a host, and there are a thousand."""
+    a = await hosts("a")
+    await a.append("session/x", fact(1))
+    await a.append("other", fact(1))
+    number, epoch = a.lease.host, a.lease.epoch
+    await a.close()
+    b = await hosts("b")
+    assert b.lease.host != number  # it was stopped just now
+    await hosts.sql("UPDATE hosts SET expires = expires - interval '2 days' WHERE name = 'a'")
+    c = await hosts("c")
+    assert c.lease.host not in (number, b.lease.host)  # the stopped host still owns a session
+    await hosts.sql("DELETE FROM owners WHERE host = $1", number)
+    one, two = await asyncio.gather(hosts("d"), hosts("e"))
+    assert number in (one.lease.host, two.lease.host)
+    assert one.lease.host != two.lease.host
+    again = one if one.lease.host == number else two
+    assert again.lease.epoch > epoch
+    await again.append("session/y", fact(2))
+    assert await hosts.sql("SELECT count(*) FROM hosts WHERE name = 'a'") == [(0,)]
+    returned = await hosts("a")
+    assert returned.lease.host not in {each.lease.host for each in (b, c, one, two)}

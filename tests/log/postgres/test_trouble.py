@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import random
+import re
 import signal
 from collections.abc import Callable
 from functools import partial
@@ -82,10 +83,13 @@ async def test_what_doctor_finds(databases: Databases, hosts: Hosts) -> None:
     """A wrong address was "none yet; the first start makes it"."""
     empty = await databases.new(empty=True)
     name = urlsplit(empty).path.strip("/")
-    assert (await examine(hosts.url)).endswith(": no host runs")
+    assert ": no host runs; last event 0, " in await examine(hosts.url)
     for host in "ab":
-        await hosts(host)
-    assert (await examine(hosts.url)).endswith(": 2 hosts (a, b)")
+        log = await hosts(host)
+        await log.append(f"session/{host}", fact(1))
+    assert re.search(r": 2 hosts \(a, b\); last event 2, \d+ MB$", await examine(hosts.url))
+    await hosts.sql("UPDATE hosts SET expires = clock_timestamp() WHERE name = 'a'")
+    assert (await examine(hosts.url)).endswith(" MB; 1 sessions belong to hosts that do not run")
     assert (await examine(empty)).endswith(": no log yet; the first host makes it")
     await hosts.sql("DO $$ BEGIN CREATE ROLE guest LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     newer, read_only = "UPDATE meta SET value = '99' WHERE key = 'version'", "SET default_transaction_read_only"

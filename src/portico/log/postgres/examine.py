@@ -10,6 +10,11 @@ from portico.log.postgres.error_text import check_url, translate
 from portico.log.postgres.schema import version_of
 
 _THEN = "then start the host"
+_LOG = """
+SELECT (SELECT coalesce(max(seq), 0) FROM events), pg_database_size(current_database()),
+  (SELECT count(*) FROM owners o JOIN hosts h ON h.id = o.host
+    WHERE o.channel LIKE 'session/%' AND h.expires < clock_timestamp())
+"""
 
 
 async def examine(url: str) -> str:
@@ -36,4 +41,7 @@ async def _found(connection: Any, address: str) -> str:
         return "no log yet; the first host makes it"
     rows = await connection.fetch("SELECT name FROM hosts WHERE expires > clock_timestamp() ORDER BY name")
     names = [name for (name,) in rows]
-    return f"{len(names)} hosts ({', '.join(names)})" if names else "no host runs"
+    hosts = f"{len(names)} hosts ({', '.join(names)})" if names else "no host runs"
+    last, size, left = await connection.fetchrow(_LOG)
+    gone = f"; {left} sessions belong to hosts that do not run" if left else ""
+    return f"{hosts}; last event {last:,}, {size // 1_000_000:,} MB{gone}"

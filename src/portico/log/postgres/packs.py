@@ -43,7 +43,7 @@ class Pack(NamedTuple):
     """None: not fetched."""
 
 
-class Found(NamedTuple):
+class ReadCommits(NamedTuple):
     """Commits of other hosts, up to and including the number `upto`."""
 
     records: Page
@@ -77,7 +77,7 @@ class PackReader:
         self._wanted: set[int] = set()
         self._all = False
 
-    async def read(self, after: int, upto: int) -> Found:
+    async def read(self, after: int, upto: int) -> ReadCommits:
         """Read commits after a number; at least one number, at most up to `upto`. Which deltas are wanted is checked
         after the last query, so a client that starts to follow during a query misses nothing."""
         self._look_at_wanted()
@@ -104,13 +104,13 @@ class PackReader:
     def _wants(self, pack: Pack) -> bool:
         return bool(pack.streams) and (self._all or not self._wanted.isdisjoint(pack.streams))
 
-    async def _rows(self, after: int, upto: int) -> Found:
+    async def _rows(self, after: int, upto: int) -> ReadCommits:
         """Read the rows: of a host of an earlier version, after the packs are deleted, or if more deltas are wanted
         than were fetched."""
         records = Page(await self._store.read_all((), after, upto, limits.READ_EVENTS, False))
-        return Found(records, records[-1].seq if records else upto, {})  # numbers of failed commits have no rows
+        return ReadCommits(records, records[-1].seq if records else upto, {})  # numbers of failed commits have no rows
 
-    def _found(self, after: int, decoded: list[tuple[Pack, list[_ENTRY]]]) -> Found:
+    def _found(self, after: int, decoded: list[tuple[Pack, list[_ENTRY]]]) -> ReadCommits:
         names, wanted = self._store.names, self._wanted
         records, skipped = Page(), dict[int, int]()
         for pack, entries in decoded:
@@ -131,7 +131,7 @@ class PackReader:
             skipped.pop(channel, None)
         if records and records[0].seq <= after:
             records = Page(record for record in records if record.seq > after)
-        return Found(records, decoded[-1][0].last, skipped)
+        return ReadCommits(records, decoded[-1][0].last, skipped)
 
 
 def _adjacent(rows: list[Any]) -> list[Pack]:

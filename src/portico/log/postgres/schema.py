@@ -133,7 +133,7 @@ END $$;
 
 STEPS: dict[int, str] = {1: TABLES_1 + CLAIM_AWAY}
 
-ADDITIONS = 1
+ADDITIONS = 2
 """Number of the last addition. A host of an earlier version ignores additions, so it can run during an upgrade."""
 _PACK = "IF n > 0 THEN INSERT INTO packs VALUES (last, last - n + 1, at, sh, heads, st, en, pw, pd); END IF;"
 PACKS_1 = f"""
@@ -150,7 +150,31 @@ CREATE OR REPLACE FUNCTION append_packed(
 """
 """The commit of version 1 without its NOTIFY, which holds a lock of the whole server until the commit is durable, and
 with a pack for the other hosts (see `packs`). The writer notifies them after the commit."""
-ADDED: dict[int, str] = {1: PACKS_1}
+_FREE = "1 day"
+"""A host that was stopped and owns nothing keeps its number that long."""
+NUMBERS_2 = f"""
+CREATE OR REPLACE FUNCTION claim_host(n text, f text, p text, i text, seconds float8)
+RETURNS TABLE (id int, epoch bigint, conn bigint, batch bigint) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE me int;
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM hosts WHERE name = n) THEN
+    UPDATE hosts SET name = n WHERE id = (SELECT h.id FROM hosts h WHERE h.state = 'stopped'
+      AND h.expires < clock_timestamp() - interval '{_FREE}' AND NOT EXISTS (SELECT 1 FROM owners o WHERE o.host = h.id)
+      ORDER BY h.id LIMIT 1 FOR UPDATE SKIP LOCKED);
+  END IF;
+  INSERT INTO hosts AS o (expires, seen, started, name, folder, place, state, info)
+    VALUES (clock_timestamp() + seconds * interval '1 second', clock_timestamp(), clock_timestamp(), n, f, p, 'up', i)
+    ON CONFLICT (name) DO UPDATE SET epoch = o.epoch + 1, conn = o.conn + 1, expires = excluded.expires,
+      seen = excluded.seen, started = excluded.started, folder = f, place = p, state = 'up', info = i
+      WHERE o.expires < clock_timestamp() OR o.folder = f
+    RETURNING o.id INTO me;
+  RETURN QUERY SELECT h.id, h.epoch, h.conn, coalesce((SELECT max(b.batch) FROM batches b WHERE b.host = me), 0)
+    FROM hosts h WHERE h.id = me;
+END $$;
+"""
+"""A new host gets the number of a stopped one: ids of sessions contain the number of a host, modulo 1,000."""
+ADDED: dict[int, str] = {1: PACKS_1, 2: NUMBERS_2}
 
 
 async def prepare(connection: Any) -> None:
