@@ -48,7 +48,7 @@ SHARE_SECONDS = 5.0
 """After this time any host takes what is left of a dead one: several polls, so that each has taken its share."""
 SILENT = 0.45
 """A host renews its lease after a third of it. One that has not after this part of it, and gives no other sign of life
-(see `take_silent`), loses the task that is waited for."""
+(see `suspect`), is taken over."""
 HEAR_SECONDS = 5.0
 """Timeout of a request that waits for the commits of other hosts: it then gets 503."""
 
@@ -180,16 +180,13 @@ class Cluster(Component, Members):
     def owns(self, channel: Channel) -> bool:
         return not channel.startswith(OWNED) or (channel in self._mine and not self.log.lost_lease)
 
-    async def take_silent(self, channel: Channel) -> bool:
-        epoch, now = self.log.lease.epoch, asyncio.get_running_loop().time()
-        if now < self._grace or now - self._looked > self.log.opening.lease_seconds:
-            return False  # after an outage of the database no host has renewed its lease yet
-        if not await self.roster.take_silent(channel, self.log.opening.lease_seconds * SILENT):
-            return False
-        logger.warning("took over %s of a host that does not renew its lease", channel)
-        await self._adopt({channel}, epoch)
-        await self._tell_taken()
-        return True
+    async def suspect(self, channel: Channel) -> None:
+        now, lease = asyncio.get_running_loop().time(), self.log.opening.lease_seconds
+        if now < self._grace or now - self._looked > lease:
+            return  # after an outage of the database no host has renewed its lease yet
+        if await self.roster.expire_silent(channel, lease * SILENT):
+            logger.warning("the host of %s gives no sign of life and has not renewed its lease", channel)
+            await self.look()
 
     def is_gone(self, name: str) -> bool:
         return not any(peer.alive and peer.name == name != self.name for peer in self.peers)

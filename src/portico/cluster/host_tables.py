@@ -117,20 +117,14 @@ class HostTables:
         sql = "UPDATE owners SET host = $3, place = $4 WHERE channel = $1 AND host = $2 RETURNING 1"
         return await self._value(sql, channel, self._log.lease.host, to.id, to.place) is not None
 
-    async def take_silent(self, channel: str, seconds: float) -> bool:
-        """Take over a channel of a host of this place that was last seen so long ago; False if it is not silent. The
-        row of the host is locked, as by a commit, so a commit in flight is complete afterwards."""
-
-        async def take(connection: Any) -> bool:
-            async with connection.transaction():
-                silent = "SELECT h.id FROM hosts h JOIN owners o ON o.host = h.id WHERE o.channel = $1 AND h.id != $2"
-                silent += " AND h.place = $3 AND h.seen < clock_timestamp() - $4 * interval '1 second' FOR UPDATE OF h"
-                me, place = self._log.lease.host, self._log.opening.place
-                found = await connection.fetchval(silent, parameter(channel), me, place, seconds)
-                sql = "UPDATE owners SET host = $2 WHERE channel = $1 AND host = $3"
-                return found is not None and bool(await connection.execute(sql, parameter(channel), me, found))
-
-        return await self._log.run(take)
+    async def expire_silent(self, channel: str, seconds: float) -> bool:
+        """End the lease of the host that owns a channel, if it is of this place and was last seen so long ago. It
+        continues if it renews its lease before another host has fenced it."""
+        sql = """UPDATE hosts h SET expires = clock_timestamp() FROM owners o
+            WHERE o.channel = $1 AND h.id = o.host AND h.id != $2 AND h.place = $3 AND h.expires > clock_timestamp()
+            AND h.seen < clock_timestamp() - $4 * interval '1 second' RETURNING h.id"""
+        me, place = self._log.lease.host, self._log.opening.place
+        return await self._value(sql, channel, me, place, seconds) is not None
 
     async def dead(self) -> list[int]:
         """Return the hosts of this place whose lease has expired and which still own channels."""

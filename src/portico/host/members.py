@@ -38,10 +38,9 @@ class Members:
         """Return the number and the place of the host that owns the channel."""
         return 0, self.place
 
-    async def take_silent(self, channel: Channel) -> bool:
-        """Take over one channel from a host that has not renewed its lease for longer than the interval of renewals.
-        Called when the host gives no other sign of life either; its next write to the channel is refused."""
-        return False
+    async def suspect(self, channel: Channel) -> None:
+        """The host that owns the channel gives no sign of life. If it has not renewed its lease for longer than the
+        interval of renewals either, it is taken over now and not when its lease expires."""
 
     def is_gone(self, name: str) -> bool:
         """Return whether a host of that name, other than this one, is no longer connected."""

@@ -434,8 +434,8 @@ class TemporalJobs(Jobs):
         async for records in self.host.log.follow(f"task/{task}", timeout=SILENT_LOOK_SECONDS):
             if any(isinstance(record.event, e.TaskEnded) for record in records):
                 return
-            if not await self.host.members.take_silent(f"task/{task}"):
-                self._told.set()
+            await self.host.members.suspect(f"task/{task}")
+            self._told.set()
             if not reported and self.host.now() - since > SETTLE_SECONDS * 1000:
                 reported = True
                 await self.journal.put(job, e.JobDecided(path=path, reason=await self._waits_for(task)))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from temporalio import activity
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OWNER_TRIES = 5
+OWNER_SECONDS, OWNER_TRIES = 0.3, 20
 """A lost work is settled by the owner of its task, which can resume it in its middle. After so many tries any host
 settles it, and the work begins again."""
 BEAT_SECONDS = 0.4
@@ -124,10 +125,12 @@ class Activities:
         known = run.state.runs.get(order.path)
         members = self._jobs.host.members
         lost = known is not None and known.outcome is None and not members.owns(f"task/{known.task}")
-        if known is not None and lost and not order.orderly and await members.take_silent(f"task/{known.task}"):
-            lost = False
+        if known is not None and lost and not order.orderly:
+            await members.suspect(f"task/{known.task}")
+            lost = not members.owns(f"task/{known.task}")
         if lost and activity.info().attempt <= OWNER_TRIES:
-            raise ApplicationError("only the owner of the task can resume it; ask another host")
+            words = "only the owner of the task can resume it; ask another host"
+            raise ApplicationError(words, next_retry_delay=timedelta(seconds=OWNER_SECONDS))
         resumes = await self._beating(
             self._jobs.settle(run.state, order.path, order.orderly), f"settle {order.job} {order.path}"
         )

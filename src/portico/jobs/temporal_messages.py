@@ -20,7 +20,7 @@ WORK, SETTLE, LOAD, ITEMS, DECIDE, FINISH = "work", "settle", "load", "items", "
 FLOW = "flow"
 HEARTBEAT_SECONDS = 4.0
 """Without a heartbeat for this long a work is lost. Another host may take over its task if its host does not renew its
-lease either (`Members.take_silent`)."""
+lease either (`Members.suspect`)."""
 OPEN_WORKS = 500
 """Activities of one job at a time. Above 2,000 open ones Temporal refuses the workflow's step, for ever."""
 LABEL_SECONDS = 15.0
