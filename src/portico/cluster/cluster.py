@@ -93,6 +93,8 @@ class Cluster(Component, Members):
         lease has expired, and the other hosts get the duration of one lease to renew theirs."""
         self._dying: dict[int, float] = {}
         """When this host detected that another one is dead."""
+        self._look_now = asyncio.Event()
+        """Another host was just found to be dead: do not wait for the next poll."""
         self._used: dict[Channel, float] = {}
         """When a client last read a session at this host, oldest first."""
         self._watched: list[Callable[[], Iterable[Channel]]] = []
@@ -186,7 +188,7 @@ class Cluster(Component, Members):
             return  # after an outage of the database no host has renewed its lease yet
         if await self.roster.expire_silent(channel, lease * SILENT):
             logger.warning("the host of %s gives no sign of life and has not renewed its lease", channel)
-            await self.look()
+            self._look_now.set()
 
     def is_gone(self, name: str) -> bool:
         return not any(peer.alive and peer.name == name != self.name for peer in self.peers)
@@ -472,7 +474,10 @@ class Cluster(Component, Members):
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(min(WATCH_SECONDS, self.log.opening.lease_seconds / 4))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(WATCH_SECONDS, self.log.opening.lease_seconds / 4)):
+                    await self._look_now.wait()
+            self._look_now.clear()
             try:
                 await self.look()
             except LogUnavailable as error:

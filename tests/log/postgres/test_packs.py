@@ -80,15 +80,16 @@ async def test_a_client_that_starts_to_follow_at_any_moment_misses_nothing(hosts
             got += records
 
     async def without_packs() -> None:
-        while packs == "no packs":
+        while packs == "no packs" and not all(each.done() for each in writing):
             await hosts.sql("DELETE FROM packs")
 
-    tasks = [asyncio.create_task(without_packs())]
+    deleting = asyncio.create_task(without_packs())
+    tasks: list[asyncio.Task[None]] = []
     wanted = [(X,), (Y,), (X, Y), (X,), (), (Y,)]
     for channels in wanted:
         tasks.append(asyncio.create_task(follow(*channels)))
         await asyncio.sleep(chance.random() * 0.03)
-    await asyncio.gather(*writing)
+    await asyncio.gather(*writing, deleting)
     last = await a.read_all(limit=1000)
     async with asyncio.timeout(20):
         while any(

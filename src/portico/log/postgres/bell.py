@@ -19,7 +19,7 @@ logger = logging.getLogger("portico.log")
 
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.1, 2.0
 """Between two tries to connect."""
-RING_SECONDS = 0.004
+RING_SECONDS = 0.002
 """Minimum time between two notifications of one host: one covers all commits before it, and each wakes every host."""
 
 
