@@ -9,6 +9,7 @@ const LANGUAGES: Record<string, () => Promise<{ default: LanguageFn }>> = {
   c: () => import("highlight.js/lib/languages/c"),
   cpp: () => import("highlight.js/lib/languages/cpp"),
   css: () => import("highlight.js/lib/languages/css"),
+  diff: () => import("highlight.js/lib/languages/diff"),
   go: () => import("highlight.js/lib/languages/go"),
   java: () => import("highlight.js/lib/languages/java"),
   javascript: () => import("highlight.js/lib/languages/javascript"),
@@ -25,7 +26,7 @@ const LANGUAGES: Record<string, () => Promise<{ default: LanguageFn }>> = {
 
 const NAMES: Record<string, string> = {
   ...{ sh: "bash", shell: "bash", zsh: "bash", console: "bash", h: "c", cc: "cpp", hpp: "cpp", "c++": "cpp", js: "javascript", mjs: "javascript", jsx: "javascript" },
-  ...{ ts: "typescript", tsx: "typescript", py: "python", python3: "python", rs: "rust", golang: "go", yml: "yaml", html: "xml", svg: "xml", vue: "xml", toml: "ini", cfg: "ini", md: "markdown", jsonc: "json" },
+  ...{ ts: "typescript", tsx: "typescript", py: "python", python3: "python", rs: "rust", golang: "go", yml: "yaml", html: "xml", svg: "xml", vue: "xml", toml: "ini", cfg: "ini", md: "markdown", jsonc: "json", patch: "diff" },
 };
 
 let core: Promise<HLJSApi> | undefined;

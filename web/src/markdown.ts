@@ -51,7 +51,7 @@ const marked = new Marked({
   gfm: true,
   renderer: {
     html: ({ text }: Tokens.HTML | Tokens.Tag) => escape(text).replace(HARMLESS, "<$1>"),
-    image: ({ href, text }: Tokens.Image) => link(href, escape(text || href)),
+    image: ({ href, text }: Tokens.Image) => `${link(href, escape(text || href))} <span class="no-picture">(picture not loaded)</span>`,
     link({ href, tokens }: Tokens.Link) {
       return link(href, this.parser.parseInline(tokens));
     },

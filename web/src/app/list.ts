@@ -11,6 +11,7 @@ import type { Feed } from "./feed";
 import type { Elsewhere } from "./elsewhere";
 import { FilterField } from "./filterField";
 import { GroupView, place } from "./groupView";
+import type { Selection } from "./listSelection";
 import type { matchSection } from "./matches";
 import { remember, remembered } from "./preferences";
 import { RowView } from "./row";
@@ -46,6 +47,7 @@ export class ListView {
   private hits: Hit[] = [];
   private matches: typeof matchSection | undefined;
   private asked = 0;
+  private selection: Selection | undefined;
   kind: "all" | "job" = "all";
 
   constructor(
@@ -120,7 +122,8 @@ export class ListView {
     const holding = this.busy && this.rows.size > 0 ? new Set([...this.groups.values()].flatMap((view) => view.entries.map(({ key }) => key))) : undefined;
     for (const [group, view] of this.groups) this.fill(group, view, fresh, holding);
     const shown = [...this.groups.values()].filter((view) => view.total > 0);
-    const pieces: HTMLElement[] = [this.filter.chips, ...shown.map((view) => view.element)];
+    this.selection?.render();
+    const pieces: HTMLElement[] = [this.filter.chips, ...(this.selection?.active ? [this.selection.element] : []), ...shown.map((view) => view.element)];
     if (this.hits.length > 0 && text && this.matches) pieces.push(this.matches(this.hits, this.filter.words, this.feed));
     if (pieces.length === 1) pieces.push(this.teach(text));
     if (this.kind === "all" && this.feed.live && this.elsewhere?.render(text)) pieces.push(this.elsewhere.element);
@@ -201,13 +204,13 @@ export class ListView {
   private row(entry: Entry): RowView {
     let row = this.rows.get(entry.key);
     if (!row) {
-      row = new RowView((each) => this.open(each), (each) => this.pin(each), () => (this.busy = false), (agent) => this.feed.agentName(agent));
+      row = new RowView((each) => this.open(each), (each) => this.pin(each), () => (this.busy = false), (agent) => this.feed.agentName(agent), (each, range, begin) => this.pick(each, range, begin));
       this.rows.set(entry.key, row);
     }
     const current = entry.key === this.current;
     // What is open is not unread.
     if (current && entry.unread && !document.hidden && entry.kind === "job") this.feed.readJobs.markRead(entry.id);
-    row.update(current && entry.unread && !document.hidden ? { ...entry, unread: false } : entry, entry.pinned || this.pinned.has(entry.key));
+    row.update(current && entry.unread && !document.hidden ? { ...entry, unread: false } : entry, entry.pinned || this.pinned.has(entry.key), this.selection?.has(entry.key));
     row.select(current);
     return row;
   }
@@ -235,6 +238,20 @@ export class ListView {
     if (!this.pinned.delete(key)) this.pinned.add(key);
     this.storePins();
     this.render();
+  }
+
+  /** Selects a row instead of opening it. `begin`: also if nothing is selected yet. */
+  private pick(entry: Entry, range: boolean, begin: boolean): boolean {
+    if (!begin && !this.selection?.active) return false;
+    this.busy = false;
+    void this.loadSelection().then((selection) => selection.pick(entry, range));
+    return true;
+  }
+
+  private async loadSelection(): Promise<Selection> {
+    const { Selection: Selected } = await import("./listSelection");
+    const order = () => [...this.groups.values()].flatMap((view) => (view.folded ? [] : view.entries));
+    return (this.selection ??= new Selected({ order, current: () => this.current, changed: () => this.show(), markJobRead: (id) => this.feed.readJobs.markRead(id) }));
   }
 
   private storePins(): void {

@@ -39,6 +39,8 @@ export class RowView {
     /** The user acts on the row, so it may move. */
     private readonly release: () => void,
     private readonly nameOf: (agent: string) => string,
+    /** Selects the row, or the range to it. False: nothing is selected, and the row opens. */
+    private readonly pick: (entry: Entry, range: boolean, begin: boolean) => boolean = () => false,
   ) {}
 
   select(on: boolean): void {
@@ -47,8 +49,10 @@ export class RowView {
     this.render();
   }
 
-  update(entry: Entry, pinned: boolean): void {
-    Object.assign(this, { entry, pinned, age: ageOf(entry, Date.now()) });
+  private picked = false;
+
+  update(entry: Entry, pinned: boolean, picked = false): void {
+    Object.assign(this, { entry, pinned, picked, age: ageOf(entry, Date.now()) });
     this.render();
   }
 
@@ -65,16 +69,16 @@ export class RowView {
     const { entry } = this;
     if (!entry) return;
     const click = (event: MouseEvent) => {
-      if (!this.entry || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      if (!this.entry || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
-      this.open(this.entry);
+      if (!this.pick(this.entry, event.shiftKey, event.shiftKey)) this.open(this.entry);
     };
     const href = `${root}/app/${entry.kind === "job" ? "j" : "s"}/${encodeURIComponent(entry.id)}`;
     const changes = entry.changes ? html` ${countsOf(entry.changes.additions, entry.changes.deletions)}` : nothing;
     const agent = entry.kind === "job" ? nothing : html`<span class="agent-name"> · ${this.nameOf(entry.agent)}</span>`;
     render(
-      html`<a class=${`entry ${entry.state} ${entry.unread ? "unread" : ""}`} href=${href} data-key=${entry.key} aria-current=${this.selected ? "true" : nothing} @click=${click}
-          >${mark(entry.state, entry.unread)}<span class="t">${entry.title}</span
+      html`<a class=${`entry ${entry.state} ${entry.unread ? "unread" : ""} ${this.picked ? "picked" : ""}`} href=${href} data-key=${entry.key} aria-current=${this.selected ? "true" : nothing} @click=${click}
+          >${mark(entry.state, entry.unread)}<span class="t">${this.picked ? html`<span class="vh">${LIST.selected}</span>` : nothing}${entry.title}</span
           ><span class="age">${entry.unread ? html`<i class="dot" role="img" aria-label=${LIST.unread}></i>` : nothing}<span class="age-text">${this.age}</span></span
           ><span class="sub"><span class="act" title=${entry.line}>${entry.line}${changes}</span><span class="where" title=${entry.cwd}>${entry.folder}${agent}</span></span
           >${entry.steps?.length ? html`<span class="steps" aria-hidden="true">${entry.steps.slice(0, 20).map((state) => html`<b class=${state}></b>`)}</span>` : nothing}</a
@@ -103,7 +107,7 @@ export class RowView {
   /** Its code is loaded with its first use. */
   private async openMore(button: HTMLElement): Promise<void> {
     const { openRowMenu } = await import("./rowMenu");
-    if (this.entry) openRowMenu(this.entry, button, () => this.element.querySelector<HTMLElement>(".entry")?.focus());
+    if (this.entry) openRowMenu(this.entry, button, () => this.element.querySelector<HTMLElement>(".entry")?.focus(), (entry) => this.pick(entry, false, true));
   }
 }
 

@@ -3,6 +3,7 @@
 import { explain } from "../api";
 import { make } from "../page";
 import { ask, dialog } from "../shortcuts";
+import { SELECTION } from "../texts/selection";
 import { call, v1 } from "../v1";
 import { type Entry, moves } from "./entries";
 import { openMenu } from "./floatingMenu";
@@ -10,8 +11,10 @@ import type { Choice } from "./menu";
 import { pathOf, type Place } from "./router";
 import { askDelete, askTitle } from "./sessionDialogs";
 
-export function openRowMenu(entry: Entry, beside: HTMLElement, closed: () => void): void {
-  openMenu(beside, `More of ${entry.title}`, entry.kind === "job" ? ofJob(entry) : ofSession(entry), closed);
+export function openRowMenu(entry: Entry, beside: HTMLElement, closed: () => void, select?: (entry: Entry) => void): void {
+  const choices = entry.kind === "job" ? ofJob(entry) : ofSession(entry);
+  if (select) choices.splice(-1, 0, { text: SELECTION.select, run: () => select(entry) }); // what cannot be undone stays last
+  openMenu(beside, `More of ${entry.title}`, choices, closed);
 }
 
 /** The router is notified, as by the buttons of the browser. */

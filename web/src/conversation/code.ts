@@ -10,21 +10,40 @@ export function dressCode(body: HTMLElement, finished: boolean): void {
   for (const pre of body.querySelectorAll("pre")) {
     const code = pre.querySelector("code");
     if (!code || pre.querySelector(".code-tools")) continue;
-    pre.append(codeTools(pre, code));
-    const name = /language-([\w+#-]+)/.exec(code.className)?.[1];
+    const name = /language-([\w+#-]+)/.exec(code.className)?.[1] ?? "";
+    pre.append(codeTools(pre, code, name));
     const language = name && languageOf(name);
     if (finished && language) later(() => void colour(code, language));
+    if (finished && name === "mermaid") later(() => void drawDiagram(pre, code));
   }
 }
 
 /** Buttons that copy the code and wrap long lines. */
-function codeTools(pre: HTMLElement, code: HTMLElement): HTMLElement {
+function codeTools(pre: HTMLElement, code: HTMLElement, language: string): HTMLElement {
   const tools = make("span", "code-tools");
+  if (language) tools.append(make("span", "code-language", language));
   const wrap = makeButton("quiet copy", "Wrap", () => wrap.setAttribute("aria-pressed", String(pre.classList.toggle("wrapped"))));
   wrap.setAttribute("aria-label", "Wrap long lines");
   wrap.setAttribute("aria-pressed", "false");
   tools.append(wrap, copyButton(() => code.textContent ?? ""));
   return tools;
+}
+
+/** A flow chart is drawn above its text, which can still be read and copied. */
+async function drawDiagram(pre: HTMLElement, code: HTMLElement): Promise<void> {
+  try {
+    const { drawMermaid, parseMermaid } = await import("../chart/mermaid");
+    const graph = parseMermaid(code.textContent ?? "");
+    if (!graph || !pre.isConnected || pre.parentElement?.matches(".diagram-source")) return;
+    const figure = make("figure", "diagram");
+    figure.tabIndex = 0;
+    figure.append(drawMermaid(graph));
+    const source = make("details", "diagram-source");
+    pre.replaceWith(figure, source);
+    source.append(make("summary", "soft", "Text of the diagram"), pre);
+  } catch {
+    // The host is out of reach: the text is shown.
+  }
 }
 
 async function colour(code: HTMLElement, language: string): Promise<void> {

@@ -16,6 +16,7 @@ export const LIST = {
   unread: "new",
   actions: { more: "More of", pin: "Pin", unpin: "Unpin", resume: "Resume", archive: "Archive", unarchive: "Unarchive" },
   moreKey: "More (.)",
+  selected: "Selected: ",
 } as const;
 
 export const FRAME = {
