@@ -32,6 +32,11 @@ test("layers follow the arrows, and a cycle ends", () => {
   expect(Object.fromEntries(layers)).toEqual({ A: 0, B: 1, C: 2, D: 0 });
 });
 
+test("the arrow that was written last closes the circle", () => {
+  const layers = layersOf(parseMermaid("graph TD\nA-->B\nB-->|yes| C\nB-->|no| D\nD-->C\nC-->E\nE-->F\nE-.->D")!);
+  expect(Object.fromEntries(layers)).toEqual({ A: 0, B: 1, D: 2, C: 3, E: 4, F: 5 });
+});
+
 test("the drawing has every text as text, and none as markup", () => {
   const svg = drawMermaid(parseMermaid('graph TD\nA["<img src=x onerror=alert(1)>"] -->|<b>| B')!);
   expect([svg.querySelector("img, b, script"), svg.querySelectorAll(".diagram-node").length, svg.querySelectorAll(".diagram-line").length]).toEqual([null, 2, 1]);
@@ -47,7 +52,7 @@ test("a finished answer shows the chart above its text; another diagram stays te
   dressCode(body, true);
   await vi.waitFor(() => expect(body.querySelectorAll("figure.diagram svg").length).toBe(1), 5000);
   await vi.waitFor(() => expect(body.querySelectorAll(".hljs-addition, .hljs-deletion").length).toBe(2), 5000);
-  expect([...body.querySelectorAll(".code-language")].map((each) => each.textContent)).toEqual(["mermaid", "mermaid", "diff", "nosuch"]);
+  expect([...body.querySelectorAll("pre")].map((each) => each.dataset["language"])).toEqual(["mermaid", "mermaid", "diff", "nosuch"]);
   expect(body.querySelector(".diagram-source code")!.textContent).toBe("graph TD\nA-->B\n");
 });
 

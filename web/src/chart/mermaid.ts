@@ -98,27 +98,24 @@ interface Placed extends MermaidNode {
   height: number;
 }
 
-/** The layer of each node: below everything that leads to it. Arrows back, of a cycle, do not count. */
+/** The layer of each node: below everything that leads to it. Of a cycle, the arrow that was written last and leads back does not count. */
 export function layersOf({ nodes, edges }: MermaidGraph): Map<string, number> {
-  const out = new Map<string, string[]>(nodes.map(({ id }) => [id, []]));
-  for (const { from, to } of edges) if (from !== to) out.get(from)?.push(to);
-  const layers = new Map<string, number>();
-  const open = new Set<string>();
-  const order: string[] = [];
-  const forward = new Map<string, string[]>();
-  const visit = (id: string) => {
-    if (layers.has(id)) return;
-    layers.set(id, 0);
-    open.add(id);
-    const kept = (out.get(id) ?? []).filter((to) => !open.has(to));
-    forward.set(id, kept);
-    kept.forEach(visit);
-    open.delete(id);
-    order.push(id);
-  };
-  nodes.forEach(({ id }) => visit(id));
-  for (const id of order.reverse()) for (const to of forward.get(id) ?? []) layers.set(to, Math.max(layers.get(to) ?? 0, (layers.get(id) ?? 0) + 1));
+  const rank = new Map(nodes.map(({ id }, index) => [id, index]));
+  let kept = edges.filter(({ from, to }) => from !== to);
+  for (const edge of [...kept].reverse()) {
+    const rest = kept.filter((each) => each !== edge);
+    if ((rank.get(edge.to) ?? 0) < (rank.get(edge.from) ?? 0) && leads(rest, edge.to, edge.from)) kept = rest;
+  }
+  const layers = new Map(nodes.map(({ id }) => [id, 0]));
+  // Without cycles, so many rounds are enough.
+  for (let round = 0; round < nodes.length; round++) for (const { from, to } of kept) layers.set(to, Math.max(layers.get(to) ?? 0, (layers.get(from) ?? 0) + 1));
   return layers;
+}
+
+function leads(edges: MermaidEdge[], from: string, to: string): boolean {
+  const seen = new Set([from]);
+  for (const id of seen) for (const edge of edges) if (edge.from === id) seen.add(edge.to);
+  return seen.has(to);
 }
 
 function wrapped(text: string): string[] {

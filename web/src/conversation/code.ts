@@ -21,7 +21,7 @@ export function dressCode(body: HTMLElement, finished: boolean): void {
 /** Buttons that copy the code and wrap long lines. */
 function codeTools(pre: HTMLElement, code: HTMLElement, language: string): HTMLElement {
   const tools = make("span", "code-tools");
-  if (language) tools.append(make("span", "code-language", language));
+  if (language) pre.dataset["language"] = language;
   const wrap = makeButton("quiet copy", "Wrap", () => wrap.setAttribute("aria-pressed", String(pre.classList.toggle("wrapped"))));
   wrap.setAttribute("aria-label", "Wrap long lines");
   wrap.setAttribute("aria-pressed", "false");
