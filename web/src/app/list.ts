@@ -251,7 +251,7 @@ export class ListView {
   private async loadSelection(): Promise<Selection> {
     const { Selection: Selected } = await import("./listSelection");
     const order = () => [...this.groups.values()].flatMap((view) => (view.folded ? [] : view.entries));
-    return (this.selection ??= new Selected({ order, current: () => this.current, changed: () => this.show(), markJobRead: (id) => this.feed.readJobs.markRead(id) }));
+    return (this.selection ??= new Selected({ order, current: () => this.current, changed: () => this.render(), markJobRead: (id) => this.feed.readJobs.markRead(id) }));
   }
 
   private storePins(): void {
