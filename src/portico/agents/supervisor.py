@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from portico.agents.pipe import PIPE_BYTES, PipeReader
 from portico.agents.pool import Pool, Tell
 from portico.agents.process_registry import ProcessRegistry
 from portico.errors import AgentDied, AgentUnavailable
@@ -43,8 +44,6 @@ GOODBYE_SECONDS = 1.0
 """Timeout for closing the connection. The process is ended afterwards in any case."""
 KEPT_SECONDS = 5.0
 """From the opening of a conversation to its turn. The turn follows immediately; this leaves time on a busy machine."""
-PIPE_BYTES = 1024 * 1024
-"""Size of the pipe that the agent writes to: the maximum for an ordinary user, some thousand updates."""
 _POLL_SECONDS = 0.05
 """Interval at which a process in use is checked before it is stopped."""
 DRAIN_SECONDS = 0.2
@@ -89,7 +88,7 @@ class Process:
         child.process.stderr.close()
         self.reader = asyncio.StreamReader(limit=LINE_BYTES)
         self._writer: asyncio.StreamWriter | None = None
-        self._reading: asyncio.ReadTransport | None = None
+        self._reading: PipeReader | None = None
         self._wide = _widen(child.process)
         self._taken = 0
         self._read_out = asyncio.Event()
@@ -99,9 +98,7 @@ class Process:
         loop, process = asyncio.get_running_loop(), self.child.process
         assert process.stdout is not None
         assert process.stdin is not None
-        self._reading, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(self.reader), UnownedPipe(process.stdout)
-        )
+        self._reading = PipeReader(process.stdout, self.reader)
         transport, protocol = await loop.connect_write_pipe(
             asyncio.streams.FlowControlMixin, UnownedPipe(process.stdin)
         )
