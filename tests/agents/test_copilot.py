@@ -83,7 +83,7 @@ def test_a_provider_takes_its_key_from_the_environment(monkeypatch: pytest.Monke
 def test_servers_of_tools_are_passed_on(tmp_path: Path) -> None:
     settings = {"copilot": {}, "mcp": {"one": {"command": ["one", "-x"]}, "two": {"url": "http://x"}}}
     (agent,) = copilot(AgentContext(tmp_path, settings))
-    assert agent.mcp_servers() == {  # type: ignore[attr-defined]
+    assert agent.mcp_servers("session-1") == {  # type: ignore[attr-defined]
         "one": {"type": "local", "command": "one", "args": ["-x"], "env": {}, "tools": ["*"]},
         "two": {"type": "http", "url": "http://x", "headers": {}, "tools": ["*"]},
     }
