@@ -346,6 +346,10 @@ class SandboxSettings(Struct, forbid_unknown_fields=True):
     where the sandbox works, `off` for conversations."""
     require: bool = False
     """Reject sessions without a sandbox."""
+    backend: Literal["bubblewrap", "container"] = "bubblewrap"
+    """`container`: podman or docker, for the toolchain of an image."""
+    image: str = ""
+    """Of the container; empty: the one of the project's `.devcontainer/devcontainer.json`. It is not downloaded."""
     presets: list[Literal["pypi", "npm", "crates", "go", "github", "debian"]] = msgspec.field(
         default_factory=lambda: ["pypi", "npm", "crates", "go", "github", "debian"]
     )

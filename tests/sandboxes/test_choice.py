@@ -11,11 +11,13 @@ from portico.errors import BadRequest, Forbidden, SandboxUnavailable
 from portico.events import Message
 from portico.host.action import Action, command
 from portico.host.approval import Request
+from portico.host.turn import Turn
 from portico.sandbox import available
 from portico.sandboxes.choice import mode_of
 from portico.sandboxes.feature import Sandboxes, confine
 from portico.settings import AgentSandbox, SandboxSettings
 from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
 from tests.agents.acp_agent import fake_agent, said, steps
 from tests.features import feature
 
@@ -149,3 +151,21 @@ async def test_calls_inside_pass_and_rules_still_apply(
     session = await host.start(by="test", cwd=str(tmp_path), config={"sandbox": "project"})
     ruling = session.approvals.rule(asked)
     assert (ruling.rule if ruling is not None else None) == rule
+
+
+async def test_an_agent_that_cannot_be_confined_is_refused_when_it_is_chosen(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    """The agent `copilot` starts its processes itself; the same program over ACP can be confined."""
+    host = await open_host(*(PlayAgent(play, ident) for ident in ("copilot", "other")))
+    for agent, instead in (("copilot", "Choose 'acp:copilot'"), ("other", "Choose another agent")):
+        start = c.StartSession(agent=agent, cwd=str(tmp_path), config={"sandbox": "project"})
+        with pytest.raises(SandboxUnavailable, match=f"cannot be confined.*{instead}, or sandbox = 'off'"):
+            await host.do(start, c.Caller.inside("test"))
+        session = await host.start(by="test", agent=agent, cwd=str(tmp_path), config={"sandbox": "project"})
+        with pytest.raises(SandboxUnavailable, match=instead):
+            await confine(session)
+
+
+async def play(message: Message, turn: Turn) -> None:
+    turn.text("hello")

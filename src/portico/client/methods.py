@@ -447,15 +447,6 @@ class Methods:
     async def connect_model(self, base_url: str, *, api_key: str = "", request: str = "") -> configuration.Check:
         """Connect the built-in agent to a model: write address and key to the settings file, and check the agent."""
 
-    async def set_secret(self, name: str, value: str, *, request: str = "") -> secrets.SecretNamed:
-        """Set a secret, or replace its value. Jobs pass it to the steps that name it; no one can read it."""
-
-    async def remove_secret(self, name: str, *, request: str = "") -> c.Done:
-        """Remove a secret. Steps that name it fail until it is set again."""
-
-    async def choose_sandbox(self, folder: str, *, mode: str = "", request: str = "") -> sandboxes.FolderSandbox:
-        """Set the sandbox of conversations that are started in a folder from now on."""
-
     async def plan_workflow(
         self, name: str, *, cwd: str = "", text: str = "", inputs: dict[str, Any] = {}, request: str = ""
     ) -> drafts.PlannedWorkflow:
@@ -560,6 +551,15 @@ class Methods:
 
     async def clear_project(self, project: str, *, request: str = "") -> c.Done:
         """Let fresh conversations take the place of a project's; the old ones stay stored."""
+
+    async def choose_sandbox(self, folder: str, *, mode: str = "", request: str = "") -> sandboxes.FolderSandbox:
+        """Set the sandbox of conversations that are started in a folder from now on."""
+
+    async def set_secret(self, name: str, value: str, *, request: str = "") -> secrets.SecretNamed:
+        """Set a secret, or replace its value. Jobs pass it to the steps that name it; no one can read it."""
+
+    async def remove_secret(self, name: str, *, request: str = "") -> c.Done:
+        """Remove a secret. Steps that name it fail until it is set again."""
 
     async def open_terminal(
         self,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from portico.errors import SandboxUnavailable
 from portico.sandbox.bubblewrap import BWRAP, NSENTER, PRLIMIT
+from portico.sandbox.container import ENGINES, Engine
 
 _PACKAGES = {BWRAP: "bubblewrap", NSENTER: "util-linux", PRLIMIT: "util-linux"}
 _SECONDS = 10.0
@@ -55,6 +56,25 @@ def problem() -> tuple[str, str] | None:
         [program(BWRAP), *_TEST, "--", "/bin/true"], capture_output=True, text=True, timeout=_SECONDS, check=False
     )
     return None if done.returncode == 0 else _refused(done.stderr.strip())
+
+
+def check_image(image: str) -> Engine:
+    """Return the engine that runs containers here. Raises SandboxUnavailable if there is none, or not this image."""
+    engine = next((each for each in ENGINES if shutil.which(each) is not None), None)
+    if engine is None:
+        raise unavailable("neither podman nor docker is installed", "sudo apt install podman")
+    if not _has_image(engine, image):
+        _has_image.cache_clear()  # the user may get it while the host runs
+        raise unavailable(f"{engine} has no image {image!r}, and none is downloaded", f"{engine} pull {image}")
+    return engine
+
+
+@lru_cache(maxsize=16)
+def _has_image(engine: str, image: str) -> bool:
+    done = subprocess.run(
+        [engine, "image", "inspect", image], capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+    return done.returncode == 0
 
 
 def unavailable(reason: str, fix: str) -> SandboxUnavailable:

@@ -29,7 +29,11 @@ def bubblewrap(
         *(option for each in mounts for option in _mount(each, policy.joins, policy.limits.tmp)),
         *("--remount-ro", "/"),
         *("--chdir", cwd, "--clearenv"),
-        *(option for name, value in sorted(_environment(policy, env).items()) for option in ("--setenv", name, value)),
+        *(
+            option
+            for name, value in sorted(inner_environment(policy, env).items())
+            for option in ("--setenv", name, value)
+        ),
     ]
 
 
@@ -87,7 +91,8 @@ def _mount(mount: Mount, joins: Namespaces | None, size: int) -> list[str]:
             return ["--ro-bind", "/dev/null", mount.path]
 
 
-def _environment(policy: Policy, env: Mapping[str, str]) -> dict[str, str]:
+def inner_environment(policy: Policy, env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a confined process: without sockets of the machine, with the proxy."""
     hidden = {"TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DISPLAY", "WAYLAND_DISPLAY"}
     kept = {name: value for name, value in env.items() if name not in hidden}
     proxy = network.environment() if policy.joins else {}

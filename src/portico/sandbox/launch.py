@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from portico.sandbox import cgroup
-from portico.sandbox.available import program
+from portico.sandbox.available import check_image, program
 from portico.sandbox.bubblewrap import BWRAP, NSENTER, PRLIMIT, bounded, bubblewrap, enter, options_file
+from portico.sandbox.container import container, inner_command, variables
 from portico.sandbox.mounts import locate
 from portico.sandbox.policy import Policy
 from portico.sandbox.seccomp import FILTER
@@ -34,6 +35,10 @@ def launch(
     command: Sequence[str], policy: Policy, env: Mapping[str, str], cwd: str, *, tty: bool = False
 ) -> Iterator[Launch]:
     """Return how to start the command. `tty`: it has a terminal of its own."""
+    if policy.image:
+        with _contained(command, policy, env, cwd, tty) as found:
+            yield found
+        return
     _check_program(command[0], env, cwd)
     options = bubblewrap(policy, locate(policy), env, cwd, tty=tty)
     with _memory("options", b"") as arguments, _memory("filter", FILTER) as rules:
@@ -48,6 +53,19 @@ def launch(
         if joined[:1] == [cgroup.SYSTEMD_RUN]:  # it finds the manager of the user with this variable
             outer["XDG_RUNTIME_DIR"] = os.environ["XDG_RUNTIME_DIR"]
         yield Launch([*joined, program(BWRAP), "--args", str(arguments), "--", *command], outer, (arguments, rules))
+
+
+@contextmanager
+def _contained(command: Sequence[str], policy: Policy, env: Mapping[str, str], cwd: str, tty: bool) -> Iterator[Launch]:
+    """Start it in a container. The engine has our own environment: it finds its images with it."""
+    engine = check_image(policy.image)
+    with _memory("variables", variables(policy, env)) as given:
+        user = f"{os.getuid()}:{os.getgid()}"
+        options = container(policy, locate(policy), engine, f"/proc/self/fd/{given}", cwd, user, tty=tty)
+        kept = ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CONTAINERS_CONF", "DOCKER_HOST")
+        outer = {name: os.environ[name] for name in kept if name in os.environ} | {"PATH": OUTER_PATH}
+        outer |= {name: env[name] for name in (MARK,) if name in env}
+        yield Launch([program(engine), *options, *inner_command(command)], outer, (given,))
 
 
 def _check_program(name: str, env: Mapping[str, str], cwd: str) -> None:

@@ -131,7 +131,10 @@ class SandboxRules(Struct, frozen=True):
     private: tuple[str, ...] = ()
     """Names and addresses that may be private addresses."""
     limits: Limits = Limits()
+    container: bool = False
+    """The backend is a container, not bubblewrap."""
     image: str = ""
+    """Of the container; empty: the one of the project's `devcontainer.json`."""
 
 
 def policy_for(

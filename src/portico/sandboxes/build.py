@@ -4,8 +4,11 @@ import os
 from collections.abc import Iterable
 from typing import Literal
 
+from msgspec.structs import replace
+
 from portico.sandbox.policy import MIB, Limits, Machine, Policy, SandboxedSession, SandboxRules, policy_for
 from portico.sandboxes.agent import AgentProcess
+from portico.sandboxes.devcontainer import image_for
 from portico.sandboxes.grants import SandboxGrants
 from portico.sandboxes.paths import create_state, git_folders, program_folders, protected, unmoved, without_links
 from portico.settings import AgentSandbox, SandboxSettings
@@ -39,6 +42,8 @@ def build_policy(
         private=tuple(map(str, closed_folders())),
         programs=program_folders(process.command, process.env.get("PATH")),
     )
+    if rules.container:
+        rules = replace(rules, image=image_for(rules.image, here))
     vendor = without_links(process.vendor, machine.home)
     found = policy_for(session, vendor, rules, machine, mode)
     create_state(found, vendor)
@@ -62,6 +67,8 @@ def rules_of(settings: SandboxSettings, agent: str) -> SandboxRules:
         read=tuple(os.path.expanduser(path) for each in sources for path in each.read),
         write=tuple(os.path.expanduser(path) for each in sources for path in each.write),
         private=tuple(settings.allow_private),
+        container=settings.backend == "container",
+        image=settings.image if settings.backend == "container" else "",
         limits=Limits(
             memory=settings.memory_mb * MIB or machine_memory() // 2,
             processes=settings.processes,

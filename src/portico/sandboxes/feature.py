@@ -31,7 +31,7 @@ from portico.sandbox.policy import (
     Mode,
     Policy,
 )
-from portico.sandbox.vendors import Vendor
+from portico.sandbox.vendors import VENDORS, Vendor
 from portico.sandboxes.access import AccessRequests, SessionGate
 from portico.sandboxes.agent import OFF, AgentProcess, ConfinableAgent
 from portico.sandboxes.build import build_policy, rules_of
@@ -47,6 +47,7 @@ from portico.sandboxes.running import RunningSandbox, remove_left
 from portico.sandboxes.shapes import SandboxChoice
 from portico.settings import SandboxSettings
 
+VENDOR_AGENTS = frozenset(f"acp:{name}" for name in VENDORS)
 INSIDE = frozenset({"read", "write", "shell"})
 """Kinds of actions that happen inside. Tools of clients, of MCP servers over HTTP and of the host run elsewhere."""
 
@@ -216,6 +217,14 @@ class Sandboxes(Feature):
         agent: object = self.host.agents.get(ident)
         return isinstance(agent, ConfinableAgent)
 
+    def _check_agent(self, ident: str) -> None:
+        """Refuse an agent whose processes cannot be confined."""
+        if not self._can_confine(ident):
+            other = f"acp:{ident}"
+            instead = f"Choose {other!r}" if other in VENDOR_AGENTS else "Choose another agent"
+            why = f"The agent {ident!r} cannot be confined: it starts its processes itself."
+            raise SandboxUnavailable(f"{why} {instead}, or sandbox = 'off'.")
+
     def _guard(self, command: c.Command, caller: c.Caller) -> None:
         """Refuse a value that is no sandbox, a sandbox that does not work, and a change that needs another scope: a
         sandbox lets calls pass without approval, and without one a process can do more."""
@@ -236,6 +245,8 @@ class Sandboxes(Feature):
         if mode is None:
             return
         self.check_possible(mode)
+        if isinstance(command, c.StartSession) and mode != "off" and command.agent in self.host.agents:
+            self._check_agent(command.agent)
         if mode != before:
             caller.require("approve")
 
@@ -283,11 +294,7 @@ class Sandboxes(Feature):
         mode = self.mode(session)
         if mode == "off":
             return OFF
-        if not self._can_confine(session.state.agent):
-            raise SandboxUnavailable(
-                f"The agent {session.state.agent!r} cannot be confined: it starts its processes itself. Choose another"
-                " agent, or sandbox = 'off'."
-            )
+        self._check_agent(session.state.agent)
         folders, grants = session.folders.reach(), self.access.granted(session)
         await self._origins.check(session, [session.state.cwd, *folders])
         rules = rules_of(self._settings, session.state.agent)

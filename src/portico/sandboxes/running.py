@@ -18,8 +18,9 @@ import msgspec
 
 from portico.errors import SandboxUnavailable
 from portico.sandbox import cgroup, egress, relay
-from portico.sandbox.available import check, program
+from portico.sandbox.available import check, check_image, program
 from portico.sandbox.bubblewrap import BWRAP, holder
+from portico.sandbox.container import removal
 from portico.sandbox.network import PROXY_PORT, EgressGate, Network
 from portico.sandbox.policy import Limits, Namespaces, Policy, Unconfined
 from portico.workspace import adoption
@@ -29,6 +30,7 @@ START_SECONDS = 30.0
 """It takes 50 ms; a busy machine needs longer."""
 PREFIX = "portico-sandbox-"
 _HOLDER = Unconfined("the holder of a sandbox: bubblewrap with a relay, which confines itself")
+_WATCHDOG = Unconfined("removes the containers of a sandbox; fixed arguments")
 _KINDS = ("user", "net", "mnt")
 
 
@@ -40,6 +42,7 @@ class RunningSandbox:
         self._limits = limits
         self._egress = egress.Egress(self._folder / "egress.sock", network, gate)
         self._process: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
         self._files: list[int] = []
         self._ports: set[int] = set(network.ports)
         self._adding = asyncio.Lock()
@@ -75,7 +78,25 @@ class RunningSandbox:
     def applied(self, policy: Policy) -> Policy:
         """The policy for a process that joins this sandbox."""
         assert self.namespaces is not None  # `open` has started it
+        if policy.image and self._watchdog is None:
+            self._watchdog = self._watch_containers(check_image(policy.image))
         return msgspec.structs.replace(policy, joins=self.namespaces)
+
+    def _watch_containers(self, engine: str) -> "subprocess.Popen[bytes]":
+        """Start the process that removes the containers of this sandbox when it is closed, or when the host has ended:
+        containers do not end with the program that has started them."""
+        line = f"cat; {removal(engine, str(self._folder / 'scratch'))}"
+        return adoption.spawn(
+            ["/bin/sh", "-c", line],
+            policy=_WATCHDOG,
+            cwd=Path("/"),
+            env=environment(),
+            reaper=False,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     async def allow(self, network: Network) -> None:
         """Use another policy for new connections, and forward its ports."""
@@ -172,6 +193,10 @@ class RunningSandbox:
     async def close(self) -> None:
         self._end()
         await self._egress.close()
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is not None:
+            await asyncio.to_thread(watchdog.communicate)
+            adoption.forget(watchdog.pid)
 
     def _end(self) -> None:
         """End the process and remove what it had; without an await, so that a cancel leaves nothing behind."""
