@@ -28,7 +28,7 @@ def test_a_command_is_described_as_it_is(name: str) -> None:
     if kind.http is not None:
         assert f"`{kind.http.method} {kind.http.path}`" in section
     fields = {
-        field: label.replace("](#", "](events.md#").replace("[Isolation](events.md#isolation)", "object")
+        field: re.sub(r"\[(?:Isolation|ClientServer)\]\(#\w+\)", "object", label).replace("](#", "](events.md#")
         + (", protocol" if field in kind.private else "")
         for field, label in types_of(kind).items()
     }

@@ -87,7 +87,7 @@ def types_of(kind: type[msgspec.Struct]) -> dict[str, str]:
 
 def types_of_command(kind: type[c.Command]) -> dict[str, str]:
     return {
-        field: text.replace("](#", "](events.md#").replace("[Isolation](events.md#isolation)", "object")
+        field: re.sub(r"\[(?:Isolation|ClientServer)\]\(#\w+\)", "object", text).replace("](#", "](events.md#")
         + (", protocol" if field in kind.private else "")
         for field, text in types_of(kind).items()
     }

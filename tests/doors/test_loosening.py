@@ -36,7 +36,7 @@ async def served(folder: Path) -> AsyncIterator[Standing]:
 async def test_rest(tmp_path: Path) -> None:
     async with served(tmp_path) as here:
         session = await here.start(config={"mode": "plan"})
-        async with here.client(new_token(here.home, "driver", ["read", "drive"])) as driver:
+        async with here.client(new_token(here.home, "driver", ["read", "drive"], tools=["all"])) as driver:
             for config in LOOSE:
                 field = f"config.{next(iter(config))}"
                 body = {"agent": "scripted", "config": config}
@@ -56,7 +56,7 @@ async def test_commands_and_mcp(tmp_path: Path) -> None:
     """The same commands by their names, and as tools for agents."""
     async with served(tmp_path) as here:
         session = await here.start(config={"mode": "plan"})
-        async with here.client(new_token(here.home, "driver", ["read", "drive"])) as driver:
+        async with here.client(new_token(here.home, "driver", ["read", "drive"], tools=["all"])) as driver:
             for config in LOOSE:
                 changed = {"session": session, "values": config}
                 body = {"command": "session.configure", "arguments": changed}

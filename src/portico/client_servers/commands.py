@@ -26,6 +26,7 @@ class SetServers(AboutSession, frozen=True, tag="session.servers"):
     as_tool = NoTool("It starts programs without an approval.")
 
     servers: list[ClientServer]
+    """Each has a `name`, and either `command` with `env`, or `url` with `headers`."""
 
 
 register(SetServers)
