@@ -45,6 +45,7 @@ from portico.people.quotas import Quotas
 from portico.people.retention import Retention, RetentionBounds
 from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
 from portico.projects.projects import Projects
+from portico.sandboxes.commands import ChooseSandbox
 from portico.secrets.commands import RemoveSecret, SetSecret
 from portico.secrets.feature import HostSecrets
 from portico.settings import NoticeCommand, NoticeSettings
@@ -100,8 +101,14 @@ class Signed(PlayAgent):
         await asyncio.sleep(0)
         return NativeHistory([TurnState("t1", Message("before"), "imported", 1, 0, ended=1, outcome="completed")])
 
+    async def native_release(self) -> None:
+        await asyncio.sleep(0)
+
     def native_command(self, session: str, cwd: str) -> str:
         return f"continue {session}"
+
+    def native_message(self, session: str, text: str) -> None:
+        return None
 
 
 async def play(message: Message, turn: Turn) -> None:
@@ -610,6 +617,12 @@ async def _answer_budget(world: World) -> Pair:
     questions.store()
     await world.host.log.flush()
     return twice(AnswerBudget(budget=asked.key, answer="raise"))
+
+
+@case(ChooseSandbox)
+async def _choose_sandbox(world: World) -> Pair:
+    folder = str(world.folder)
+    return ChooseSandbox(folder=folder, mode="off"), ChooseSandbox(folder=folder, mode="")
 
 
 @case(SetSecret)

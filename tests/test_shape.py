@@ -33,10 +33,15 @@ async def test_one_message_passes_few_functions(tmp_path: Path) -> None:
         session = await host.start()
         for _ in range(3):  # what is imported, cached or opened once does not count
             await send(host, session)
-        await asyncio.gather(*host.server.host.tasks("turn "))  # the end of the last turn does not count
-        seen = await traced(send(host, session))
+        found = [await one(host, session) for _ in range(3)]
+    seen = min(found, key=len)  # a periodic task may run during one of them
     files = {file for file, _, _ in seen}
     assert (len(seen) <= FUNCTIONS, len(files) <= FILES) == (True, True), f"{len(seen)} functions in {len(files)} files"
+
+
+async def one(host: Standing, session: str) -> dict[tuple[str, str, int], None]:
+    await asyncio.gather(*host.server.host.tasks("turn "))  # the end of the last turn does not count
+    return await traced(send(host, session))
 
 
 async def send(host: Standing, session: str) -> None:

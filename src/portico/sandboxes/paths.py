@@ -123,8 +123,11 @@ def program_folders(command: Sequence[str] = (), path: str | None = None) -> tup
 
 
 def _prefix(folder: str) -> str:
-    """The folder that a `bin` belongs to, which has its libraries; a `bin` in the home folder stands alone."""
+    """The folder that a `bin` belongs to, which has its libraries; a `bin` in the home folder stands alone.
+    Programs in `shims` (pyenv, rbenv, asdf) start others of the same folder."""
     parent = os.path.dirname(folder)
+    if os.path.basename(folder) == "shims" and os.path.isdir(os.path.join(parent, "bin")):
+        return parent
     homes = (os.path.expanduser("~"), os.path.expanduser("~/.local"), "/")
     if os.path.basename(folder) != "bin" or parent in homes or os.path.lexists(os.path.join(parent, ".git")):
         return folder  # a project with a `bin` is not a program
