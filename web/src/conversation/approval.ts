@@ -314,9 +314,12 @@ export function undoButton(grant: string, attempt: (work: () => Promise<unknown>
   return place;
 }
 
-/** One request for all receipts that are built together. */
+/** One request for all receipts that are built together. A failed one is not kept. */
 let live: Promise<Grant[]> | undefined;
 function liveGrants(): Promise<Grant[]> {
-  live ??= v1.grants().finally(() => setTimeout(() => (live = undefined), 1000));
+  if (live) return live;
+  const forget = () => (live = undefined);
+  live = v1.grants();
+  live.then(() => setTimeout(forget, 1000), forget);
   return live;
 }
