@@ -33,6 +33,7 @@ READING = {
         "log.compacted_offsets",
     ),
     *("log.epoch.encode", "members.all", "members.held", "members.owns", "members.metrics", "members.catch_up"),
+    *("members.watch",),
     *("members.hear", "members.owner", "commits.failed.items", "commits.on", "commits.on_batch"),
     *("terminals.find", "terminals.list", "terminals.past", "terminals.watch", "get(session)).state.turn"),
     *("spending.unanswered", "features[Notices].visible", "features[Notices].viewing", "features[NetworkRecord].of"),

@@ -4,7 +4,6 @@ import ast
 import inspect
 import itertools
 import sys
-import tomllib
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -33,6 +32,8 @@ def input_schema(body: type[Struct], tool: str, kind: type[Struct] | None = None
 @cache
 def meanings() -> dict[str, str]:
     """The meaning of parameters without a docstring, by name or by `tool.name`."""
+    import tomllib  # late: only needed for MCP
+
     return tomllib.loads(resources.files(__package__).joinpath("parameters.toml").read_text())
 
 
