@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 def source(document: Json) -> str:
     """The routes below /v1, the shapes they use, and the events."""
     kept = sorted(
-        (kind for kind in get_args(events.AnyEvent) if kind is not events.Unknown), key=lambda kind: kind.__name__
+        (kind for kind in get_args(events.known_events()) if kind is not events.Unknown), key=lambda kind: kind.__name__
     )
     _, shapes = msgspec.json.schema_components(kept)
     routes = "".join(_route(path, method, each) for path, method, each in _operations(document))

@@ -45,7 +45,7 @@ def request(method: str, ident: object = 1, **params: Any) -> Json:
 async def test_a_version_that_both_know_is_agreed(version: str) -> None:
     reply = await answered(request("initialize", protocolVersion=version))
     assert reply["result"]["protocolVersion"] == version
-    assert reply["result"]["serverInfo"] == {"name": "portico", "version": __version__}
+    assert reply["result"]["serverInfo"] == {"name": "portico", "title": "Portico", "version": __version__}
 
 
 @pytest.mark.parametrize("version", ["1999-01-01", None, 7])

@@ -136,7 +136,7 @@ export interface Routes {
   "GET /workflows/draft/{id}": { body: undefined; answer: WorkflowDraft };
 }
 
-export type Event = ApprovalAnswered | ApprovalAsked | Audited | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;
+export type Event = ApprovalAnswered | ApprovalAsked | Audited | AutomationCreated | AutomationDeleted | AutomationEdited | AutomationPaused | AutomationResumed | ChatMoved | ChatsOrdered | ChildStarted | ClientJoined | ClientKept | ClientLeft | FolderAdded | FolderRemoved | GrantAdded | GrantRevoked | HistoryCopied | HookRotated | HostStarted | HostStopped | JobDecided | JobEnded | JobResumed | JobStarted | JobStopping | JobSuspended | JobValue | JobWaiting | LogLost | NetworkReached | PartDelta | PartEnded | PartStarted | QuestionAnswered | QuestionAsked | QuestionDrafted | QueueAdded | QueueEdited | QueueHeld | QueueRemoved | QueueReordered | RunClaimed | RunEnded | RunReserved | RunSettled | RunSkipped | RunStarted | RunsMissed | SandboxChosen | SessionArchived | SessionClosed | SessionConfigured | SessionListed | SessionModel | SessionPinned | SessionRead | SessionRemoved | SessionRenamed | SessionReopened | SessionShared | SessionStarted | SessionTruncated | SessionVendor | SignInAsked | SignInSettled | TaskDecided | TaskEnded | TaskPrompted | TaskSessionEnded | TaskSessionStarted | TaskStarted | TerminalClaimed | TerminalCleared | TerminalCommand | TerminalCommandEnded | TerminalData | TerminalDetects | TerminalExited | TerminalMoved | TerminalRemoved | TerminalResized | TerminalShown | TerminalStarted | TerminalTitled | ToolContent | ToolDecided | ToolEnded | ToolInput | ToolOutput | ToolReady | ToolStarted | TurnEnded | TurnResumed | TurnStarted | TurnStep | Unreadable | UsageReported | WorkEnded | WorkStarted;
 
 export interface About {
   name: string;
@@ -404,6 +404,33 @@ export interface Audited {
   detail?: Record<string, unknown>;
 }
 
+export interface AutomationCreated {
+  type: "automation.created";
+  automation: string;
+  name: string;
+  plan: AutomationPlan;
+  by: string;
+  scopes: string[];
+  source?: "door" | "file";
+  uri?: string;
+  meta?: Record<string, unknown>;
+  enabled?: boolean;
+}
+
+export interface AutomationDeleted {
+  type: "automation.deleted";
+  by: string;
+}
+
+export interface AutomationEdited {
+  type: "automation.edited";
+  name: string;
+  plan: AutomationPlan;
+  by: string;
+  scopes: string[];
+  meta?: Record<string, unknown>;
+}
+
 export interface AutomationInfo {
   id: string;
   name: string;
@@ -437,6 +464,13 @@ export interface AutomationNamed {
   automation: string;
 }
 
+export interface AutomationPaused {
+  type: "automation.paused";
+  by: string;
+  reason?: string;
+  failed?: boolean;
+}
+
 /** A trigger, or several in `on` (without any it starts by hand), what to start (exactly one) and the rules. */
 export interface AutomationPlan {
   title?: string;
@@ -457,6 +491,12 @@ export interface AutomationPlan {
   budget?: Budget;
   keep_days?: number;
   keep_runs?: number;
+}
+
+/** Missed times are not repeated. */
+export interface AutomationResumed {
+  type: "automation.resumed";
+  by: string;
 }
 
 /** When the task may start at all. */
@@ -864,19 +904,20 @@ export interface ErrorInfo {
   retry_after?: number;
 }
 
+/** Events of a channel. `head` is the last position: a cursor at the head has seen everything. `epoch` names the log: a cursor `POSITION.EPOCH` is refused by another one. */
 export interface EventPage {
   events: EventRecord[];
   head: number;
   epoch: string;
 }
 
-/** An event in its place, as `wire` writes it. */
+/** An event in its place. */
 export interface EventRecord {
   seq: number;
   channel: string;
   pos: number;
   time: number;
-  event: HostStarted | LogLost | HostStopped | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved | SessionStarted | SessionShared | SessionRenamed | SessionModel | SessionConfigured | FolderAdded | FolderRemoved | SessionArchived | SessionRead | SessionVendor | SessionClosed | SessionReopened | SessionTruncated | ChatsOrdered | ChatMoved | HistoryCopied | ChildStarted | ClientJoined | ClientLeft | ClientKept | QueueAdded | QueueEdited | QueueReordered | QueueRemoved | QueueHeld | TurnStarted | TurnResumed | TurnEnded | TurnStep | PartStarted | PartDelta | ToolInput | ToolOutput | PartEnded | UsageReported | ToolStarted | ToolReady | ToolDecided | ToolContent | ToolEnded | ApprovalAsked | ApprovalAnswered | SignInAsked | SignInSettled | QuestionAsked | QuestionDrafted | QuestionAnswered | TaskStarted | TaskSessionStarted | TaskSessionEnded | TaskPrompted | TaskDecided | TaskEnded | JobStarted | JobResumed | JobSuspended | JobWaiting | JobStopping | JobDecided | JobValue | WorkStarted | WorkEnded | JobEnded | Unreadable;
+  event: HostStarted | LogLost | HostStopped | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved | SessionStarted | SessionShared | SessionRenamed | SessionModel | SessionConfigured | FolderAdded | FolderRemoved | SessionArchived | SessionRead | SessionVendor | SessionClosed | SessionReopened | SessionTruncated | ChatsOrdered | ChatMoved | HistoryCopied | ChildStarted | ClientJoined | ClientLeft | ClientKept | QueueAdded | QueueEdited | QueueReordered | QueueRemoved | QueueHeld | TurnStarted | TurnResumed | TurnEnded | TurnStep | PartStarted | PartDelta | ToolInput | ToolOutput | PartEnded | UsageReported | ToolStarted | ToolReady | ToolDecided | ToolContent | ToolEnded | ApprovalAsked | ApprovalAnswered | SignInAsked | SignInSettled | QuestionAsked | QuestionDrafted | QuestionAnswered | TaskStarted | TaskSessionStarted | TaskSessionEnded | TaskPrompted | TaskDecided | TaskEnded | JobStarted | JobResumed | JobSuspended | JobWaiting | JobStopping | JobDecided | JobValue | WorkStarted | WorkEnded | JobEnded | Unreadable | AutomationCreated | AutomationEdited | AutomationPaused | AutomationResumed | HookRotated | RunReserved | RunsMissed | RunSettled | AutomationDeleted | RunClaimed | RunSkipped | RunStarted | RunEnded | SessionPinned | TerminalStarted | TerminalData | TerminalShown | TerminalCommand | TerminalCommandEnded | TerminalDetects | TerminalResized | TerminalClaimed | TerminalTitled | TerminalMoved | TerminalCleared | TerminalExited | TerminalRemoved | NetworkReached | SandboxChosen;
 }
 
 /** What happens when the criteria are not met. */
@@ -1082,6 +1123,12 @@ export interface Hit {
 export interface Hook {
   filter?: Match[];
   per_minute?: number;
+}
+
+/** The hook has another secret; the old one is void. */
+export interface HookRotated {
+  type: "automation.hook.rotated";
+  by: string;
 }
 
 export interface HookSecret {
@@ -1443,6 +1490,22 @@ export interface ModelCheck {
 export interface MoveChatBody {
   to?: string;
   after?: string;
+}
+
+/** The connections of one turn to one host. A turn has one for each host; a later one adds to it. */
+export interface NetworkReached {
+  type: "network.reached";
+  turn: string;
+  host: string;
+  port: number;
+  count?: number;
+  refused?: number;
+  sent?: number;
+  received?: number;
+  first?: number;
+  last?: number;
+  allowed_by?: string[];
+  refused_by?: string[];
 }
 
 /** The hosts that a session or a job connected to, or tried to. */
@@ -1934,6 +1997,27 @@ export interface RunAutomationBody {
   at?: string;
 }
 
+/** On `run/ID`, before anything starts. Carries what is started: the plan may change later. */
+export interface RunClaimed {
+  type: "run.claimed";
+  run: string;
+  automation: string;
+  name: string;
+  cause: "after" | "files" | "hook" | "person" | "schedule";
+  due: number;
+  by: string;
+  job?: JobAction;
+  prompt?: PromptAction;
+  scopes?: string[];
+  late?: boolean;
+  depth?: number;
+  ref?: string;
+  delivery?: string;
+  author?: string;
+  budget?: Budget;
+  payload?: unknown;
+}
+
 /** A command. */
 export interface RunDo {
   kind: "run";
@@ -1942,8 +2026,47 @@ export interface RunDo {
   stdin?: string;
 }
 
+export interface RunEnded {
+  type: "run.ended";
+  outcome: "canceled" | "failed" | "interrupted" | "succeeded";
+  error?: string;
+  input?: number;
+  output?: number;
+  cost?: number;
+  estimated?: boolean;
+  by?: string;
+}
+
 export interface RunNamed {
   run: string;
+}
+
+/** Together with `run.claimed`, in one commit: this due time, delivery or cause has its run. */
+export interface RunReserved {
+  type: "automation.run.claimed";
+  run: string;
+  cause: "after" | "files" | "hook" | "person" | "schedule";
+  due: number;
+  ref?: string;
+}
+
+/** Together with `run.ended` or `run.skipped`. */
+export interface RunSettled {
+  type: "automation.run.ended";
+  run: string;
+  outcome: "canceled" | "failed" | "interrupted" | "skipped" | "succeeded";
+}
+
+export interface RunSkipped {
+  type: "run.skipped";
+  reason: string;
+}
+
+export interface RunStarted {
+  type: "run.started";
+  session?: string;
+  turn?: string;
+  job?: string;
 }
 
 export interface RunSummary {
@@ -1972,6 +2095,16 @@ export interface RunSummary {
   pos?: number;
 }
 
+/** Due times that got no run. */
+export interface RunsMissed {
+  type: "automation.missed";
+  count: number;
+  first: number;
+  last: number;
+  reason: string;
+  more?: boolean;
+}
+
 /** The sandboxes that can be chosen for a session or in a folder. */
 export interface SandboxChoice {
   mode: "off" | "project" | "strict";
@@ -1979,6 +2112,14 @@ export interface SandboxChoice {
   remembered?: string;
   required?: boolean;
   problem?: string;
+}
+
+/** The sandbox of conversations that are started in a folder from now on. */
+export interface SandboxChosen {
+  type: "sandbox.chosen";
+  folder: string;
+  mode: string;
+  by: string;
 }
 
 /** One choice, with the texts that forms show. */
@@ -2090,6 +2231,12 @@ export interface SessionModel {
   agent?: string;
   reason?: string;
   config?: Record<string, unknown>;
+}
+
+export interface SessionPinned {
+  type: "session.pinned";
+  pinned: boolean;
+  by: string;
 }
 
 export interface SessionRead {
@@ -2449,6 +2596,50 @@ export interface TaskStarted {
   owner?: string;
 }
 
+export interface TerminalClaimed {
+  type: "terminal.claimed";
+  claim: Record<string, unknown>;
+  by: string;
+  session?: string;
+}
+
+export interface TerminalCleared {
+  type: "terminal.cleared";
+  by: string;
+}
+
+/** The shell began to run a line. */
+export interface TerminalCommand {
+  type: "terminal.command";
+  command: string;
+  line: string;
+}
+
+export interface TerminalCommandEnded {
+  type: "terminal.command_ended";
+  command: string;
+  code?: number;
+  milliseconds?: number;
+}
+
+/** What the terminal shows, without the shell's own signs. `turn` is empty, `part` is the terminal's id. */
+export interface TerminalData {
+  type: "terminal.data";
+  turn: string;
+  part: string;
+  text: string;
+}
+
+/** The shell reports its commands from now on. */
+export interface TerminalDetects {
+  type: "terminal.detects";
+}
+
+export interface TerminalExited {
+  type: "terminal.exited";
+  code?: number;
+}
+
 /** What a list shows. */
 export interface TerminalInfo {
   id: string;
@@ -2474,6 +2665,23 @@ export interface TerminalList {
   terminals: TerminalInfo[];
 }
 
+export interface TerminalMoved {
+  type: "terminal.moved";
+  cwd: string;
+}
+
+export interface TerminalRemoved {
+  type: "terminal.removed";
+  by: string;
+}
+
+export interface TerminalResized {
+  type: "terminal.resized";
+  cols: number;
+  rows: number;
+  by: string;
+}
+
 /** And what it has shown so far, as the program wrote it: escape sequences included. */
 export interface TerminalScreen {
   id: string;
@@ -2487,6 +2695,35 @@ export interface TerminalScreen {
   exited?: boolean;
   code?: number;
   shown?: string;
+}
+
+/** What the terminal shows up to the position `upto`, as much as its scrollback holds: written before old output is */
+export interface TerminalShown {
+  type: "terminal.shown";
+  upto: number;
+  text: string;
+  part?: string;
+}
+
+export interface TerminalStarted {
+  type: "terminal.started";
+  terminal: string;
+  title: string;
+  cwd: string;
+  claim: Record<string, unknown>;
+  by: string;
+  cols?: number;
+  rows?: number;
+  uri?: string;
+  session?: string;
+  command?: string[];
+  owner?: string;
+}
+
+export interface TerminalTitled {
+  type: "terminal.titled";
+  title: string;
+  by: string;
 }
 
 export interface TestNoticeBody {

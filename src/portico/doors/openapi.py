@@ -121,6 +121,8 @@ def _several(value: Any) -> tuple[Any, ...]:
     """Return the values of a `doc` field as a tuple: it can have one value or several."""
     if value is None:
         return ()
+    if isinstance(value, LaterShape):
+        return (value.make(),)
     return value if isinstance(value, tuple) else (value,)
 
 

@@ -44,7 +44,7 @@ class Doc(TypedDict, total=False):
     body: Any
     """`str`: raw text. A `LaterShape` is built on demand."""
     answer: Any
-    """The type of the JSON response. A tuple lists alternatives."""
+    """The type of the JSON response. A tuple lists alternatives. A `LaterShape` is built on demand."""
     media: str | tuple[str, ...]
     """Content types of a response that is not JSON."""
     status: int

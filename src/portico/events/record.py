@@ -36,12 +36,18 @@ def register_events(*kinds: type[Event]) -> None:
     """Add the events of a feature. Without it, its records are `unknown`, and are kept as they are."""
     global _decoder
     _registered.update(dict.fromkeys(kinds))
-    known: Any = AnyEvent
-    for kind in _registered:
-        known = known | kind
+    known = known_events()
     _decoder = msgspec.json.Decoder(known)
     _tags.clear()
     _tags.update(str(kind.__struct_config__.tag) for kind in get_args(known))
+
+
+def known_events() -> Any:
+    """Return the union of all events, with those of features."""
+    known: Any = AnyEvent
+    for kind in _registered:
+        known = known | kind
+    return known
 
 
 def is_known(tag: str) -> bool:

@@ -39,8 +39,8 @@ from portico.jobs.run import JobRun
 from portico.jobs.services import Services
 from portico.jobs.source import EntrySource
 from portico.jobs.state import HOOKS, JobState, JobSummary, WorkAttempt, plan_of
-from portico.jobs.task import TaskPlan, TaskRun
 from portico.jobs.task_record import TaskInfo, close_task, end_of_work, info_of
+from portico.jobs.task_run import TaskPlan, TaskRun
 from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition
 from portico.log.log import NOT_WRITTEN, NotOwner

@@ -10,7 +10,7 @@ from portico.host.question import Asking
 from portico.jobs.entry import ANSWER, Ask, Task, Wait
 from portico.jobs.judge_check import value_of
 from portico.jobs.resume import Resumed
-from portico.jobs.task import TaskPlan, TaskRun
+from portico.jobs.task_run import TaskPlan, TaskRun
 
 UNTIL = "until"
 """The value of a Wait: when it is over, in milliseconds since the epoch."""

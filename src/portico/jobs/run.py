@@ -39,8 +39,8 @@ from portico.jobs.state import HOOKS, ITEMS, RESULT, JobState, WorkAttempt, mess
 from portico.jobs.step import FlowStep, MergeDo, PromptDo, WaitDo
 from portico.jobs.step_run import StepContext, StepRun
 from portico.jobs.steps.wait import end_of as wait_end
-from portico.jobs.task import TaskPlan, TaskResult, TaskRun
 from portico.jobs.task_record import close_task
+from portico.jobs.task_run import TaskPlan, TaskResult, TaskRun
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.work import walk
 from portico.log.log import NOT_WRITTEN

@@ -27,7 +27,7 @@ from portico.jobs.step import AskDo, CallDo, FlowStep, HttpDo, MergeDo, PromptDo
 from portico.jobs.step_values import StepValues
 from portico.jobs.steps import ask, call, http, merge, run, wait
 from portico.jobs.steps.outcome import StepOutcome
-from portico.jobs.task import TaskPlan, TaskResult, TaskRun
+from portico.jobs.task_run import TaskPlan, TaskResult, TaskRun
 from portico.jobs.tools import Report
 from portico.log.log import NOT_WRITTEN
 from portico.sandboxes.feature import confine_required

@@ -35,7 +35,7 @@ from portico.sandbox.policy import Confinement
 from portico.sandboxes.feature import confine
 
 if TYPE_CHECKING:
-    from portico.jobs.task import TaskPlan
+    from portico.jobs.task_run import TaskPlan
 
 Mode = Literal["borrowing", "single", "multi"]
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import cache
 from operator import attrgetter
 from typing import Annotated
 
@@ -15,11 +16,11 @@ from portico import limits
 from portico.doors.app import App
 from portico.doors.cursor import read_cursor
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import Caller, Doc, Param, Route, Table, caller
+from portico.doors.route import Caller, Doc, LaterShape, Param, Route, Table, caller
 from portico.doors.routes import Routes
 from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
-from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
+from portico.events import HOST, Audited, Channel, Json, Record, known_events
 from portico.log.log import Log
 from portico.notices.notices import Notices
 from portico.people.view import View
@@ -45,22 +46,22 @@ def _frame_by(log: Log, name: str) -> Callable[[Record], bytes]:
     return lambda record: b"id: %d.%b\ndata: %b\n\n" % (number(record), epoch, wire(record))
 
 
-class EventRecord(Struct):
-    """An event in its place, as `wire` writes it."""
-
-    seq: int
-    channel: str
-    pos: int
-    time: int
-    event: AnyEvent
-
-
-class EventPage(Struct):
-    events: list[EventRecord]
-    head: int
-    """The last position: a cursor at the head has seen everything."""
-    epoch: str
-    """Which log this is: `POSITION.EPOCH` is a cursor that is refused when it is another one."""
+@cache
+def event_page() -> type[Struct]:
+    """The shape of a page of events. It is built on demand, because features register their events after this module is
+    loaded."""
+    record = msgspec.defstruct(
+        "EventRecord",
+        [("seq", int), ("channel", str), ("pos", int), ("time", int), ("event", known_events())],
+        namespace={"__doc__": "An event in its place."},
+        module=__name__,
+    )
+    about = (
+        "Events of a channel. `head` is the last position: a cursor at the head has seen everything. `epoch` names the "
+        "log: a cursor `POSITION.EPOCH` is refused by another one."
+    )
+    fields: list[tuple[str, type]] = [("events", list[record]), ("head", int), ("epoch", str)]  # type: ignore[valid-type]
+    return msgspec.defstruct("EventPage", fields, namespace={"__doc__": about}, module=__name__)
 
 
 class AuditPage(Struct):
@@ -177,7 +178,7 @@ def table(app: App) -> Table:
         return AuditPage(page, last if last < host.log.head(HOST) else None)
 
     followed: Doc = {
-        "answer": EventPage,
+        "answer": LaterShape(event_page),
         "media": "text/event-stream",
         "codes": ["cursor_lost"],
         "query": {
