@@ -1,3 +1,3 @@
 """Portico, the host for coding agents: one log, many doors."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
