@@ -107,26 +107,26 @@ async def test_nobody_answers_in_time(host: Host, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["temporal"], indirect=True)
-async def test_on_temporal_a_question_is_asked_again_after_a_restart(open_host: HostOpener, tmp_path: Path) -> None:
+async def test_on_temporal_the_same_question_stays_open_after_a_restart(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
     jobs = await opened(host, make({"do": task("[[say:ok]] Go $answer.")}, seq(ask(), ref("do"))))
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
     async for records in host.log.follow():
-        if any(isinstance(record.event, e.QuestionAsked) for record in records):
+        asked = [record.event.question for record in records if isinstance(record.event, e.QuestionAsked)]
+        if asked:
             break
     await jobs.close()
     host = await open_host()
     jobs = await Jobs.open(host)
-    after = host.log.seq
     await jobs.recover()
-    async for records in host.log.follow(after=after):
-        asked = [record.event for record in records if isinstance(record.event, e.QuestionAsked)]
-        if asked:
-            break
-    session = await host.get(host.session_of(asked[0].question))
-    await session.questions.answer(asked[0].question, "accept", {"answer": "on"}, by="token:ann")
-    assert isinstance((await until_ended(host.log, f"job/{job}"))[-1], e.JobEnded)
-    assert (await sent(host))[-1] == "[[say:ok]] Go on."
+    session = await host.get(host.session_of(asked[0]))
+    await session.questions.answer(asked[0], "accept", {"answer": "on"}, by="token:ann")
+    async with asyncio.timeout(60):
+        ended = (await until_ended(host.log, f"job/{job}"))[-1]
+    assert isinstance(ended, e.JobEnded)
+    assert (ended.outcome, (await sent(host))[-1]) == ("succeeded", "[[say:ok]] Go on.")
+    written = await host.log.read_all(limit=10_000)
+    assert [each.event.question for each in written if isinstance(each.event, e.QuestionAsked)] == asked
     await jobs.close()
 
 
