@@ -95,15 +95,17 @@ async def test_an_end_that_is_rejected_leaves_the_task_open(
     channel = "task/task-9"
     a.log.put_kv(channel, OPEN, b"1", bound=True)
     await a.log.append(channel, _started("task-9"))
-    monkeypatch.setattr(a.log, "_read_on", lambda: None)  # it does not get to know
-    await b.log.run(lambda db: db.execute("UPDATE owners SET host = $1 WHERE channel = $2", b.log.lease.host, channel))
-    await b.cluster.owner(channel, fresh=True)
-    await b.log.append(channel, e.TaskDecided(reason="b was here", passed=True))
-    if known:
-        a.cluster._mine.discard(channel)
-    with pytest.raises(NotOwner):
-        await close_task(a.host, "task-9")
-    await a.log.flush()
+    move = "UPDATE owners SET host = $1 WHERE channel = $2"
+    with monkeypatch.context() as patch:
+        patch.setattr(a.log, "_read_on", lambda: None)  # it does not get to know
+        await b.log.run(lambda db: db.execute(move, b.log.lease.host, channel))
+        await b.cluster.owner(channel, fresh=True)
+        await b.log.append(channel, e.TaskDecided(reason="b was here", passed=True))
+        if known:
+            a.cluster._mine.discard(channel)
+        with pytest.raises(NotOwner):
+            await close_task(a.host, "task-9")
+        await a.log.flush()
     assert await _note(b, "task-9") == b"1"
     await close_task(b.host, "task-9")
     assert (await _note(b, "task-9"), await _ends(b, "task-9")) == (None, ["interrupted"])
