@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from portico.events import Message
 from portico.home import Home
 from tests.doors.standing import Standing, standing
 
@@ -45,6 +46,19 @@ async def test_a_home_of_0_1_0_opens_with_everything_in_it(upgraded: Standing) -
     job = (await upgraded.http.get("/api/copilot/job/job-1/history")).json()["responses"]
     assert job[-1] == {"callback": "jobSucceeded"}
     assert (await upgraded.http.get("/sessions")).json()[0]["count"] == 1
+
+
+async def test_a_project_of_0_1_0_gets_only_new_chats(upgraded: Standing) -> None:
+    """Programs that follow a project do not get the sessions that other clients had in its folder before."""
+    project = (await upgraded.http.get("/sessions")).json()[0]["id"]
+    before = (await upgraded.http.get(f"/sessions/{project}")).json()["messages"]
+    assert {each["id"].partition(".")[0] for each in before} == {"session-4"}
+    session = await upgraded.server.host.start(agent="scripted", by="token:owner", cwd="/")
+    await session.wait(await session.send(Message("[[say:x]]"), by="token:owner"))
+    after = (await upgraded.http.get(f"/sessions/{project}")).json()["messages"]
+    assert after[: len(before)] == before
+    assert {each["id"].partition(".")[0] for each in after[len(before) :]} == {session.id}
+    assert (await upgraded.http.get("/sessions")).json()[0]["count"] == 2
 
 
 async def test_positions_of_0_1_0_stay_valid(upgraded: Standing) -> None:

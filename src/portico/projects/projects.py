@@ -43,6 +43,7 @@ DELETED_MAX = 1_000
 _ADDED, _FORGOTTEN, _HEARD = "project.added", "project.forgotten", "project.conversation"
 _CONVERSATION = "anywhere"
 _PROJECTS = "anywhere.projects"
+_CHATS_AFTER = "anywhere.chats_after"
 
 
 class ProjectConversation(Struct, omit_defaults=True):
@@ -89,6 +90,8 @@ class Projects(Feature):
         self._followers: WeakKeyDictionary[Follower, str | None] = WeakKeyDictionary()
         self._chats: dict[str, str] = {}
         """Sessions that are no conversations of projects, such as those of editors; see `_chat`."""
+        self._chats_after = 0
+        """The number of the last session before this home had chats in projects: what clients know of it stays."""
         self._folders: list[tuple[str, str]] = []
         self._folders_of: object = None
         self._since = host.now()
@@ -120,7 +123,18 @@ class Projects(Feature):
             session = channel.removeprefix("session/")
             if self._host.has(session) and session not in self._conversations:
                 self._conversations[session] = msgspec.json.decode(note, type=ProjectConversation)
+        await self._load_chats_after()
         await self._go_on([each.id for each in self._host.list() if each.queued])
+
+    async def _load_chats_after(self) -> None:
+        log = self._host.log
+        if data := await log.get_kv(HOST, _CHATS_AFTER):
+            self._chats_after = msgspec.json.decode(data, type=int)
+            return
+        # The sessions in `_chats` were started by this host, which has this rule.
+        older = (number_of(each.id) for each in self._host.catalogue if each.id not in self._chats)
+        self._chats_after = max(older, default=0)
+        log.put_kv(HOST, _CHATS_AFTER, msgspec.json.encode(self._chats_after))
 
     @receive(Audited)
     def _follow(self, record: Record) -> None:
@@ -295,7 +309,7 @@ class Projects(Feature):
     def _located(self, session: str) -> str | None:
         """The project in whose folder, or below, a chat works; of several, the innermost."""
         cwd = self._chats.get(session)
-        if not cwd or session in self._conversations:
+        if not cwd or session in self._conversations or 0 < number_of(session) <= self._chats_after:
             return None
         known = (self._kept, tuple(self._host.workspaces), tuple(self._host.members.folders))
         if self._folders_of != known:

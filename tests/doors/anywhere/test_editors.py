@@ -89,3 +89,13 @@ async def test_the_innermost_project_counts(tmp_path: Path) -> None:
         inner = (await here.http.post("/sessions", json={"path": str(tmp_path / "outer/inner")})).json()
         counts = {each["id"]: each["count"] for each in (await here.http.get("/sessions")).json()}
         assert counts == {outer["id"]: 0, inner["id"]: 1}
+
+
+async def test_chats_stay_in_their_project_after_a_restart(tmp_path: Path) -> None:
+    for count in (1, 2, 3):
+        async with standing(tmp_path) as here:
+            project = await project_of(here)
+            assert project["count"] == count - 1
+            session = await here.server.host.start(agent="scripted", by="token:owner", cwd=project["path"])
+            await session.wait(await session.send(Message("[[say:x]]"), by="token:owner"))
+            assert (await project_of(here))["count"] == count
