@@ -1,6 +1,7 @@
 """The fake ACP agent, ready for a host."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from portico.host.session import Session
 from portico.host.state import CallPart, TextPart, TurnState
 
 FAKE = Path(__file__).with_name("fake_acp.py")
+BUSY = re.compile(r"Nothing heard for |.+ is still starting\. The first start can take up to ")
+"""Notices that depend on how busy this machine is."""
 
 
 def fake_agent(home: Path, *, settings: dict[str, Any] | None = None, env: dict[str, str] | None = None) -> AcpAgent:
@@ -32,9 +35,9 @@ def steps(*wanted: list[Any]) -> str:
 
 
 def said(turn: TurnState, kind: str = "text") -> str:
-    """What a turn has of a kind, without the notices of silence: those depend on how busy this machine is."""
+    """What a turn has of a kind, without the notices of silence and of a slow start."""
     found = [part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == kind]
-    return "".join(text for text in found if not text.startswith("Nothing heard for "))
+    return "".join(text for text in found if not (kind == "notice" and BUSY.match(text)))
 
 
 def calls(turn: TurnState | None) -> list[CallPart]:

@@ -15,6 +15,7 @@ from portico.agents.acp.program import PRESETS, Program
 from portico.compose import build_host
 from portico.events import Message
 from portico.host.agent import Check
+from portico.host.state import TextPart
 from portico.log.sqlite import SqliteLog
 from tests.agents.acp_agent import FAKE, fake_agent, said
 
@@ -163,7 +164,8 @@ async def test_the_first_turn_reports_a_slow_start(tmp_path: Path, monkeypatch: 
     turn = await session.wait(await session.send(Message("hello"), by="test"))
     assert (turn.outcome, said(turn)) == ("completed", "You said: hello")
     notice = "Slow is still starting. The first start can take up to 60 seconds."
-    assert said(session.state.turns[-1], "notice") == notice
+    parts = [part for part in session.state.turns[-1].parts if isinstance(part, TextPart) and part.kind == "notice"]
+    assert [part.text for part in parts] == [notice]
     await host.close()
     await log.close()
 
