@@ -246,6 +246,11 @@ class Web:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
 
+    async def close(self) -> None:
+        if self.server is not None:
+            self.server.close()
+            await self.server.wait_closed()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -356,10 +361,19 @@ class Driver:
 
     async def run(self, jobs: int, kills: int) -> Report:
         await self.web.start()
+        try:
+            await self._run(jobs, kills)
+        finally:
+            await self.web.close()
+        self.check_files()
+        await self.check_log()
+        return self.report
+
+    async def _run(self, jobs: int, kills: int) -> None:
         await self.start()
         person = asyncio.create_task(self._person())
+        starts = asyncio.create_task(self._starts(jobs))
         try:
-            starts = asyncio.create_task(self._starts(jobs))
             for _ in range(kills):
                 await asyncio.sleep(self.rng.uniform(0.05, self.pace))
                 orderly = self.rng.random() < 0.25
@@ -370,16 +384,12 @@ class Driver:
             await self._until_done()
         finally:
             person.cancel()
-            await asyncio.gather(person, return_exceptions=True)
+            starts.cancel()
+            await asyncio.gather(person, starts, return_exceptions=True)
             assert self.process is not None
             if self.process.poll() is None:
                 await self.check_rest()
                 await self.end(signal.SIGTERM)
-            assert self.web.server is not None
-            self.web.server.close()
-        self.check_files()
-        await self.check_log()
-        return self.report
 
     async def _starts(self, jobs: int) -> None:
         names = [name for name in WORKFLOWS if name != "inner"]
