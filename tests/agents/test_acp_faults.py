@@ -46,6 +46,18 @@ async def test_an_uninvited_cancel_fails_the_turn_and_the_next_gets_a_new_conver
     assert session.state.vendor not in (before, "", None)
 
 
+async def test_a_stop_of_the_host_interrupts_a_turn_whose_agent_obeys(open_host: HostOpener, tmp_path: Path) -> None:
+    """The agent answers the cancel with an ordinary end. The turn was recorded as completed, and a job then continued
+    with the next step, without the work."""
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    await session.send(Message(steps(["text", "Half of"], ["sleep", 60])), by="test")
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    await host.close()
+    (turn,) = session.state.turns
+    assert (turn.outcome, turn.error and turn.error.code, said(turn)) == ("interrupted", "interrupted", "Half of")
+
+
 @pytest.mark.parametrize(
     ("reason", "turn_ends", "call_ends", "error"),
     [

@@ -46,13 +46,15 @@ class Runner:
         self._task: asyncio.Task[None] | None = None
         self._playing: asyncio.Task[None] | None = None
         self._failure: PorticoError | None = None
+        self._interrupted = False
+        """The host stops and has asked the agent to end the turn."""
         self._tools = 0
         self._fallen: str | None = None
 
     # -- a turn ------------------------------------------------------------------------------------------------
 
     def start(self, turn: Turn, resumed: bool) -> None:
-        self._failure = None
+        self._failure, self._interrupted = None, False
         self._session.captures.begin(turn.id, resumed=resumed)
         own, name = self._session.host.own, f"{self._session.id}/{turn.id}"
         self._playing = own(self._play(turn, resumed), f"agent {name}")
@@ -131,7 +133,7 @@ class Runner:
             return "failed", ErrorInfo(self._failure.code, self._failure.message), "host"
         if turn.cancelled_by is not None:
             return "cancelled", None, turn.cancelled_by
-        if playing.cancelled():
+        if playing.cancelled() or self._interrupted:  # an agent that obeys a cancel ends its turn without an error
             return "interrupted", ErrorInfo("interrupted", "The host was stopped."), "host"
         if error is None:
             return "completed", None, "agent"
@@ -266,6 +268,7 @@ class Runner:
     async def interrupt(self) -> None:
         """End the running turn as interrupted, because the host stops."""
         if self._task is not None and not self._task.done():
+            self._interrupted |= self._playing is not None and not self._playing.done()
             await self._stop()
             # If the log is down, the end cannot be written now: the next start writes it.
             await asyncio.wait({self._task}, timeout=limits.STOP_SECONDS if self._session.host.log.down is None else 0)
