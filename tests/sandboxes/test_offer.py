@@ -79,13 +79,13 @@ def test_a_host_without_sandboxes_offers_none() -> None:
 @pytest.mark.parametrize(
     ("worktree", "folder"),
     [
-        ({}, "/work/one"),
+        ({}, "/srv/one"),
         ({"path": "/trees/x", "folder": "/trees/x", "repository": "/repo"}, "/repo"),
         ({"path": "/trees/x", "folder": "/trees/x/sub/part", "repository": "/repo"}, "/repo/sub/part"),
     ],
 )
 def test_a_worktree_has_the_choice_of_its_repository(worktree: dict[str, str], folder: str) -> None:
-    assert chosen_in("/work/one", worktree) == folder
+    assert chosen_in("/srv/one", worktree) == folder
 
 
 def test_the_memory_is_bounded() -> None:
@@ -109,13 +109,13 @@ async def test_a_session_has_the_choice_before_its_start(tmp_path: Path) -> None
 
     log.on_commit(apply)
     for mode in ("project", "off", ""):
-        await folders.choose("/work/./one/", mode, "ada", 0)
-    first, second, last = (each.time for each in folders._choices["/work/one"])
-    assert folders.of("/work/one", first) is None
-    assert folders.latest("/work/one") is None, "it was forgotten"
-    assert folders.latest("/work/two") is None
+        await folders.choose("/srv/./one/", mode, "ada", 0)
+    first, second, last = (each.time for each in folders._choices["/srv/one"])
+    assert folders.of("/srv/one", first) is None
+    assert folders.latest("/srv/one") is None, "it was forgotten"
+    assert folders.latest("/srv/two") is None
     assert first <= second <= last
     read = FolderChoices(log)
     await read.read()
-    assert [each.mode for each in read._choices["/work/one"]] == ["project", "off", ""]
+    assert [each.mode for each in read._choices["/srv/one"]] == ["project", "off", ""]
     await log.close()
