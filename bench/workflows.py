@@ -8,8 +8,8 @@ from pathlib import Path
 import uvloop
 
 from bench.row import Row, ms, p50, verdict
-from portico import events as e
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs.workflow.files import load_text
 from portico.testing.fixtures import HostOpener
 from portico.workspace import adoption
@@ -103,7 +103,7 @@ async def _run(text: str, jobs_at_once: int = 1) -> tuple[float, float, int]:
         started = [await jobs.start_job("main", cwd=name, by="bench", entry=entry) for _ in range(jobs_at_once)]
         for job in started:
             async for records in host.log.follow(f"job/{job}"):
-                if any(isinstance(record.event, e.JobEnded) for record in records):
+                if any(isinstance(record.event, je.JobEnded) for record in records):
                     break
         used, took = time.process_time() - cpu, time.monotonic() - begun
         assert all(jobs.job(job).status == "succeeded" for job in started), jobs.job(started[0]).error

@@ -13,11 +13,12 @@ from portico import events as e
 from portico import features  # noqa: F401  # registers the events of features
 from portico.automation import events as ae
 from portico.events import record
+from portico.jobs import events as je
 
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
 SHAPES: list[type[msgspec.Struct]] = [e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget]
 SHAPES += [
-    e.Artifact,
+    je.Artifact,
     ae.AutomationPlan,
     ae.Trigger,
     ae.Schedule,
@@ -103,7 +104,7 @@ class Other(msgspec.Struct):
         (Long, Short("a", 1), {"more": "x", "size": 2}, Long("a", 2, "x")),
         (Short, Long("a", 1, "left out"), {}, Short("a", 1)),
         (Short, Other(7), {"name": "b"}, Short("b")),
-        (e.JobDecided, Short("a"), {"path": "r", "reason": "x"}, e.JobDecided(path="r", reason="x")),
+        (je.JobDecided, Short("a"), {"path": "r", "reason": "x"}, je.JobDecided(path="r", reason="x")),
     ],
 )
 def test_a_struct_takes_from_another_what_it_has_under_the_same_names(
@@ -112,7 +113,7 @@ def test_a_struct_takes_from_another_what_it_has_under_the_same_names(
     assert e.like(kind, source, **others) == expected
 
 
-@pytest.mark.parametrize(("kind", "others"), [(Short, {}), (Short, {"size": "many", "name": "a"}), (e.JobDecided, {})])
+@pytest.mark.parametrize(("kind", "others"), [(Short, {}), (Short, {"size": "many", "name": "a"}), (je.JobDecided, {})])
 def test_a_field_of_another_type_or_one_that_is_missing_is_a_mistake(kind: Any, others: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         e.like(kind, Other(7), **others)

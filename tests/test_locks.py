@@ -32,6 +32,7 @@ from portico.host.agent import AgentInfo, Capabilities, Model, Resource
 from portico.host.host import Host
 from portico.host.state import TurnState
 from portico.jobs import Jobs
+from portico.jobs import commands as jc
 from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessions
 from portico.notices.commands import RedeliverNotice, SubscribePush, UnsubscribePush
 from portico.notices.commands import TestNotice as NoticeTest
@@ -477,48 +478,48 @@ async def _delete_automation(world: World) -> Pair:
     return twice(ac.DeleteAutomation(automation=await _automation(world)))
 
 
-@case(c.StartJob)
+@case(jc.StartJob)
 async def _start_job(world: World) -> Pair:
-    return twice(c.StartJob(job="main", cwd=str(world.folder)))
+    return twice(jc.StartJob(job="main", cwd=str(world.folder)))
 
 
 async def _job(world: World, *, stop: bool = False) -> str:
-    (named,) = await world.do(c.StartJob(job="main", cwd=str(world.folder)))
+    (named,) = await world.do(jc.StartJob(job="main", cwd=str(world.folder)))
     if stop:
-        await world.do(c.StopJob(job=named.job))
+        await world.do(jc.StopJob(job=named.job))
     ident: str = named.job
     return ident
 
 
-@case(c.StopJob)
+@case(jc.StopJob)
 async def _stop_job(world: World) -> Pair:
-    return twice(c.StopJob(job=await _job(world)))
+    return twice(jc.StopJob(job=await _job(world)))
 
 
-@case(c.ResumeJob)
+@case(jc.ResumeJob)
 async def _resume_job(world: World) -> Pair:
-    return twice(c.ResumeJob(job=await _job(world, stop=True)))
+    return twice(jc.ResumeJob(job=await _job(world, stop=True)))
 
 
-@case(c.RetryJob)
+@case(jc.RetryJob)
 async def _retry_job(world: World) -> Pair:
-    return twice(c.RetryJob(job=await _job(world, stop=True)))
+    return twice(jc.RetryJob(job=await _job(world, stop=True)))
 
 
-@case(c.CallHook)
+@case(jc.CallHook)
 async def _call_hook(world: World) -> Pair:
-    return twice(c.CallHook(job=await _job(world), hook="go"))
+    return twice(jc.CallHook(job=await _job(world), hook="go"))
 
 
-@case(c.StartTask)
+@case(jc.StartTask)
 async def _start_task(world: World) -> Pair:
-    return twice(c.StartTask(session=await world.session(), name="main"))
+    return twice(jc.StartTask(session=await world.session(), name="main"))
 
 
-@case(c.StopTask)
+@case(jc.StopTask)
 async def _stop_task(world: World) -> Pair:
-    (named,) = await world.do(c.StartTask(session=await world.session(), name="main"))
-    return twice(c.StopTask(task=named.task))
+    (named,) = await world.do(jc.StartTask(session=await world.session(), name="main"))
+    return twice(jc.StopTask(task=named.task))
 
 
 # -- projects --------------------------------------------------------------------------------------------------

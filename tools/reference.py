@@ -26,12 +26,13 @@ from portico import features  # noqa: F401  # registers the commands and events 
 from portico.automation import events as ae
 from portico.doors.registry import OWN
 from portico.events import record
+from portico.jobs import events as je
 from portico.settings_load import keys
 
 DOCS = Path(__file__).parents[1] / "docs/reference"
 COMMANDS, EVENTS, SETTINGS, REST = (DOCS / f"{name}.md" for name in ("commands", "events", "settings", "rest"))
 SHAPES: tuple[type[msgspec.Struct], ...] = (
-    *(e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget, e.Artifact),
+    *(e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget, je.Artifact),
     *(
         ae.AutomationPlan,
         ae.Trigger,

@@ -13,6 +13,8 @@ from portico.client_servers import commands as client_servers
 from portico.configuration import commands as configuration
 from portico.drafts import commands as drafts
 from portico.files import commands as files
+from portico.jobs import commands as jobs
+from portico.jobs import events as job_events
 from portico.native import commands as native
 from portico.notices import commands as notices
 from portico.pairing import commands as pairing
@@ -32,6 +34,8 @@ __all__ = [
     "configuration",
     "drafts",
     "files",
+    "job_events",
+    "jobs",
     "native",
     "notices",
     "pairing",

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from portico import commands as c
-from portico import events as e
 from portico.agents.agent import Message
 from portico.automation import commands as ac
 from portico.automation.automations import Automations
@@ -20,6 +19,7 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import QuestionPart
 from portico.jobs import Jobs, load_entry
+from portico.jobs import events as je
 from portico.settings import BudgetSettings, PersonBudget
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -100,7 +100,7 @@ def desk(open_host: HostOpener, tmp_path: Path) -> Desk:
 async def job_end(desk: Desk, job: str) -> str:
     async with asyncio.timeout(30):
         ended = (await until_ended(desk.host.log, f"job/{job}"))[-1]
-    assert isinstance(ended, e.JobEnded)
+    assert isinstance(ended, je.JobEnded)
     return ended.outcome
 
 

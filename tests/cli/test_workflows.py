@@ -12,7 +12,7 @@ from portico.cli.follow_job import result_lines
 from portico.cli.job_flags import inputs_help, read_flags
 from portico.cli.job_tree import workflow_lines
 from portico.errors import BadRequest
-from portico.events import Artifact
+from portico.jobs.events import Artifact
 from portico.jobs.rows import JobRow
 from portico.jobs.state import JobSummary
 from portico.jobs.step import Flow, JobInput

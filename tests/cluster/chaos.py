@@ -24,7 +24,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from portico.events import JobEnded, QueueAdded, SessionStarted, TurnEnded, TurnStarted, WorkEnded, WorkStarted, decode
+from portico.events import QueueAdded, SessionStarted, TurnEnded, TurnStarted, decode
+from portico.jobs.events import JobEnded, WorkEnded, WorkStarted
 from portico.log.postgres.connect import connect
 from portico.testing.postgres import PostgresServer
 from portico.testing.temporal import TemporalServer

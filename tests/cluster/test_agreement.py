@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.cluster.open import open_log
 from portico.errors import BadRequest
+from portico.jobs import events as je
 from portico.log.postgres.log import PostgresLog
 from portico.settings import ClusterSettings, JobSettings, LogSettings, Settings
 from tests.cluster.test_doors import flags
@@ -71,13 +71,13 @@ async def test_the_engine_changes_when_no_host_and_no_job_runs(databases: Databa
     url = await databases.new()
     opened = Log(url, tmp_path)
     a = await opened("a", TEMPORAL)
-    started = e.JobStarted(job="job-1", name="main", entry={}, cwd="/", by="test")
+    started = je.JobStarted(job="job-1", name="main", entry={}, cwd="/", by="test")
     await a.append("job/job-1", started)
     await a.close()
     with pytest.raises(BadRequest, match=r"jobs.engine is 'local' here, and 'temporal' .* let the jobs end \(1\)"):
         await opened("a", LOCAL)
     a = await opened("a", TEMPORAL)
-    await a.append("job/job-1", e.JobEnded(job="job-1", outcome="succeeded", by="host"))
+    await a.append("job/job-1", je.JobEnded(job="job-1", outcome="succeeded", by="host"))
     await a.close()
     await (await opened("a", LOCAL)).close()
     b = await opened("b", LOCAL)

@@ -13,11 +13,12 @@ import httpx
 import pytest
 
 from portico import commands as c
-from portico import events as e
 from portico.cluster import cluster as module
 from portico.cluster.forward import Forwarding
 from portico.errors import PorticoError, Unreachable
 from portico.jobs import Jobs
+from portico.jobs import commands as jc
+from portico.jobs import events as je
 from portico.jobs import temporal_messages as messages
 from portico.jobs.temporal import TemporalJobs
 from portico.log.postgres.opening import OWNED
@@ -63,9 +64,9 @@ async def owner(url: str, channel: str) -> str:
 async def owners_of_works(node: Node, url: str, job: str) -> dict[str, str]:
     """By task: who did it."""
     events = await until_ended(node.log, f"job/{job}")
-    assert isinstance(events[-1], e.JobEnded)
+    assert isinstance(events[-1], je.JobEnded)
     assert events[-1].outcome == "succeeded", events
-    return {event.task: await owner(url, f"task/{event.task}") for event in events if isinstance(event, e.WorkStarted)}
+    return {event.task: await owner(url, f"task/{event.task}") for event in events if isinstance(event, je.WorkStarted)}
 
 
 @pytest.fixture(params=["local", "temporal"])
@@ -120,7 +121,7 @@ CASES: list[tuple[Data, Data, str]] = [
 async def test_a_job_starts_where_it_asks_to(with_jobs: JobNodes, tmp_path: Path) -> None:
     a, _ = await with_jobs("a"), await with_jobs("b", "cellar", "gpu")
     for plan, asked, there in CASES:
-        command = c.StartJob(job="main", cwd=str(tmp_path), entry=plan, **asked)
+        command = jc.StartJob(job="main", cwd=str(tmp_path), entry=plan, **asked)
         if " " in there:
             with pytest.raises(PorticoError, match=re.escape(there)):
                 await a.host.do(command, ADA)
@@ -134,11 +135,11 @@ async def test_works_go_to_hosts_with_their_labels(with_jobs: JobNodes, tmp_path
     """Of one place: on Temporal each to its own; without it all of them to the host that has all labels."""
     a, _, _ = [await with_jobs(name, "here", *labels) for name, *labels in (["a"], ["b", "gpu"], ["c", "gpu", "big"])]
     plan = entry({**GPU, **BIG, "more": {}}, label="gpu")
-    job = (await a.host.do(c.StartJob(job="main", cwd=str(tmp_path), entry=plan), ADA)).job
+    job = (await a.host.do(jc.StartJob(job="main", cwd=str(tmp_path), entry=plan), ADA)).job
     train, fit, more = (await owners_of_works(a, with_jobs.nodes.url, job)).values()
     assert fit == "c"
     assert {train, more} <= ({"b", "c"} if with_jobs.temporal else {"c"})
-    again = (await a.host.do(c.RetryJob(job=job), ADA)).job
+    again = (await a.host.do(jc.RetryJob(job=job), ADA)).job
     assert list((await owners_of_works(a, with_jobs.nodes.url, again)).values())[1] == "c"
 
 
@@ -148,7 +149,7 @@ async def test_a_job_says_for_which_label_it_waits(
     """The only host with the label is told to stop in the middle of a work."""
     monkeypatch.setattr(messages, "LABEL_SECONDS", 0.5)
     a, b = await with_jobs("a"), await with_jobs("b", "here", "gpu", lease=1.0)
-    command = c.StartJob(job="main", cwd=str(tmp_path), entry=entry({"wait": {"label": "gpu"}, "plain": {}}))
+    command = jc.StartJob(job="main", cwd=str(tmp_path), entry=entry({"wait": {"label": "gpu"}, "plain": {}}))
     job = (await a.host.do(command, ADA)).job
     await asyncio.wait_for(b.agent.began.wait(), 30)
     await with_jobs.jobs.pop("b").close()
@@ -172,16 +173,16 @@ async def test_a_job_says_for_which_label_it_waits(
 async def test_a_waiting_job_is_not_resumed_where_its_label_is_missing(nodes: Nodes, tmp_path: Path) -> None:
     made = JobNodes(nodes, None)
     a, b = await made("a"), await made("b", "here", "gpu", lease=1.0)
-    command = c.StartJob(job="main", cwd=str(tmp_path), entry=entry({"wait": {"label": "gpu"}}))
+    command = jc.StartJob(job="main", cwd=str(tmp_path), entry=entry({"wait": {"label": "gpu"}}))
     job = (await a.host.do(command, ADA)).job
     await asyncio.wait_for(b.agent.began.wait(), 30)
     await b.kill()
     await eventually(lambda: made.jobs["a"].job(job).status == "waiting")
     with pytest.raises(PorticoError, match="No host of 'here' with the label 'gpu' is there"):
-        await a.host.do(c.ResumeJob(job=job), ADA)
+        await a.host.do(jc.ResumeJob(job=job), ADA)
     assert made.jobs["a"].job(job).status == "waiting"
-    await a.host.do(c.StopJob(job=job), ADA)
-    for asked in (c.ResumeJob(job=job), c.RetryJob(job=job)):
+    await a.host.do(jc.StopJob(job=job), ADA)
+    for asked in (jc.ResumeJob(job=job), jc.RetryJob(job=job)):
         with pytest.raises(PorticoError, match="No host of 'here' with the label 'gpu' is there"):
             await a.host.do(asked, ADA)
     await made.jobs["a"].close()
@@ -196,7 +197,7 @@ class Waiting(JobNodes):
         made = cls(nodes, None)
         made.a, b = await made("a"), await made("b", "here", *labels)
         tasks: dict[str, Data] = {each: {"label": each} for each in labels}
-        command = c.StartJob(job="main", cwd=str(folder), entry=entry({**tasks, "wait": {}}))
+        command = jc.StartJob(job="main", cwd=str(folder), entry=entry({**tasks, "wait": {}}))
         made.job = (await made.a.host.do(command, ADA)).job
         await asyncio.wait_for(b.agent.began.wait(), 30)
         await made.a.cluster.look()
@@ -289,7 +290,7 @@ async def test_jobs_that_others_start_and_end_while_a_host_opens_its_own(
 ) -> None:
     made = JobNodes(nodes, None)
     a, b = await made("a"), await nodes("b")
-    command = c.StartJob(job="main", cwd=str(tmp_path), entry=entry({"wait": {}}))
+    command = jc.StartJob(job="main", cwd=str(tmp_path), entry=entry({"wait": {}}))
     started = [(await a.host.do(command, ADA)).job]
     await b.log.catch_up()
     read = b.log.read
@@ -298,7 +299,7 @@ async def test_jobs_that_others_start_and_end_while_a_host_opens_its_own(
         found = await read(channel, after, limit)
         if len(started) == 1:
             started.append((await a.host.do(command, ADA)).job)
-            await a.host.do(c.StopJob(job=started[0]), ADA)
+            await a.host.do(jc.StopJob(job=started[0]), ADA)
             await b.log.catch_up()
         return found
 
@@ -362,9 +363,12 @@ async def test_a_host_with_the_label_dies(
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (c.StartJob(job="main", cwd="/", entry=entry(GPU)), "There is no host with the label 'gpu'. This one is alone"),
-        (c.StartJob(job="main", cwd="/", entry=entry(PLAIN), label="gpu"), "its cluster.labels: 'small'."),
-        (c.StartJob(job="main", cwd="/", entry=entry(PLAIN), place="attic"), "alone on its log: leave 'place' out."),
+        (
+            jc.StartJob(job="main", cwd="/", entry=entry(GPU)),
+            "There is no host with the label 'gpu'. This one is alone",
+        ),
+        (jc.StartJob(job="main", cwd="/", entry=entry(PLAIN), label="gpu"), "its cluster.labels: 'small'."),
+        (jc.StartJob(job="main", cwd="/", entry=entry(PLAIN), place="attic"), "alone on its log: leave 'place' out."),
         (c.StartSession(label="gpu"), "alone on its log: leave 'place' and 'label' out."),
         (c.StartSession(place="attic"), "alone on its log: leave 'place' and 'label' out."),
     ],

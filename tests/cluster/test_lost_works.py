@@ -11,6 +11,7 @@ import pytest
 from portico import commands as c
 from portico import events as e
 from portico.jobs import Jobs, load_entry
+from portico.jobs import events as je
 from portico.jobs import temporal as module
 from portico.jobs.engine import OPEN
 from portico.jobs.task_record import close_task
@@ -41,17 +42,17 @@ def _owned(with_jobs: JobNodes) -> tuple[str, ...]:
     return OWNED if with_jobs.temporal is None else tuple(each for each in OWNED if each != "job/")
 
 
-def _started(task: str) -> e.TaskStarted:
-    return e.TaskStarted(task=task, name="wait", model="play", by="test")
+def _started(task: str) -> je.TaskStarted:
+    return je.TaskStarted(task=task, name="wait", model="play", by="test")
 
 
 async def _left(node: Node, folder: Path) -> tuple[str, str]:
     """What a host leaves that dies in the middle of a job's work, without the note `open`."""
     plan = msgspec.to_builtins(load_entry(entry({"wait": {}})))
-    started = e.JobStarted(job="job-1", name="main", entry=plan, cwd=str(folder), by="test")
+    started = je.JobStarted(job="job-1", name="main", entry=plan, cwd=str(folder), by="test")
     await node.log.append("job/job-1", started)
-    await node.log.append("task/task-1", e.TaskStarted(task="task-1", name="wait", model="play", by="job:job-1"))
-    await node.log.append("job/job-1", e.WorkStarted(path=PATH, work=0, task="task-1", attempt=1))
+    await node.log.append("task/task-1", je.TaskStarted(task="task-1", name="wait", model="play", by="job:job-1"))
+    await node.log.append("job/job-1", je.WorkStarted(path=PATH, work=0, task="task-1", attempt=1))
     return "job-1", "task-1"
 
 
@@ -65,7 +66,7 @@ async def _begun(node: Node, jobs: Jobs, folder: Path, **task: Any) -> tuple[str
 
 async def _ends(node: Node, task: str) -> list[str]:
     records = await node.log.read(f"task/{task}", limit=1000)
-    return [record.event.outcome for record in records if isinstance(record.event, e.TaskEnded)]
+    return [record.event.outcome for record in records if isinstance(record.event, je.TaskEnded)]
 
 
 async def _expire(node: Node, name: str) -> None:
@@ -75,7 +76,7 @@ async def _expire(node: Node, name: str) -> None:
 
 
 def _outcome(events: list[e.Event]) -> str:
-    assert isinstance(events[-1], e.JobEnded)
+    assert isinstance(events[-1], je.JobEnded)
     return events[-1].outcome
 
 
@@ -100,7 +101,7 @@ async def test_an_end_that_is_rejected_leaves_the_task_open(
         patch.setattr(a.log, "_read_on", lambda: None)  # it does not get to know
         await b.log.run(lambda db: db.execute(move, b.log.lease.host, channel))
         await b.cluster.owner(channel, fresh=True)
-        await b.log.append(channel, e.TaskDecided(reason="b was here", passed=True))
+        await b.log.append(channel, je.TaskDecided(reason="b was here", passed=True))
         if known:
             a.cluster._mine.discard(channel)
         with pytest.raises(NotOwner):
@@ -128,7 +129,7 @@ async def test_a_task_whose_session_another_host_has_is_ended(nodes: Nodes, tmp_
     jobs = await Jobs.open(a.host)
     session = await far.host.start(by="task:task-9", agent="play")
     await a.log.append(
-        "task/task-9", _started("task-9"), e.TaskSessionStarted(session=session.id, model="play", driving=False)
+        "task/task-9", _started("task-9"), je.TaskSessionStarted(session=session.id, model="play", driving=False)
     )
     await a.cluster.catch_up()
     await far.kill()
@@ -172,7 +173,7 @@ async def test_a_job_says_whose_end_it_waits_for(
     reasons: list[str] = []
     async with asyncio.timeout(30):
         async for records in b.log.follow(f"job/{job}"):
-            reasons += [each.event.reason for each in records if isinstance(each.event, e.JobDecided)]
+            reasons += [each.event.reason for each in records if isinstance(each.event, je.JobDecided)]
             if reasons:
                 break
     end = f"has ended the task {task!r}, which was interrupted there."
@@ -219,6 +220,6 @@ async def test_a_drain_leaves_the_sessions_of_a_running_task(nodes: Nodes, tmp_p
     await eventually(lambda: not a.cluster.owns(idle.channel))
     await a.cluster.look()
     assert a.cluster.owns(works.channel)
-    await a.log.append("task/task-9", e.TaskEnded(task="task-9", outcome="succeeded"))
+    await a.log.append("task/task-9", je.TaskEnded(task="task-9", outcome="succeeded"))
     await a.host.do(c.CloseSession(session=works.id), ADA)
     await eventually(lambda: not a.cluster.owns(works.channel))

@@ -9,6 +9,7 @@ from portico import events as e
 from portico.cluster.host_tables import Share
 from portico.errors import LogUnavailable
 from portico.host.session import Session
+from portico.jobs import events as je
 from portico.log.log import NotOwner
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_cluster import eventually, found, say, until
@@ -236,7 +237,7 @@ async def test_a_host_without_a_sign_of_life_is_taken_over_before_its_lease_ends
     its host is fenced earlier."""
     a, b = await nodes("a"), await nodes("b")
     session = await a.host.start(by="test", agent="play")
-    await a.log.append("task/1", e.TaskStarted(task="1", name="n", model="m", by="test"))
+    await a.log.append("task/1", je.TaskStarted(task="1", name="n", model="m", by="test"))
     await a.pause()
     await b.cluster.suspect("task/1")  # it has renewed its lease just before
     await b.cluster.look()
@@ -249,7 +250,7 @@ async def test_a_host_without_a_sign_of_life_is_taken_over_before_its_lease_ends
     await b.cluster.suspect("task/1")
     await eventually(lambda: b.cluster.owns("task/1") and b.cluster.owns(session.channel))
     with pytest.raises(LogUnavailable):  # fenced
-        await a.log.append("task/1", e.TaskEnded(task="1", outcome="succeeded"))
+        await a.log.append("task/1", je.TaskEnded(task="1", outcome="succeeded"))
 
 
 async def test_a_suspected_host_that_renews_its_lease_continues(nodes: Nodes) -> None:

@@ -21,6 +21,7 @@ import pytest
 from portico import events as e
 from portico.client import Client
 from portico.events import decode
+from portico.jobs import events as je
 from portico.log.postgres.connect import connect
 from tests.jobs.playing import make, task
 from tests.jobs.samples import par, ref, seq
@@ -137,13 +138,13 @@ async def _use(up: dict[str, Any], folder: Path) -> Counter[str]:
                 found = [decode(data) for (data,) in await log.fetch(sql, f"job/{job}")]
                 if sum(isinstance(each, kinds) for each in found) >= count:
                     return found
-                assert not any(isinstance(each, e.JobEnded) for each in found), found
+                assert not any(isinstance(each, je.JobEnded) for each in found), found
                 await asyncio.sleep(0.1)
 
-        await until(e.WorkStarted, count=4)
+        await until(je.WorkStarted, count=4)
         os.kill(first["pid"], signal.SIGKILL)
-        events = await until(e.JobEnded)
+        events = await until(je.JobEnded)
         await log.close()
-    ends = [each for each in events if isinstance(each, e.JobEnded | e.WorkEnded)]
-    names = {e.JobEnded: "job.ended", e.WorkEnded: "work.ended"}
+    ends = [each for each in events if isinstance(each, je.JobEnded | je.WorkEnded)]
+    names = {je.JobEnded: "job.ended", je.WorkEnded: "work.ended"}
     return Counter(f"{names[type(each)]} {each.outcome}" for each in ends if each.outcome != "interrupted")

@@ -10,6 +10,7 @@ import pytest
 
 from portico import events as e
 from portico.cluster.host_tables import Info
+from portico.jobs import events as je
 from portico.jobs import load_entry
 from portico.jobs import temporal as module
 from portico.jobs.temporal import TemporalJobs
@@ -62,7 +63,7 @@ async def _leave(with_jobs: JobNodes, node: Node, name: str) -> None:
 
 
 def _done(events: list[e.Event]) -> dict[str, int]:
-    return Counter(each.path for each in events if isinstance(each, e.WorkEnded) and each.outcome == "succeeded")
+    return Counter(each.path for each in events if isinstance(each, je.WorkEnded) and each.outcome == "succeeded")
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, 2), (2, 1)], ids=["upgrade", "downgrade"])
@@ -88,7 +89,7 @@ async def test_a_running_job_survives_a_rolling_change_of_version(
     assert (await handle.describe()).task_queue == _jobs(with_jobs, "first").queue  # while its host is there
     await _leave(with_jobs, first, "first")
     events = await asyncio.wait_for(until_ended(second.log, f"job/{job}"), 90)
-    assert isinstance(events[-1], e.JobEnded)
+    assert isinstance(events[-1], je.JobEnded)
     assert (events[-1].outcome, _done(events)) == ("succeeded", {"r.0": 1, "r.1": 1})
     assert await handle.result() == "succeeded"
     assert (await handle.describe()).task_queue == _jobs(with_jobs, "second").queue
@@ -106,7 +107,7 @@ async def test_a_job_stays_with_hosts_of_its_version(
     second = await _host(with_jobs, "second", 2, monkeypatch)
     first.agent.go.set()
     events = await asyncio.wait_for(until_ended(second.log, f"job/{job}"), 60)
-    assert isinstance(events[-1], e.JobEnded)
+    assert isinstance(events[-1], je.JobEnded)
     assert (events[-1].outcome, set(_done(events).values())) == ("succeeded", {1})
     jobs = _jobs(with_jobs, "second")
     assert jobs._client is not None
@@ -118,6 +119,6 @@ async def _until_begun(node: Node, job: str, works: int) -> None:
     begun = 0
     async with asyncio.timeout(60):
         async for records in node.log.follow(f"job/{job}"):
-            begun += sum(isinstance(record.event, e.WorkStarted) for record in records)
+            begun += sum(isinstance(record.event, je.WorkStarted) for record in records)
             if begun >= works:
                 return

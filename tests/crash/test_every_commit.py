@@ -16,6 +16,7 @@ from portico.errors import AlreadyAnswered, Conflict
 from portico.events import Record
 from portico.host.host import Host
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs.state import plan_of
 from portico.jobs.task_sessions import CRASH_PREFIX
 from portico.testing.fixtures import HostOpener
@@ -117,14 +118,14 @@ async def test_a_cut_after_any_commit_changes_nothing(open_host: HostOpener, tmp
         records = await go_on(folder)
         check(records)
         events = [record.event for record in records]
-        assert [event.outcome for event in events if isinstance(event, e.JobEnded)] == ["succeeded"], folder
+        assert [event.outcome for event in events if isinstance(event, je.JobEnded)] == ["succeeded"], folder
         assert done(records) == PROMPTS, folder
         asked = [event.text for event in events if isinstance(event, e.QuestionAsked)]
         assert asked == list(ANSWERS), folder
         decided = Counter(
             (record.channel, record.event.reason)
             for record in records
-            if isinstance(record.event, e.TaskDecided) and record.event.check
+            if isinstance(record.event, je.TaskDecided) and record.event.check
         )
         assert set(decided.values()) == {1}, folder
 
@@ -152,15 +153,15 @@ async def test_a_log_of_0_2_that_was_cut_before_the_values(
     host = await open_host()
     used = {name: TASKS[name] for name in ("plan", "left")}
     entry = make(used, seq(first, ref("plan"), ref("left")) if first == ASK else seq(first, ASK, ref("left")))
-    started = e.JobStarted(job="job-1", name="main", entry=plan_of(entry, "main"), cwd=str(tmp_path), by="test")
+    started = je.JobStarted(job="job-1", name="main", entry=plan_of(entry, "main"), cwd=str(tmp_path), by="test")
     await host.log.append_all(
         ("job/job-1", started),
-        ("task/task-1", e.TaskStarted(task="task-1", name=name, model="gpt-5.2", by="job:job-1", job="job-1")),
-        ("job/job-1", e.WorkStarted(path="r.0", work=0, task="task-1")),
-        ("task/task-1", e.TaskEnded(task="task-1", outcome="succeeded")),
+        ("task/task-1", je.TaskStarted(task="task-1", name=name, model="gpt-5.2", by="job:job-1", job="job-1")),
+        ("job/job-1", je.WorkStarted(path="r.0", work=0, task="task-1")),
+        ("task/task-1", je.TaskEnded(task="task-1", outcome="succeeded")),
     )
     await open_host.close()
     events = [record.event for record in await go_on(tmp_path)]
-    ends = [event.outcome for event in events if isinstance(event, e.WorkEnded) and event.path == "r.0"]
+    ends = [event.outcome for event in events if isinstance(event, je.WorkEnded) and event.path == "r.0"]
     sent = [event.message.text for event in events if isinstance(event, e.TurnStarted)]
     assert (ends, sent[-1]) == (["interrupted", "succeeded"], '[[say:ok]] Go left with ["a","b"].')

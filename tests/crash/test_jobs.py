@@ -20,6 +20,7 @@ import pytest
 
 from portico import events as e
 from portico.events import Record
+from portico.jobs import events as je
 from portico.jobs import to_json
 from portico.log.sqlite import SqliteLog
 from tests.jobs.playing import Data, make, ok, task
@@ -160,22 +161,22 @@ def check(records: list[Record]) -> None:
         assert record.pos > last[record.channel]
         last[record.channel] = record.pos
     events = [record.event for record in records]
-    assert sum(isinstance(event, e.JobEnded) for event in events) == 1
-    tasks = Counter(event.task for event in events if isinstance(event, e.TaskStarted))
-    works = Counter(event.task for event in events if isinstance(event, e.WorkStarted))
+    assert sum(isinstance(event, je.JobEnded) for event in events) == 1
+    tasks = Counter(event.task for event in events if isinstance(event, je.TaskStarted))
+    works = Counter(event.task for event in events if isinstance(event, je.WorkStarted))
     assert set(tasks.values()) == set(works.values()) == {1}
-    assert tasks == Counter(event.task for event in events if isinstance(event, e.TaskEnded))
-    assert works == Counter(event.task for event in events if isinstance(event, e.WorkEnded))
+    assert tasks == Counter(event.task for event in events if isinstance(event, je.TaskEnded))
+    assert works == Counter(event.task for event in events if isinstance(event, je.WorkEnded))
     final: set[str] = set()
     attempts: Counter[str] = Counter()
     for event in events:
-        if isinstance(event, e.WorkStarted):
+        if isinstance(event, je.WorkStarted):
             assert event.path not in final, f"{event.path} has an outcome and ran again"
             attempts[event.path] += 1
             assert event.attempt == attempts[event.path]
-        elif isinstance(event, e.WorkEnded) and event.outcome != "interrupted":
+        elif isinstance(event, je.WorkEnded) and event.outcome != "interrupted":
             final.add(event.path)
-    again = {event.task for event in events if isinstance(event, e.TaskStarted) and event.attempt > 1}
+    again = {event.task for event in events if isinstance(event, je.TaskStarted) and event.attempt > 1}
     for event in events:
         if isinstance(event, e.TurnStarted) and event.by.removeprefix("task:") in again:
             assert event.message.text.startswith(PREFIX)
@@ -195,7 +196,7 @@ async def test_random_kills(app: App, seed: int) -> None:
     await app.stop()
     records = await app.records()
     check(records)
-    paths = {record.event.path for record in records if isinstance(record.event, e.WorkStarted)}
+    paths = {record.event.path for record in records if isinstance(record.event, je.WorkStarted)}
     assert {"r.0", "r.1#0.0", "r.1#0.1.0", "r.1#0.1.1", "r.1#0.2.0", "r.1#0>", "r.2|?", "r.2|1"} <= paths
 
 

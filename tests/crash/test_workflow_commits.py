@@ -12,6 +12,7 @@ from textwrap import dedent
 from portico import events as e
 from portico.events import Record
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs.workflow.files import load_text
 from portico.testing.fixtures import HostOpener
 from tests.crash.test_every_commit import done, person
@@ -100,7 +101,7 @@ def called(records: list[Record]) -> set[str]:
     """The channels of the called job and of its tasks."""
     events = [record.event for record in records]
     return {"job/job-2"} | {
-        f"task/{event.task}" for event in events if isinstance(event, e.TaskStarted) and event.job == "job-2"
+        f"task/{event.task}" for event in events if isinstance(event, je.TaskStarted) and event.job == "job-2"
     }
 
 
@@ -113,8 +114,8 @@ async def test_a_cut_after_any_commit_of_a_workflow_changes_nothing(open_host: H
         records = await go_on(folder)
         check([record for record in records if record.channel not in called(records)])
         events = [record.event for record in records]
-        ends = [event for event in events if isinstance(event, e.JobEnded) and event.job == "job-1"]
+        ends = [event for event in events if isinstance(event, je.JobEnded) and event.job == "job-1"]
         assert [(event.outcome, event.result, event.reason) for event in ends] == [("succeeded", RESULT, "")], folder
         assert done(records) == PROMPTS, folder
         assert [event.text for event in events if isinstance(event, e.QuestionAsked)] == ["Way?", "Good?"], folder
-        assert sum(isinstance(event, e.JobStarted) for event in events) == 2, folder
+        assert sum(isinstance(event, je.JobStarted) for event in events) == 2, folder

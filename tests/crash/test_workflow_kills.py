@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from portico import events as e
+from portico.jobs import events as je
 from portico.jobs import to_json
 from tests.crash.test_jobs import KILLS, App, check
 from tests.jobs.playing import make, ok
@@ -85,7 +85,7 @@ async def finish(app: App) -> None:
     await app.stop()
     records = await app.records()
     check(records)
-    ended = [record.event for record in records if isinstance(record.event, e.WorkEnded)]
+    ended = [record.event for record in records if isinstance(record.event, je.WorkEnded)]
     final = [(event.path, event.outcome) for event in ended if event.outcome != "interrupted"]
     assert len(final) == len(dict(final))
 

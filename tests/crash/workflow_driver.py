@@ -29,6 +29,7 @@ import httpx
 
 from portico import events as e
 from portico.events import Record
+from portico.jobs import events as je
 from portico.log.sqlite import SqliteLog
 from portico.testing.temporal import TemporalServer
 
@@ -564,19 +565,19 @@ class Driver:
         self._check_turns(records)
 
     def _check_job(self, job: str, events: list[e.Event], ledger: Counter[str]) -> None:
-        ends = [event for event in events if isinstance(event, e.JobEnded)]
-        if len(ends) != 1 or not isinstance(events[-1], e.JobEnded):
+        ends = [event for event in events if isinstance(event, je.JobEnded)]
+        if len(ends) != 1 or not isinstance(events[-1], je.JobEnded):
             self.report.wrong(f"{job} has {len(ends)} ends; its last event is {type(events[-1]).__name__}")
         final: dict[str, str] = {}
         attempts: Counter[str] = Counter()
         for event in events:
-            if isinstance(event, e.WorkStarted):
+            if isinstance(event, je.WorkStarted):
                 attempts[event.path] += 1
                 if event.path in final:
                     self.report.wrong(f"{job} {event.path} has ended ({final[event.path]}) and ran again")
                 if event.attempt != attempts[event.path]:
                     self.report.wrong(f"{job} {event.path} attempt {event.attempt}, not {attempts[event.path]}")
-            elif isinstance(event, e.WorkEnded) and event.outcome != "interrupted":
+            elif isinstance(event, je.WorkEnded) and event.outcome != "interrupted":
                 final[event.path] = event.outcome
         self.report.counts["works"] += len(attempts)
         self.report.counts["repeated after a kill"] += sum(attempts.values()) - len(attempts)
@@ -590,15 +591,15 @@ class Driver:
 
     def _check_turns(self, records: list[Record]) -> None:
         """A turn that has completed is not repeated, unless a check failed."""
-        started: dict[str, e.TaskStarted] = {}
+        started: dict[str, je.TaskStarted] = {}
         prompts: dict[tuple[str, str], str] = {}
         done: dict[tuple[str, str], list[str]] = defaultdict(list)
         failed: set[str] = set()
         for record in records:
             event = record.event
-            if isinstance(event, e.TaskStarted):
+            if isinstance(event, je.TaskStarted):
                 started[event.task] = event
-            elif isinstance(event, e.TaskDecided) and event.passed is False:
+            elif isinstance(event, je.TaskDecided) and event.passed is False:
                 failed.add(record.channel.removeprefix("task/"))
             elif isinstance(event, e.TurnStarted) and event.by.startswith("task:"):
                 prompts[record.channel, event.turn] = event.by.removeprefix("task:")

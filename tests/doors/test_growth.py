@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from portico import commands as c
-from portico import events as e
 from portico import limits
 from portico.automation import automations
 from portico.automation.state import RunSummary
@@ -25,6 +24,7 @@ from portico.doors.rate import WrongTokens
 from portico.errors import NotFound
 from portico.host.host import Host
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs.engine import LocalEngine
 from portico.log import notes
 from portico.notices import notices as deliveries
@@ -41,10 +41,10 @@ async def test_ended_jobs_make_room_and_stay_in_the_log(open_host: HostOpener, m
     host = await open_host()
     engine = await LocalEngine.open(host.log)
     for number in range(1, 7):
-        started = e.JobStarted(job=f"job-{number}", name="j", entry={"tasks": {}, "grid": []}, cwd="/", by="ada")
+        started = je.JobStarted(job=f"job-{number}", name="j", entry={"tasks": {}, "grid": []}, cwd="/", by="ada")
         await engine.create(started)
         if number != 2:  # that one runs on
-            await engine.finish(e.JobEnded(job=started.job, outcome="succeeded", by="ada"))
+            await engine.finish(je.JobEnded(job=started.job, outcome="succeeded", by="ada"))
     assert list(engine.summaries) == ["job-2", "job-5", "job-6"]
     again = await LocalEngine.open(host.log)
     assert list(again.summaries) == ["job-2", "job-5", "job-6"]

@@ -12,6 +12,7 @@ from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoErr
 from portico.events import Audited
 from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
 from portico.host.host import Host
+from portico.jobs import commands as jc
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.jail import closed
@@ -201,7 +202,7 @@ async def test_nothing_works_in_the_hosts_own_folder(host: Host, tmp_path: Path,
         "folders": c.StartSession(agent="play", folders=[home]),
         "add": c.AddFolder(session=session.id, folder=home),
         "replace": c.RemoveFolder(session=session.id, folder=str(tmp_path / "w"), replacement=home),
-        "job": c.StartJob(job="x", cwd=home),
+        "job": jc.StartJob(job="x", cwd=home),
     }[kind]
     with closed(tmp_path / "home"), pytest.raises(BadRequest, match="the host's own folder"):
         await host.do(command, ADA)

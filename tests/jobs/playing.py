@@ -8,6 +8,7 @@ from portico import events as e
 from portico.doors.portal.callbacks import job_elements, session_elements, task_elements
 from portico.host.host import Host
 from portico.jobs import Entry, Jobs, load_entry
+from portico.jobs import events as je
 from portico.log.log import Log
 
 Data = dict[str, Any]
@@ -66,7 +67,7 @@ async def until_ended(log: Log, channel: str) -> list[e.Event]:
     found: list[e.Event] = []
     async for records in log.follow(channel):
         found += [record.event for record in records]
-        if isinstance(found[-1], e.JobEnded | e.TaskEnded):
+        if isinstance(found[-1], je.JobEnded | je.TaskEnded):
             break
     return found
 
@@ -75,7 +76,7 @@ async def until_started(log: Log, job: str, works: int = 1) -> list[str]:
     """The tasks of the first works, as soon as they have started."""
     tasks: list[str] = []
     async for records in log.follow(f"job/{job}"):
-        tasks += [record.event.task for record in records if isinstance(record.event, e.WorkStarted)]
+        tasks += [record.event.task for record in records if isinstance(record.event, je.WorkStarted)]
         if len(tasks) >= works:
             break
     return tasks
@@ -83,7 +84,7 @@ async def until_started(log: Log, job: str, works: int = 1) -> list[str]:
 
 async def until_waiting(log: Log, job: str) -> None:
     async for records in log.follow(f"job/{job}"):
-        if any(isinstance(record.event, e.JobWaiting) for record in records):
+        if any(isinstance(record.event, je.JobWaiting) for record in records):
             return
 
 
@@ -143,5 +144,5 @@ async def models(host: Host, task: str) -> list[str]:
     return [
         record.event.model
         for record in await host.log.read(f"task/{task}")
-        if isinstance(record.event, e.TaskSessionStarted)
+        if isinstance(record.event, je.TaskSessionStarted)
     ]

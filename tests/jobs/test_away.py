@@ -18,6 +18,7 @@ from portico.host.agent import AgentInfo, Check, Opening
 from portico.host.host import Host
 from portico.host.state import QuestionPart
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs.choice import check_offered, choose
 from portico.jobs.models import ModelUse
 from portico.jobs.task_sessions import GIVE_UP, TRY_AGAIN
@@ -197,7 +198,7 @@ async def test_a_job_that_a_restart_resumes_does_not_fail_by_a_note(
             await answer(host, question, TRY_AGAIN)
         decided = [""]
         async for records in host.log.follow("task/task-2"):
-            decided += [each.event.reason for each in records if isinstance(each.event, e.TaskDecided)]
+            decided += [each.event.reason for each in records if isinstance(each.event, je.TaskDecided)]
             if decided[-1].startswith("[SESSION STARTED]"):
                 break
     await jobs.stop_job(job, by="test")

@@ -15,6 +15,7 @@ from portico.events import Json, ToolSpec
 from portico.host.call import Call
 from portico.host.host import Host
 from portico.host.tool import Tool, ToolResult
+from portico.jobs import events as je
 from portico.log import group_commit
 from tests.jobs.playing import Data, make, ok, opened, short, task, until_ended
 from tests.jobs.samples import par, ref, seq
@@ -129,7 +130,7 @@ async def test_a_borrowed_session_is_given_back(host: Host, tmp_path: Path, disk
     await disk.reached.acquire()
     async with disk.full():
         pass
-    assert isinstance(last := (await until_ended(host.log, f"task/{ident}"))[-1], e.TaskEnded)
+    assert isinstance(last := (await until_ended(host.log, f"task/{ident}"))[-1], je.TaskEnded)
     assert (last.outcome, session.state.closed) == ("interrupted", False)
 
 

@@ -10,6 +10,7 @@ from portico import limits
 from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound
 from portico.host.host import Host
 from portico.jobs import EntryError, EntrySource, Jobs, NoEntry, find_entry, to_json
+from portico.jobs import events as je
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import (
     Data,
@@ -213,7 +214,7 @@ async def suspended(open_host: HostOpener, tmp_path: Path, tasks: dict[str, Data
     jobs = await opened(host, make(tasks, work))
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
     async for records in host.log.follow(f"job/{job}"):
-        hangs = (r.event for r in records if isinstance(r.event, e.WorkStarted))
+        hangs = (r.event for r in records if isinstance(r.event, je.WorkStarted))
         if any(jobs.job(job).works[-1].name == "hang" for _ in hangs):
             break
     await jobs.close()
@@ -247,7 +248,7 @@ async def test_a_job_goes_on_after_a_restart(open_host: HostOpener, tmp_path: Pa
     await jobs.stop_job(job, by="me")
     words = short(await until_ended(host.log, f"job/{job}"))
     assert words == ["+0", "-0 ok", "+1", "-1 no", "+1", "-1 no", "jobCanceled"]
-    assert (await until_ended(host.log, "task/task-2"))[-1] == e.TaskEnded(task="task-2", outcome="interrupted")
+    assert (await until_ended(host.log, "task/task-2"))[-1] == je.TaskEnded(task="task-2", outcome="interrupted")
     assert all(summary.closed for summary in host.list())
 
 
@@ -332,7 +333,7 @@ async def test_no_work_begins_while_the_host_stops(open_host: HostOpener, tmp_pa
 
     def stop(records: Sequence[e.Record]) -> None:
         """In the same turn of the loop in which the lane goes on, just before it."""
-        if any(isinstance(record.event, e.WorkEnded) for record in records) and not closing.done():
+        if any(isinstance(record.event, je.WorkEnded) for record in records) and not closing.done():
             closing.set_result(running.create_task(jobs.close()))
 
     host.log.on_commit(stop)

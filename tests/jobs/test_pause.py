@@ -10,6 +10,7 @@ from portico import events as e
 from portico.errors import Conflict, NotFound
 from portico.host.host import Host
 from portico.jobs import EntryError, Jobs, generate_chart, to_json
+from portico.jobs import events as je
 from portico.jobs.load import load_entry, parse
 from portico.jobs.tree import draw_tree
 from portico.testing.clock import FakeClock
@@ -123,7 +124,7 @@ async def test_on_temporal_the_same_question_stays_open_after_a_restart(open_hos
     await session.questions.answer(asked[0], "accept", {"answer": "on"}, by="token:ann")
     async with asyncio.timeout(60):
         ended = (await until_ended(host.log, f"job/{job}"))[-1]
-    assert isinstance(ended, e.JobEnded)
+    assert isinstance(ended, je.JobEnded)
     assert (ended.outcome, (await sent(host))[-1]) == ("succeeded", "[[say:ok]] Go on.")
     written = await host.log.read_all(limit=10_000)
     assert [each.event.question for each in written if isinstance(each.event, e.QuestionAsked)] == asked
@@ -142,7 +143,7 @@ async def test_a_failed_job_goes_on_with_its_answers(host: Host, tmp_path: Path)
     (tmp_path / "ready").touch()
     again = await jobs.resume(job, by="test")
     ended = (await until_ended(host.log, f"job/{again}"))[-1]
-    assert isinstance(ended, e.JobEnded)
+    assert isinstance(ended, je.JobEnded)
     assert (ended.outcome, (await sent(host))[-1]) == ("succeeded", "[[say:ok]] once")
 
 
@@ -162,7 +163,7 @@ async def test_a_wait_outlives_a_clock_that_was_ahead(open_host: HostOpener, tmp
     jobs = await opened(host, make({"ok": ok()}, wait(seconds=0.05)))
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
     async for records in host.log.follow(f"job/{job}"):
-        if any(isinstance(record.event, e.WorkStarted) for record in records):
+        if any(isinstance(record.event, je.WorkStarted) for record in records):
             break
     clock.set_ahead = 0
     ending = asyncio.ensure_future(until_ended(host.log, f"job/{job}"))
@@ -170,7 +171,7 @@ async def test_a_wait_outlives_a_clock_that_was_ahead(open_host: HostOpener, tmp
         clock.advance(0.05)
         await asyncio.wait({ending}, timeout=0.02)
     ended = ending.result()[-1]
-    assert isinstance(ended, e.JobEnded)
+    assert isinstance(ended, je.JobEnded)
     assert ended.outcome == "succeeded"
 
 
@@ -184,7 +185,7 @@ async def test_a_hook_ends_a_wait_whenever_it_came(open_host: HostOpener, tmp_pa
     with pytest.raises(NotFound, match="There are: 'first', 'second'"):
         await jobs.signal(job, "third", by="test")
     async for records in host.log.follow(f"job/{job}"):
-        if any(isinstance(record.event, e.WorkStarted) for record in records):
+        if any(isinstance(record.event, je.WorkStarted) for record in records):
             break
     await jobs.close()
     host = await open_host()
@@ -192,7 +193,7 @@ async def test_a_hook_ends_a_wait_whenever_it_came(open_host: HostOpener, tmp_pa
     await jobs.recover()
     await jobs.signal(job, "first", by="test")
     ended = (await until_ended(host.log, f"job/{job}"))[-1]
-    assert isinstance(ended, e.JobEnded)
+    assert isinstance(ended, je.JobEnded)
     assert ended.outcome == "succeeded"
     with pytest.raises(Conflict, match="has ended"):
         await jobs.signal(job, "first", by="test")
@@ -204,7 +205,7 @@ async def test_a_stop_ends_a_wait(host: Host, tmp_path: Path) -> None:
     jobs = await opened(host, make({"ok": ok()}, wait(seconds=3600)))
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
     async for records in host.log.follow(f"job/{job}"):
-        if any(isinstance(record.event, e.WorkStarted) for record in records):
+        if any(isinstance(record.event, je.WorkStarted) for record in records):
             break
     await jobs.stop_job(job, by="test")
     assert jobs.job(job).status == "canceled"

@@ -11,6 +11,7 @@ from portico.agents.agent import AgentInfo, Message, Model, Turn
 from portico.approvals.policy import ApprovalRules, Rules
 from portico.commands import AnswerApproval, Caller
 from portico.host.host import Host
+from portico.jobs import events as je
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace import jail
@@ -125,7 +126,7 @@ async def test_a_job_waits_for_the_answer(open_host: HostOpener, tmp_path: Path)
             assert asked.expires == 0
             answer = AnswerApproval(approval=asked.approval, allow=asked.command == "sudo id")
             await host.do(answer, Caller("token-1", "ada", frozenset({"approve"})))
-        if any(isinstance(record.event, e.TaskEnded) for record in records):
+        if any(isinstance(record.event, je.TaskEnded) for record in records):
             break
     assert await running == "taskSucceeded"
     answers = [(each.allowed, each.by) for each in await told(host) if isinstance(each, e.ApprovalAnswered)]

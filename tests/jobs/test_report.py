@@ -10,6 +10,7 @@ from portico.events import Json, Message
 from portico.host.host import Host
 from portico.host.question import Answer
 from portico.host.state import CallPart, Part, TextPart, TurnState
+from portico.jobs import events as je
 from portico.jobs.entry import JOB_TOOLS
 from portico.jobs.failure import failure
 from portico.jobs.items import items_of
@@ -226,8 +227,8 @@ def summary(*works: WorkSummary, **more: Any) -> JobSummary:
     return JobSummary("job-1", "main", "failed", 0, "/", "test", 1, works=list(works), **more)
 
 
-def decided(reason: str, passed: bool | None = False) -> e.TaskDecided:
-    return e.TaskDecided(reason=reason, passed=passed)
+def decided(reason: str, passed: bool | None = False) -> je.TaskDecided:
+    return je.TaskDecided(reason=reason, passed=passed)
 
 
 WHY: dict[str, tuple[list[e.Event], str]] = {
@@ -291,7 +292,7 @@ async def test_the_same_reason_everywhere(host: Host, tmp_path: Path) -> None:
     jobs = await opened(host, make({"no": failing()}))
     job, _ = await play(jobs, tmp_path)
     ended = (await until_ended(host.log, f"job/{job}"))[-1]
-    assert isinstance(ended, e.JobEnded)
+    assert isinstance(ended, je.JobEnded)
     reason = "no: toolExecuted check failed: missing tools: job_prepare_document"
     assert (ended.reason, ended.error, jobs.job(job).error) == (reason, "", reason)
     await jobs.install(make({"gone": crashing()}))

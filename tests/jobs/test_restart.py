@@ -13,6 +13,7 @@ from portico.events import Record
 from portico.host.host import Host
 from portico.host.state import QuestionPart
 from portico.jobs import Entry, Jobs
+from portico.jobs import events as je
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import NO, YES, Data, make, opened, task, until_ended
 from tests.jobs.samples import ref, seq
@@ -115,7 +116,7 @@ def open_parts(host: Host, session: str) -> list[QuestionPart]:
 async def ended(host: Host, job: str = "job-1") -> str:
     async with asyncio.timeout(30):
         event = (await until_ended(host.log, f"job/{job}"))[-1]
-    assert isinstance(event, e.JobEnded)
+    assert isinstance(event, je.JobEnded)
     return event.outcome
 
 
@@ -139,8 +140,8 @@ async def test_the_same_question_is_open_after_a_restart(
     await jobs.recover()
     assert await ended(host) == "succeeded"
     records = await told(host)
-    assert kinds(records, e.QuestionAsked, e.WorkStarted, e.TaskStarted).count("QuestionAsked") == 1
-    attempts = [record.event.attempt for record in records if isinstance(record.event, e.WorkStarted)]
+    assert kinds(records, e.QuestionAsked, je.WorkStarted, je.TaskStarted).count("QuestionAsked") == 1
+    attempts = [record.event.attempt for record in records if isinstance(record.event, je.WorkStarted)]
     assert set(attempts) == {1}
     prompts = [record.event.message.text for record in records if isinstance(record.event, e.TurnStarted)]
     assert len(prompts) == len(set(prompts))
@@ -187,7 +188,7 @@ async def test_a_no_after_a_restart_leads_to_the_retry(open_host: HostOpener, tm
     assert await ended(host) == "failed"
     records = await told(host)
     prompts = [record.event.message.text for record in records if isinstance(record.event, e.TurnStarted)]
-    decided = [record.event.reason for record in records if isinstance(record.event, e.TaskDecided)]
+    decided = [record.event.reason for record in records if isinstance(record.event, je.TaskDecided)]
     retry = "[[say:worked]]\n## You accidentally Stopped\nBecause: too long"
     assert [prompt for prompt in prompts if "worked" in prompt] == ["[[say:worked]]", retry]
     assert decided[-4:] == [
@@ -216,7 +217,7 @@ async def test_a_failed_condition_is_not_judged_again(open_host: HostOpener, tmp
     jobs = await opened(host, make({"it": task("[[say:worked]]", criteria=criteria)}))
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
     async for page in host.log.follow("task/task-1"):
-        if any(isinstance(record.event, e.TaskDecided) and record.event.check == "condition" for record in page):
+        if any(isinstance(record.event, je.TaskDecided) and record.event.check == "condition" for record in page):
             break
     host, jobs = await restarted(open_host, jobs)
     await jobs.recover()
@@ -237,7 +238,7 @@ async def test_a_stop_after_a_restart_withdraws_the_question(open_host: HostOpen
     await jobs.recover()
     await jobs.stop_job(job, by="test")
     records = await told(host)
-    ends = kinds(records, e.QuestionAnswered, e.TaskEnded, e.WorkEnded, e.JobEnded)
+    ends = kinds(records, e.QuestionAnswered, je.TaskEnded, je.WorkEnded, je.JobEnded)
     assert ends == ["QuestionAnswered", "TaskEnded", "WorkEnded", "JobEnded"]
     session = await host.get(host.session_of(asked.question))
     assert (session.state.active, session.summary.closed) == (None, True)
@@ -264,7 +265,7 @@ async def test_a_question_that_expired_while_no_host_ran(
         await jobs.stop_job("job-1", by="test")
     else:
         assert await ended(host) == outcome
-    reasons = [record.event.reason for record in await told(host) if isinstance(record.event, e.TaskDecided)]
+    reasons = [record.event.reason for record in await told(host) if isinstance(record.event, je.TaskDecided)]
     assert any("Nobody answered within 3600 seconds" in reason for reason in reasons)
     await jobs.close()
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
 from portico.host.host import Host
+from portico.jobs import events as je
 from portico.jobs.engine import SUMMARY
 from portico.jobs.entry import ITEM
 from portico.jobs.state import HOOKS, ITEMS, begin, fold, plan_of
@@ -37,9 +37,9 @@ VALUES = [
 )
 def test_a_work_sees_the_nearest_value_and_of_equally_near_ones_the_latest(path: str, wanted: dict[str, str]) -> None:
     entry = make({"ok": ok()})
-    state = begin(e.JobStarted(job="job-1", name="main", entry=plan_of(entry, "main"), cwd="/", by="test"), 0)
+    state = begin(je.JobStarted(job="job-1", name="main", entry=plan_of(entry, "main"), cwd="/", by="test"), 0)
     for place, name, value in VALUES:
-        fold(state, e.JobValue(path=place, name=name, value=value), 0)
+        fold(state, je.JobValue(path=place, name=name, value=value), 0)
     assert state.seen_from(path) == wanted
 
 

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from portico import commands as c
-from portico import events as e
 from portico.agents.agent import AgentError, AgentInfo, Capabilities, Message, Model, Turn
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.jobs import Jobs, load_entry
+from portico.jobs import commands as jc
+from portico.jobs import events as je
 from portico.jobs.entry import EntryError
 from portico.jobs.tools import lend_tools
 from portico.testing.clock import FakeClock
@@ -328,7 +329,7 @@ async def test_what_a_check_came_to_is_data(
     jobs = await opened(host, make({"it": plan}))
     await play(jobs, tmp_path, "")
     events = [record.event for record in await host.log.read("task/task-1")]
-    decided = [event for event in events if isinstance(event, e.TaskDecided) and "SESSION" not in event.reason]
+    decided = [event for event in events if isinstance(event, je.TaskDecided) and "SESSION" not in event.reason]
     assert [(each.passed, each.exit_code) for each in decided] == found
 
 
@@ -344,7 +345,7 @@ async def test_a_condition_keeps_what_its_judge_gave_as_reason(host: Host, tmp_p
     jobs = await opened(host, make({"it": ok(criteria=criteria)}))
     await play(jobs, tmp_path, "")
     events = [record.event for record in await host.log.read("task/task-1")]
-    (judged,) = [each for each in events if isinstance(each, e.TaskDecided) and each.evidence]
+    (judged,) = [each for each in events if isinstance(each, je.TaskDecided) and each.evidence]
     assert (judged.passed, judged.evidence) == (held, "Two of nine fail.")
 
 
@@ -482,7 +483,7 @@ async def test_stopping_one_task_fails_its_work_and_the_job_goes_on(host: Host, 
     await jobs.stop_task(ident)
     words = short(await until_ended(host.log, f"job/{job}"))
     assert words == ["+0", "-0 no", "+2", "-2 ok", "jobSucceeded"]
-    assert (await until_ended(host.log, f"task/{ident}"))[-1] == e.TaskEnded(task=ident, outcome="stopped")
+    assert (await until_ended(host.log, f"task/{ident}"))[-1] == je.TaskEnded(task=ident, outcome="stopped")
     assert host.running == 0
 
 
@@ -533,13 +534,13 @@ async def test_a_failed_agent_is_tried_again_after_a_wait(
     found: list[float] = []
     async for records in host.log.follow("task/task-1"):
         for event in (record.event for record in records):
-            if isinstance(event, e.TaskDecided) and event.reason.startswith("[OPERATION] The next attempt begins in "):
+            if isinstance(event, je.TaskDecided) and event.reason.startswith("[OPERATION] The next attempt begins in "):
                 seconds = float(event.reason.split()[-2])
                 found.append(seconds)
                 clock.advance(seconds - 0.2)
                 assert jobs.job(job).status == "running"
                 clock.advance(0.3)
-        if isinstance(records[-1].event, e.TaskEnded):
+        if isinstance(records[-1].event, je.TaskEnded):
             break
     assert [round(each / wait, 1) for each, wait in zip(found, waits, strict=True)] == pytest.approx(
         [1.0] * len(waits), abs=0.21
@@ -551,7 +552,7 @@ async def test_a_job_of_the_portal_does_not_wait(open_host: HostOpener, tmp_path
     data = msgspec.to_builtins(make({"it": task("Go.")}))
     del data["jobs"]["main"]["retrySeconds"]
     await opened(host, load_entry(data))
-    command = c.StartJob(job="main", cwd=str(tmp_path), strict=False)
+    command = jc.StartJob(job="main", cwd=str(tmp_path), strict=False)
     named: c.JobNamed = await host.do(command, c.Caller.inside("client:portal"))
     async with asyncio.timeout(30):
-        assert isinstance((await until_ended(host.log, f"job/{named.job}"))[-1], e.JobEnded)
+        assert isinstance((await until_ended(host.log, f"job/{named.job}"))[-1], je.JobEnded)

@@ -7,6 +7,7 @@ import pytest
 
 from portico import events as e
 from portico.jobs import EntryError, load_entry
+from portico.jobs import events as je
 from portico.jobs.check import check_files, check_schema, json_of, schema_errors
 from portico.jobs.entry import FilesCheck, SchemaCheck, Work, labels_of, leaves_of, name_of, parts_of
 from portico.jobs.evidence import CHANGED_LINES, named
@@ -402,7 +403,7 @@ def test_a_question_names_what_was_changed_up_to_a_bound() -> None:
 
 def job(work: Data | None = None) -> JobState:
     entry = load_entry(entry_data(work or seq(ref(), ref("ask"))))
-    started = e.JobStarted(job="job-1", name="main", entry=plan_of(entry, "main"), cwd="/", by="me", owner="ann")
+    started = je.JobStarted(job="job-1", name="main", entry=plan_of(entry, "main"), cwd="/", by="me", owner="ann")
     return begin(started, 100)
 
 
@@ -413,12 +414,12 @@ def folded(*events: e.Event) -> JobState:
     return state
 
 
-def started(task: str = "task-1", path: str = "r.0", work: int = 0, attempt: int = 1) -> e.WorkStarted:
-    return e.WorkStarted(path=path, work=work, task=task, attempt=attempt)
+def started(task: str = "task-1", path: str = "r.0", work: int = 0, attempt: int = 1) -> je.WorkStarted:
+    return je.WorkStarted(path=path, work=work, task=task, attempt=attempt)
 
 
-def ended(outcome: e.WorkOutcome, task: str = "task-1", path: str = "r.0", work: int = 0) -> e.WorkEnded:
-    return e.WorkEnded(path=path, work=work, task=task, outcome=outcome, error="why" if outcome == "crashed" else "")
+def ended(outcome: je.WorkOutcome, task: str = "task-1", path: str = "r.0", work: int = 0) -> je.WorkEnded:
+    return je.WorkEnded(path=path, work=work, task=task, outcome=outcome, error="why" if outcome == "crashed" else "")
 
 
 def test_a_job_as_it_begins() -> None:
@@ -461,12 +462,12 @@ def test_the_works_of_a_job(events: list[e.Event], works: list[WorkSummary]) -> 
 @pytest.mark.parametrize(
     ("events", "status", "reason", "error"),
     [
-        ([e.JobDecided(path="r", reason="round 2")], "running", "round 2", ""),
-        ([e.JobWaiting(reason="no host")], "waiting", "no host", ""),
-        ([e.JobWaiting(reason="no host"), e.JobResumed(by="me")], "running", "", ""),
-        ([e.JobEnded(job="job-1", outcome="succeeded", by="host")], "succeeded", "", ""),
-        ([e.JobEnded(job="job-1", outcome="failed", by="host", error="x")], "failed", "", "x"),
-        ([e.JobEnded(job="job-1", outcome="canceled", by="me")], "canceled", "", ""),
+        ([je.JobDecided(path="r", reason="round 2")], "running", "round 2", ""),
+        ([je.JobWaiting(reason="no host")], "waiting", "no host", ""),
+        ([je.JobWaiting(reason="no host"), je.JobResumed(by="me")], "running", "", ""),
+        ([je.JobEnded(job="job-1", outcome="succeeded", by="host")], "succeeded", "", ""),
+        ([je.JobEnded(job="job-1", outcome="failed", by="host", error="x")], "failed", "", "x"),
+        ([je.JobEnded(job="job-1", outcome="canceled", by="me")], "canceled", "", ""),
     ],
 )
 def test_how_a_job_goes(events: list[e.Event], status: str, reason: str, error: str) -> None:
@@ -479,8 +480,8 @@ def test_how_a_job_goes(events: list[e.Event], status: str, reason: str, error: 
     ("events", "crashes"),
     [
         ([started(), ended("interrupted")], 1),
-        ([started(), e.JobSuspended(), ended("interrupted")], 0),
-        ([started(), e.JobSuspended(), e.JobResumed(by="me"), ended("interrupted")], 1),
+        ([started(), je.JobSuspended(), ended("interrupted")], 0),
+        ([started(), je.JobSuspended(), je.JobResumed(by="me"), ended("interrupted")], 1),
         ([started(), ended("failed")], 0),
         ([started(), ended("interrupted"), started("task-2", attempt=2), ended("interrupted", "task-2")], 2),
         ([started(), ended("interrupted", "task-9")], 0),
@@ -493,13 +494,13 @@ def test_an_end_that_nobody_asked_for_counts_as_a_crash(events: list[e.Event], c
 def test_what_is_in_flight_and_what_stops_it() -> None:
     state = folded(started(), ended("succeeded"), started("task-2", "r.1", 1))
     assert list(state.open) == ["r.1"]
-    assert ends_of(state) == [e.WorkEnded(path="r.1", work=1, task="task-2", outcome="stopped")]
+    assert ends_of(state) == [je.WorkEnded(path="r.1", work=1, task="task-2", outcome="stopped")]
 
 
 def test_a_job_that_goes_on_knows_what_has_succeeded() -> None:
     entry = load_entry(entry_data(seq(ref(), ref("ask"))))
     again = begin(
-        e.JobStarted(
+        je.JobStarted(
             job="job-2",
             name="main",
             entry=plan_of(entry, "main"),

@@ -12,7 +12,6 @@ import pytest
 from standardwebhooks import Webhook as Verifier
 
 from portico import commands as c
-from portico import events as e
 from portico.addresses import is_public
 from portico.agents.agent import Message
 from portico.automation import events as ae
@@ -23,6 +22,7 @@ from portico.events import Budget
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.turn import Turn
+from portico.jobs import events as je
 from portico.notices import notices as room
 from portico.notices.commands import NoticeNamed, RedeliverNotice
 from portico.notices.commands import TestNotice as NoticeTest
@@ -486,8 +486,8 @@ async def test_what_happened_before_there_was_a_target_is_not_told(desk: Desk, a
 
 async def test_a_job_tells_once_and_its_turns_do_not(desk: Desk, at: Receiver, tmp_path: Path) -> None:
     await desk.open(settings({"url": at.url}))
-    started = e.JobStarted(job="job-1", name="build", entry={}, cwd=str(tmp_path), by="token:ada")
-    await desk.host.log.append("job/job-1", started, e.JobEnded(job="job-1", outcome="failed", by="host", error="No."))
+    started = je.JobStarted(job="job-1", name="build", entry={}, cwd=str(tmp_path), by="token:ada")
+    await desk.host.log.append("job/job-1", started, je.JobEnded(job="job-1", outcome="failed", by="host", error="No."))
     (delivery,) = await desk.until("delivered")
     assert delivery.notice == Notice(
         "job_failed",
@@ -503,7 +503,7 @@ async def test_a_job_tells_once_and_its_turns_do_not(desk: Desk, at: Receiver, t
     await desk.host.log.append_all(
         ("run/run-1", run),
         ("job/job-2", its_job),
-        ("job/job-2", e.JobEnded(job="job-2", outcome="succeeded", by="host")),
+        ("job/job-2", je.JobEnded(job="job-2", outcome="succeeded", by="host")),
         ("run/run-1", ae.RunEnded(outcome="succeeded")),
     )
     found = await desk.until("delivered", "delivered")

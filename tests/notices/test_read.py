@@ -13,6 +13,7 @@ from portico.events import Event, Message, Record
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.turn import Turn
+from portico.jobs import events as je
 from portico.notices.notice import WAITS, Attempt, Delivery, Notice, tried
 from portico.notices.read import read_notice, settled
 from portico.testing.fixtures import HostOpener
@@ -23,8 +24,8 @@ BASE = "https://box.example"
 PROMPT = ae.PromptAction(text="look", cwd="/src/a")
 
 
-def job(by: str = "token:ada") -> e.JobStarted:
-    return e.JobStarted("job-1", "nightly", {}, "/src/a", by)
+def job(by: str = "token:ada") -> je.JobStarted:
+    return je.JobStarted("job-1", "nightly", {}, "/src/a", by)
 
 
 def claimed(**more: object) -> ae.RunClaimed:
@@ -46,7 +47,7 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
     [
         pytest.param(
             "job/job-1",
-            [job(), e.JobEnded("job-1", "succeeded", "host")],
+            [job(), je.JobEnded("job-1", "succeeded", "host")],
             "job_done",
             "The job 'nightly' is done.",
             "/app/j/job-1",
@@ -54,16 +55,18 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
         ),
         pytest.param(
             "job/job-1",
-            [job(), e.JobEnded("job-1", "failed", "host", "2 of 9 checks")],
+            [job(), je.JobEnded("job-1", "failed", "host", "2 of 9 checks")],
             "job_failed",
             "The job 'nightly' failed. 2 of 9 checks",
             "/app/j/job-1",
             id="a job failed",
         ),
-        pytest.param("job/job-1", [job(), e.JobEnded("job-1", "canceled", "t")], "", "", "", id="who cancels it knows"),
+        pytest.param(
+            "job/job-1", [job(), je.JobEnded("job-1", "canceled", "t")], "", "", "", id="who cancels it knows"
+        ),
         pytest.param(
             "job/job-1",
-            [job("run:run-1"), e.JobEnded("job-1", "failed", "host")],
+            [job("run:run-1"), je.JobEnded("job-1", "failed", "host")],
             "",
             "",
             "",
@@ -71,7 +74,7 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
         ),
         pytest.param(
             "job/job-1",
-            [job("run:run-1"), e.JobWaiting("The task was interrupted.")],
+            [job("run:run-1"), je.JobWaiting("The task was interrupted.")],
             "question",
             "The task was interrupted.",
             "/app/j/job-1",
@@ -79,14 +82,14 @@ async def last_notice(host: Host, channel: str, events: Sequence[Event]) -> Noti
         ),
         pytest.param(
             "job/job-1",
-            [job(), e.JobWaiting("There is no host with gpu.", "label")],
+            [job(), je.JobWaiting("There is no host with gpu.", "label")],
             "question",
             "There is no host with gpu.",
             "/app/j/job-1",
             id="a job that no host can do",
         ),
-        pytest.param("job/job-1", [job(), e.JobWaiting("It goes on.", "host")], "", "", "", id="a job handed over"),
-        pytest.param("job/job-1", [e.JobEnded("job-1", "failed", "host")], "", "", "", id="a job whose start is lost"),
+        pytest.param("job/job-1", [job(), je.JobWaiting("It goes on.", "host")], "", "", "", id="a job handed over"),
+        pytest.param("job/job-1", [je.JobEnded("job-1", "failed", "host")], "", "", "", id="a job whose start is lost"),
         pytest.param(
             "run/run-1",
             [claimed(prompt=PROMPT), ae.RunEnded("succeeded")],
@@ -250,9 +253,9 @@ async def test_what_leaves_the_machine_is_short_and_without_secrets(session: Ses
         ("session/s-1", e.ApprovalAnswered("turn-1", "a-1", True, "t"), ("s-1", "a-1")),
         ("session/s-1", e.QuestionAnswered("turn-1", "q-1", "accept", "t"), ("s-1", "q-1")),
         ("session/s-1", e.TurnEnded("turn-1", "completed"), ("s-1", "")),
-        ("job/job-1", e.JobResumed("t"), ("job-1", "")),
-        ("job/job-1", e.JobEnded("job-1", "failed", "host"), ("job-1", "")),
-        ("job/job-1", e.JobWaiting("why"), None),
+        ("job/job-1", je.JobResumed("t"), ("job-1", "")),
+        ("job/job-1", je.JobEnded("job-1", "failed", "host"), ("job-1", "")),
+        ("job/job-1", je.JobWaiting("why"), None),
         ("run/run-1", ae.RunEnded("failed"), None),
     ],
 )

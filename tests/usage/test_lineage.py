@@ -8,6 +8,7 @@ from portico.events import Budget, Event, Record
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState, TurnState, Usage
+from portico.jobs import events as je
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.usage.lineage import Lineage, Lineages
@@ -15,11 +16,11 @@ from portico.usage.usage_index import UsageIndex, count
 from tests.host.plays import idle
 
 BUDGET = Budget(dollars=2.0)
-JOB = e.JobStarted(
+JOB = je.JobStarted(
     job="job-1", name="nightly", entry={"jobs": {"nightly": {"budget": {"dollars": 2.0}}}}, cwd="/", by="token:ada"
 )
-TASK = e.TaskStarted(task="task-1", name="t", model="m", by="token:bob", job="job-1")
-LONE = e.TaskStarted(task="task-1", name="t", model="m", by="token:bob")
+TASK = je.TaskStarted(task="task-1", name="t", model="m", by="token:bob", job="job-1")
+LONE = je.TaskStarted(task="task-1", name="t", model="m", by="token:bob")
 RUN = ae.RunClaimed(
     run="run-1",
     automation="a-1",
@@ -68,7 +69,7 @@ async def lineage_of(host: Host, by: str, *events: tuple[str, Event]) -> Lineage
             "task:task-1",
             [
                 ("task/task-1", TASK),
-                ("job/job-1", e.JobStarted(job="job-1", name="nightly", entry={}, cwd="/", by="run:run-1")),
+                ("job/job-1", je.JobStarted(job="job-1", name="nightly", entry={}, cwd="/", by="run:run-1")),
                 ("run/run-1", RUN),
             ],
             Lineage("job-1", "run-1", "morning", "cleo", Budget(), Budget(dollars=5.0)),
@@ -118,7 +119,7 @@ async def test_what_was_just_committed_is_not_read_again(host: Host) -> None:
 
 
 async def test_the_sessions_of_a_job_and_of_a_run(host: Host) -> None:
-    await host.log.append("job/job-1", JOB, e.WorkStarted(path="0", work=0, task="task-1"))
+    await host.log.append("job/job-1", JOB, je.WorkStarted(path="0", work=0, task="task-1"))
     by_task = await host.start(by="task:task-1", cwd="/")
     by_run = await host.start(by="run:run-1", cwd="/")
     await host.start(by="token:ada", cwd="/")

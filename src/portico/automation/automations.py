@@ -45,6 +45,7 @@ from portico.host.do import note_answer
 from portico.host.feature import Feature, receive
 from portico.host.host import Host
 from portico.host.rate import Bucket
+from portico.jobs import events as je
 from portico.jobs.jobs import Jobs
 from portico.locks import KeyedLocks
 from portico.log.log import NotOwner
@@ -325,9 +326,9 @@ class Automations(Feature):
             if state.enabled and any(_follows(after, run, outcome) for after in afters_of(state.plan))
         ]
 
-    @receive(e.JobEnded)
+    @receive(je.JobEnded)
     def _job_ended(self, record: Record) -> None:
-        assert isinstance(record.event, e.JobEnded)
+        assert isinstance(record.event, je.JobEnded)
         job = record.event.job
         if self.closing:
             return

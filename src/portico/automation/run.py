@@ -16,6 +16,7 @@ from portico.automation.state import AutomationState, RunSummary
 from portico.errors import LogUnavailable, NotFound, PorticoError
 from portico.host.session import Session
 from portico.host.state import Summary
+from portico.jobs import commands as jc
 from portico.log.log import NotOwner
 from portico.usage.lineage import Lineage, Lineages
 from portico.usage.shapes import UsageRow
@@ -89,7 +90,7 @@ class Runs:
         if claimed.job is not None:
             cwd = folder_of(claimed.job.cwd) or str(self._host.default_folder())
             job = claimed.job
-            start = c.StartJob(
+            start = jc.StartJob(
                 job=job.job,
                 cwd=cwd,
                 input=job.input,
@@ -201,7 +202,7 @@ class Runs:
         elif run.status == "pending":
             await self._all.append(self._all.skipping(run.automation, [run.id], f"Canceled by {by}."))
         elif run.job:
-            await self._host.do(c.StopJob(job=run.job), caller)
+            await self._host.do(jc.StopJob(job=run.job), caller)
         elif run.session:
             await self._host.do(c.CancelTurn(session=run.session, turn=run.turn), caller)
 

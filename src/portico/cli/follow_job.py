@@ -22,6 +22,7 @@ from portico.client.client import Client, segment
 from portico.client.record import RemoteRecord
 from portico.errors import PorticoError
 from portico.host.state import TextPart
+from portico.jobs import events as je
 from portico.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
 from portico.jobs.result import Lane
 from portico.jobs.rows import JobRow
@@ -77,7 +78,7 @@ async def _events(client: Client, job: str) -> AsyncIterator[RemoteRecord]:
     async with aclosing(client.follow("/v1/events", channel=f"job/{job}")) as records:
         async for record in records:
             yield record
-            if isinstance(record.event, e.JobEnded):
+            if isinstance(record.event, je.JobEnded):
                 return
 
 
@@ -90,11 +91,11 @@ async def _lines(client: Client, view: JobView, as_json: bool) -> str:
     async with _beside(questions):
         async for record in _events(client, view.summary.id):
             event = record.event
-            if isinstance(event, e.WorkStarted):
+            if isinstance(event, je.WorkStarted):
                 questions.tasks.add(event.task)
-            if isinstance(event, e.JobEnded):
+            if isinstance(event, je.JobEnded):
                 outcome = event.outcome
-            if isinstance(event, e.JobValue) and event.name == LANE:
+            if isinstance(event, je.JobValue) and event.name == LANE:
                 lanes[event.path] = msgspec.json.decode(event.value, type=Lane).name
             line = visible_json(msgspec.json.encode(record).decode()) if as_json else plain(_line(event, names, lanes))
             if line:
@@ -107,14 +108,14 @@ async def _lines(client: Client, view: JobView, as_json: bool) -> str:
 def _line(event: e.Event, names: dict[int, str], lanes: dict[str, str]) -> str:
     """Return what is printed for an event without a terminal; nothing for most events."""
     match event:
-        case e.WorkStarted():
+        case je.WorkStarted():
             again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
             return f"{event.path} {names.get(event.work, '')}{_items(event.path, lanes)} started as {event.task}{again}"
-        case e.WorkEnded():
+        case je.WorkEnded():
             return f"{event.path} {names.get(event.work, '')}{_items(event.path, lanes)} {event.outcome}"
-        case e.JobDecided() | e.JobWaiting():
+        case je.JobDecided() | je.JobWaiting():
             return event.reason
-        case e.JobEnded():
+        case je.JobEnded():
             ended = f"{event.job} {event.outcome} {event.reason or event.error}".rstrip()
             return ended if event.result is None else f"{ended}\n{result_text(event.result)}"
     return ""
@@ -165,9 +166,9 @@ async def _tree(client: Client, view: JobView) -> str:
         try:
             async with _beside(questions):
                 async for record in _events(client, view.summary.id):
-                    if isinstance(record.event, e.WorkStarted):
+                    if isinstance(record.event, je.WorkStarted):
                         questions.tasks.add(record.event.task)
-                    if isinstance(record.event, e.JobEnded):
+                    if isinstance(record.event, je.JobEnded):
                         outcome = record.event.outcome
         finally:
             await end_tasks(ticking)

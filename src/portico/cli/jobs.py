@@ -16,6 +16,7 @@ from portico.cli.network import print_hosts
 from portico.cli.output import HomeOption, JobArgument, JsonFlag, plain, print_json, print_table, run, when
 from portico.cli.verb import connected
 from portico.client import Client
+from portico.jobs import commands as jc
 from portico.jobs.state import JobSummary
 
 app = typer.Typer(help="List, show, follow, stop, resume and retry jobs.", no_args_is_help=True)
@@ -93,7 +94,7 @@ def stop(job: JobArgument, as_json: JsonFlag = False, home: HomeOption = None) -
 
     Example: portico jobs stop job-1
     """
-    _order(c.StopJob(job=job), as_json, home)
+    _order(jc.StopJob(job=job), as_json, home)
 
 
 @app.command()
@@ -102,7 +103,7 @@ def resume(job: JobArgument, as_json: JsonFlag = False, home: HomeOption = None)
 
     Example: portico jobs resume job-1
     """
-    _order(c.ResumeJob(job=job), as_json, home)
+    _order(jc.ResumeJob(job=job), as_json, home)
 
 
 @app.command()

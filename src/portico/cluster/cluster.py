@@ -28,6 +28,7 @@ from portico.host.component import Component
 from portico.host.host import Host
 from portico.host.members import Fetched, Forward, Member, Members, PeerAnswer
 from portico.host.session import IDLE_SECONDS, Session
+from portico.jobs import commands as jc
 from portico.log.log import NotOwner
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.opening import OWNED
@@ -38,7 +39,7 @@ from portico.terminals.commands import OpenTerminal
 logger = logging.getLogger("portico.cluster")
 T = TypeVar("T")
 
-Placed = c.StartSession | c.StartJob | OpenTerminal
+Placed = c.StartSession | jc.StartJob | OpenTerminal
 """Commands that start something in a folder."""
 STRIDE = 1_000
 """Each host assigns every thousandth number, so ids are unique for up to a thousand host names on one log."""

@@ -10,7 +10,6 @@ from portico.commands.answers import *
 from portico.commands.caller import *
 from portico.commands.client import *
 from portico.commands.command import *
-from portico.commands.job import *
 from portico.commands.message import *
 from portico.commands.person import *
 from portico.commands.reads import *

@@ -5,15 +5,11 @@ from typing import Any, Union, get_args
 
 import msgspec
 
-from portico.commands import admin, client, job, message, person, session
+from portico.commands import admin, client, message, person, session
 from portico.commands.command import Command, check_table
 from portico.events import union_of
 
-JobCommand = union_of(Command, job)
-
-COMMANDS: dict[str, type[Command]] = check_table(
-    get_args(union_of(Command, session, message, person, client, job, admin))
-)
+COMMANDS: dict[str, type[Command]] = check_table(get_args(union_of(Command, session, message, person, client, admin)))
 """By their tags, with those that features have registered."""
 
 

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 
-from portico.commands import JobCommand
 from portico.doors.app import App
 from portico.doors.body import read_as
 from portico.doors.door import Door
@@ -17,9 +16,11 @@ from portico.doors.rest.commands import routes
 from portico.doors.route import Param, Table
 from portico.doors.routes import Routes
 from portico.errors import BadRequest
-from portico.events import Artifact, Json
+from portico.events import Json
 from portico.jobs import Entry, EntryError, Jobs, JobStatus, JobSummary, job_listing, load_entry
+from portico.jobs import commands as jc
 from portico.jobs.chart import ChartGraph, generate_chart
+from portico.jobs.events import Artifact
 from portico.jobs.load import Syntax, parse
 from portico.jobs.rows import JobRow, RowFilter
 from portico.jobs.schema import entry_schema
@@ -137,4 +138,4 @@ def _routes(app: App, jobs: Jobs) -> Table:
         summary = app.view(request).job(jobs.job(request.path_params["id"]))
         return JobResult(summary.id, summary.status, summary.result, summary.artifacts, summary.error)
 
-    return [*read.table, *routes(app, get_args(JobCommand))]
+    return [*read.table, *routes(app, jc.COMMANDS)]

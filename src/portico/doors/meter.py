@@ -10,6 +10,7 @@ from portico.correlation import SESSION, TURN
 from portico.events import Record
 from portico.host.commits import BUCKETS
 from portico.host.host import Host
+from portico.jobs import events as je
 
 logger = logging.getLogger("portico.turns")
 
@@ -22,8 +23,8 @@ _COUNTED: tuple[type[e.Event], ...] = (
     e.ToolEnded,
     e.ApprovalAsked,
     e.ApprovalAnswered,
-    e.JobStarted,
-    e.JobEnded,
+    je.JobStarted,
+    je.JobEnded,
 )
 
 
@@ -61,9 +62,9 @@ class Meter:
                 self._waiting.pop(approval, None)
                 if option is not None:  # None: withdrawn at the end of the turn
                     self._approvals["timeout" if by == "timeout" else "allowed" if allowed else "denied"] += 1
-            case e.JobStarted(job=job):
+            case je.JobStarted(job=job):
                 self._jobs_running.add(job)
-            case e.JobEnded(outcome=outcome):
+            case je.JobEnded(outcome=outcome):
                 self._jobs_running.discard(record.channel.partition("/")[2])
                 self._jobs[outcome] += 1
 

@@ -10,7 +10,6 @@ docs/reference/events.md describes each one; a test holds it true.
 """
 
 from portico.events.host import *
-from portico.events.job import *
 from portico.events.record import *
 from portico.events.session import *
 from portico.events.shapes import *

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import msgspec
 from msgspec import Struct, field
 
-from portico.events import host, job, session, turn
+from portico.events import host, session, turn
 from portico.events.shapes import Channel, Event, Json, union_of
 
 
@@ -24,7 +24,7 @@ class Unknown(Event, frozen=True, tag="unknown"):
 if TYPE_CHECKING:
     AnyEvent = Event
 else:
-    AnyEvent = union_of(Event, host, session, turn, job) | Unreadable
+    AnyEvent = union_of(Event, host, session, turn) | Unreadable
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)

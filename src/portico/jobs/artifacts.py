@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from portico.events import Artifact
 from portico.jobs.check import files_below
+from portico.jobs.events import Artifact
 from portico.log.log import Log
 from portico.secrets.mask import Mask
 from portico.workspace.glob import Glob

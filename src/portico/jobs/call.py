@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from portico import events as e
 from portico.errors import BadRequest, NotFound
+from portico.jobs import events as je
 from portico.jobs.entry import Entry
 from portico.jobs.state import JobSummary
 from portico.jobs.workflow.files import find_workflow, load_workflow, workflows
@@ -26,7 +26,7 @@ async def call_job(jobs: "Jobs", caller: JobSummary, key: str, name: str, inputs
     ident = known.id if known is not None else await _start(jobs, caller, key, name, inputs)
     try:
         async for records in jobs.host.log.follow(f"job/{ident}"):
-            if any(isinstance(record.event, e.JobEnded) for record in records):
+            if any(isinstance(record.event, je.JobEnded) for record in records):
                 break
     except asyncio.CancelledError:
         if not jobs.host.stopping and not jobs.is_suspended(caller.id):

@@ -14,6 +14,7 @@ from portico import limits
 from portico.errors import NotFound
 from portico.events import Record, number_of
 from portico.host.commits import Commits
+from portico.jobs import events as je
 from portico.jobs.state import JobState, JobSummary, begin, fold, replay
 from portico.log.log import Log
 
@@ -29,16 +30,16 @@ class Engine(Protocol):
 
     def claim(self, job: str) -> bool: ...
 
-    async def create(self, started: e.JobStarted) -> JobState: ...
+    async def create(self, started: je.JobStarted) -> JobState: ...
 
     async def load(self, job: str) -> JobState: ...
 
     async def put(self, job: str, *events: e.Event) -> None: ...
 
-    async def begin(self, job: str, task: e.TaskStarted, work: e.WorkStarted) -> None:
+    async def begin(self, job: str, task: je.TaskStarted, work: je.WorkStarted) -> None:
         """Record the start of a work and of its task in one commit."""
 
-    async def finish(self, ended: e.JobEnded) -> None: ...
+    async def finish(self, ended: je.JobEnded) -> None: ...
 
     async def heartbeat(self, job: str) -> None: ...
 
@@ -83,7 +84,7 @@ class LocalEngine:
     def claim(self, job: str) -> bool:
         return True
 
-    async def create(self, started: e.JobStarted) -> JobState:
+    async def create(self, started: je.JobStarted) -> JobState:
         await self._log.append(f"job/{started.job}", started)
         return self._live[started.job]
 
@@ -111,12 +112,12 @@ class LocalEngine:
     async def put(self, job: str, *events: e.Event) -> None:
         await self._log.append(f"job/{job}", *events)
 
-    async def begin(self, job: str, task: e.TaskStarted, work: e.WorkStarted) -> None:
+    async def begin(self, job: str, task: je.TaskStarted, work: je.WorkStarted) -> None:
         # The task is first, so that a task id is never reused.
         self._log.put_kv(f"task/{task.task}", OPEN, b"1")
         await self._log.append_all((f"task/{task.task}", task), (f"job/{job}", work))
 
-    async def finish(self, ended: e.JobEnded) -> None:
+    async def finish(self, ended: je.JobEnded) -> None:
         await self._log.append(f"job/{ended.job}", ended)
 
     async def heartbeat(self, job: str) -> None:
@@ -124,7 +125,7 @@ class LocalEngine:
 
     def _apply(self, record: Record) -> None:
         event, job = record.event, record.channel.removeprefix("job/")
-        if isinstance(event, e.JobStarted):
+        if isinstance(event, je.JobStarted):
             self._live[job] = begin(event, record.time)
             self._list(self._live[job].summary)
         elif job in self._live:
@@ -133,6 +134,6 @@ class LocalEngine:
             return
         summary = self._live[job].summary
         summary.pos = record.pos
-        if isinstance(event, e.JobEnded):  # until then a start reads it from the events: of 10,000 works it has 1 MB
+        if isinstance(event, je.JobEnded):  # until then a start reads it from the events: of 10,000 works it has 1 MB
             del self._live[job]
             self._log.put_kv(record.channel, SUMMARY, msgspec.json.encode(summary), lazy=True)

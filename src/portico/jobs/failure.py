@@ -3,8 +3,8 @@ same."""
 
 import re
 
-from portico import events as e
 from portico import limits
+from portico.jobs import events as je
 from portico.jobs.state import JobSummary, message_of
 from portico.log.log import Log
 
@@ -22,7 +22,7 @@ async def failure(log: Log, job: JobSummary, error: str) -> str:
     if error:
         return short(f"{work.name}: {message_of(error)}")
     records = await log.read(f"task/{work.task}", 0, limits.READ_EVENTS)
-    decided = [record.event for record in records if isinstance(record.event, e.TaskDecided)]
+    decided = [record.event for record in records if isinstance(record.event, je.TaskDecided)]
     failed = [each.reason for each in decided if each.passed is False]
     causes = [each for each in failed if _CAUSES.match(each)] or failed
     why = message_of(_TAG.sub("", causes[-1])) if causes else "it failed"

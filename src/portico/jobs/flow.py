@@ -14,6 +14,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import PorticoError
 from portico.host.host import Host
+from portico.jobs import events as je
 from portico.jobs.artifacts import keep_artifacts
 from portico.jobs.check import files_below
 from portico.jobs.context import context_at
@@ -35,7 +36,7 @@ from portico.workspace.glob import Glob
 
 class Left(Struct):
     result: Any
-    artifacts: list[e.Artifact]
+    artifacts: list[je.Artifact]
 
 
 HOLDS = "holds"
@@ -123,7 +124,7 @@ class FlowValues:
             items = await self._items(path, over)
             lanes = [self._lane(path, index, item, over) for index, item in enumerate(items)]
             known = str(len(items))
-            await self._put(*lanes, e.JobValue(path=path, name=ITEMS, value=known))
+            await self._put(*lanes, je.JobValue(path=path, name=ITEMS, value=known))
         return int(known)
 
     async def _items(self, path: str, over: Over) -> list[Any]:
@@ -137,13 +138,13 @@ class FlowValues:
             raise crash(over.id, f"'each' takes at most {limits.EACH_ITEMS} items, not {len(found)}.")
         return found
 
-    def _lane(self, path: str, index: int, item: Any, over: Over) -> e.JobValue:
+    def _lane(self, path: str, index: int, item: Any, over: Over) -> je.JobValue:
         name = template.text_of(item)
         if over.name:
             context = {**self.context(path), over.item: item}
             name = _guarded(over.id, lambda: template.render(over.name, context))
         lane = Lane(unmarked(item), name[:_NAME_CHARS], over.item, isinstance(item, Payload))
-        return e.JobValue(path=f"{path}*{index}", name=LANE, value=msgspec.json.encode(lane).decode())
+        return je.JobValue(path=f"{path}*{index}", name=LANE, value=msgspec.json.encode(lane).decode())
 
     async def holds(self, path: str, flowing: Flowing, place: str) -> bool:
         known = self._state.values.get(place, {}).get(HOLDS)
@@ -152,7 +153,7 @@ class FlowValues:
             assert text is not None
             key = "until" if isinstance(flowing, Again) else "if"
             known = str(int(_guarded(key, lambda: template.holds(text, self.context(place)))))
-            await self._put(e.JobValue(path=place, name=HOLDS, value=known))
+            await self._put(je.JobValue(path=place, name=HOLDS, value=known))
         return known == "1"
 
     async def close(self, path: str, flowing: Flowing, lanes: list[bool], merged: bool = True) -> None:
@@ -167,12 +168,12 @@ class FlowValues:
             if not passed:
                 result.reason = self._failed(flowing, result)
             if not passed and not flowing.may_fail:
-                events.append(e.JobDecided(path=path, reason=result.reason))
+                events.append(je.JobDecided(path=path, reason=result.reason))
         else:
             text = self._state.latest.get(path, {}).get(LAST)
             result = StepResult("skipped") if text is None else msgspec.json.decode(text, type=StepResult)
             result.outcome = result.outcome if text is None else "succeeded" if passed else "failed"
-        await self._put(*events, e.JobValue(path=path, name=name, value=encode(result)))
+        await self._put(*events, je.JobValue(path=path, name=name, value=encode(result)))
 
     def _failed(self, flowing: Over | Branches, result: StepResult) -> str:
         assert result.lanes is not None

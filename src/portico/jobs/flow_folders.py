@@ -5,8 +5,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from portico import events as e
 from portico.errors import PorticoError
+from portico.jobs import events as je
 from portico.jobs.entry import Branches, Over
 from portico.jobs.folders import close_folder, close_folders, commit_folder, folder_key, open_folder
 from portico.jobs.state import BRANCH, JobState, up_from
@@ -61,7 +61,7 @@ class FlowFolders:
             base = self._state.values.get(ROOT, {}).get(BRANCH, "HEAD")  # of the job that this one repeats
             tree = await _based(Path(summary.cwd), key, self._branch(), base)
             if base != tree.branch:
-                await self._put(e.JobValue(path=ROOT, name=BRANCH, value=tree.branch))
+                await self._put(je.JobValue(path=ROOT, name=BRANCH, value=tree.branch))
         else:
             around = await self._opened(self.place(_split(place)[0]))
             base = await commit_folder(around, f"{summary.name}: before the lanes of {_split(place)[0]}")

@@ -24,11 +24,13 @@ from portico.host.folders import check_folder
 from portico.host.host import Host
 from portico.host.members import Forward
 from portico.host.ownership import Access
+from portico.jobs import commands as jc
+from portico.jobs import events as je
 from portico.jobs.call import call_job
 from portico.jobs.choice import check_offered
-from portico.jobs.commands import install
 from portico.jobs.engine import OPEN, Engine, LocalEngine
 from portico.jobs.entry import Entry, labels_of, name_of, sandboxes_of
+from portico.jobs.handlers import install
 from portico.jobs.interruption import hooks_of, may_crash, on_interrupt
 from portico.jobs.models import model_id, models_of_job, models_used
 from portico.jobs.result import lost_result
@@ -93,7 +95,7 @@ class Jobs:
         self._next_job = after(lost + max(map(number_of, host.log.channels("job/")), default=0))
         self._next_task = after(lost + max(map(number_of, host.log.channels("task/")), default=0))
         host.ownership.finders["job"] = self._access
-        host.ownership.on_start(e.TaskStarted, lambda event: event.session or Access(event.owner))
+        host.ownership.on_start(je.TaskStarted, lambda event: event.session or Access(event.owner))
         host.tools.update(job_tools())
         install(self)
 
@@ -112,7 +114,7 @@ class Jobs:
         with contextlib.suppress(*NOT_WRITTEN):  # full disk or another owner: it counts as a crash
             for job in jobs:
                 if not self.job(job).done:
-                    await self._engine.put(job, e.JobSuspended())
+                    await self._engine.put(job, je.JobSuspended())
 
     # -- the entry ---------------------------------------------------------------------------------------------
 
@@ -207,7 +209,7 @@ class Jobs:
             raise LogUnavailable("The host is stopping.")
         job = f"job-{self._next_job}"
         self._next_job = self.host.members.number_after(self._next_job)
-        started = e.JobStarted(
+        started = je.JobStarted(
             job=job,
             name=name,
             entry=plan,
@@ -286,7 +288,7 @@ class Jobs:
     async def _stop(self, job: str, run: JobRun, by: str) -> None:
         main = self._mains[job]
         try:
-            await self._engine.put(job, e.JobStopping(by=by))
+            await self._engine.put(job, je.JobStopping(by=by))
             faults.reach("job-stopping")
             main.cancel()
             await asyncio.wait({main})
@@ -312,7 +314,7 @@ class Jobs:
         hooks = hooks_of(state.job.work)
         if hook not in hooks:
             raise NotFound("hook", hook, f"There are: {', '.join(map(repr, hooks)) or 'none'}.")
-        await self._engine.put(job, e.JobValue(path=HOOKS, name=hook, value=by))
+        await self._engine.put(job, je.JobValue(path=HOOKS, name=hook, value=by))
         if (run := self._runs.get(job)) is not None:
             run.hook(hook)
 
@@ -365,7 +367,7 @@ class Jobs:
         self, state: JobState, by: str, done: dict[str, bool], values: dict[str, dict[str, str]] | None = None
     ) -> str:
         old = state.summary
-        command = c.ResumeJob(job=old.id) if done else c.RetryJob(job=old.id)
+        command = jc.ResumeJob(job=old.id) if done else jc.RetryJob(job=old.id)
         forward = await self.elsewhere(state.entry, old.name, command, _caller(by), self.host.members.place)
         if forward is not None:
             named: c.JobNamed = await forward()
@@ -527,7 +529,7 @@ class Jobs:
             for run in lost.values():
                 await self._close_task(run.task)
             if await self._close_works(state, lost) and not await self._pass_on(state, by):
-                await self._engine.put(job, e.JobResumed(by=by))
+                await self._engine.put(job, je.JobResumed(by=by))
                 self._launch(state)
 
     async def _lost_works(self, state: JobState) -> dict[str, WorkAttempt]:
@@ -555,13 +557,13 @@ class Jobs:
         if not self._lacks_label(state):
             return False
         if state.summary.status != "waiting":
-            await self._engine.put(job, e.JobWaiting(reason=_PASSED_ON, waits_for="host"))
+            await self._engine.put(job, je.JobWaiting(reason=_PASSED_ON, waits_for="host"))
         try:
-            forward = await self.elsewhere(entry, name, c.ResumeJob(job=job), _caller(by), place, f"job/{job}")
+            forward = await self.elsewhere(entry, name, jc.ResumeJob(job=job), _caller(by), place, f"job/{job}")
         except (NotFound, PlaceAway) as away:
             reason = f"{away.message} It goes on by itself when there is one."
             if state.summary.reason != reason:
-                await self._engine.put(job, e.JobWaiting(reason=reason, waits_for="label"))
+                await self._engine.put(job, je.JobWaiting(reason=reason, waits_for="label"))
         else:
             if forward is not None:
                 self.host.own(_passed(forward), f"pass on {job}")
@@ -586,7 +588,7 @@ class Jobs:
             ends += [*lost_result(state, ended, _INTERRUPTED), ended]
         if asking:
             names = ", ".join(asking)
-            ends.append(e.JobWaiting(reason=f"The host ended in the middle of {names}; resume or stop the job."))
+            ends.append(je.JobWaiting(reason=f"The host ended in the middle of {names}; resume or stop the job."))
         if ends:
             await self._engine.put(state.summary.id, *ends)
         return not asking

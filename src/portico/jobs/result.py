@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
+from portico.jobs import events as je
 from portico.jobs.state import LANE, LAST, RESULT, JobState
 from portico.jobs.step import FlowStep
 
@@ -42,18 +43,18 @@ def ends_of(state: JobState) -> list[e.Event]:
     """The ends of the works in flight, when their job ends."""
     found: list[e.Event] = []
     for path, run in state.open.items():
-        ended = e.WorkEnded(path=path, work=run.work, task=run.task, outcome="stopped")
+        ended = je.WorkEnded(path=path, work=run.work, task=run.task, outcome="stopped")
         found += [*lost_result(state, ended), ended]
     return found
 
 
-def lost_result(state: JobState, ended: e.WorkEnded, reason: str = "") -> list[e.Event]:
+def lost_result(state: JobState, ended: je.WorkEnded, reason: str = "") -> list[e.Event]:
     """The result of a step that ends without its run. It is committed with the end, as that of any other step."""
     leaf = state.leaf(ended.work)
     if not isinstance(leaf, FlowStep) or ended.outcome not in ("failed", "stopped"):
         return []
     result = StepResult(ended.outcome, reason=reason, name=leaf.name)
-    return [e.JobValue(path=ended.path, name=RESULT + leaf.id, value=encode(result))]
+    return [je.JobValue(path=ended.path, name=RESULT + leaf.id, value=encode(result))]
 
 
 def encode(result: StepResult) -> str:

@@ -3,10 +3,10 @@ finished checks, and the open question. The task continues in the next process; 
 
 from msgspec import Struct
 
-from portico import events as e
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import TurnState
+from portico.jobs import events as je
 from portico.jobs.check import Checked
 from portico.jobs.entry import Ask, Leaf
 from portico.jobs.step import AskDo, FlowStep
@@ -30,7 +30,7 @@ class QuestionPlace(Struct):
 
 
 class Resumed(Struct):
-    open: list[tuple[Session, e.TaskSessionStarted]]
+    open: list[tuple[Session, je.TaskSessionStarted]]
     """Sessions that the task has not ended."""
     opened: list[Session]
     """All sessions in which agents worked or judged. Their changes count as changes of the task."""
@@ -46,23 +46,23 @@ class Resumed(Struct):
 async def resumed(host: Host, task: str, leaf: Leaf) -> Resumed | None:
     """Return the progress of a task. None: there is nothing to reuse, and it starts again."""
     by = f"task:{task}"
-    started: dict[str, e.TaskSessionStarted] = {}
+    started: dict[str, je.TaskSessionStarted] = {}
     ended: set[str] = set()
     unsettled: set[str] = set()
-    prompted: e.TaskPrompted | None = None
+    prompted: je.TaskPrompted | None = None
     checks: dict[str, Checked] = {}
     for record in await host.log.read(f"task/{task}", 0, 10_000):
         match record.event:
-            case e.TaskEnded():
+            case je.TaskEnded():
                 return None
-            case e.TaskSessionStarted() as event:
+            case je.TaskSessionStarted() as event:
                 started[event.session] = event
                 unsettled.add(event.session)
-            case e.TaskSessionEnded(session=ident):
+            case je.TaskSessionEnded(session=ident):
                 ended.add(ident)
-            case e.TaskPrompted() as event:
+            case je.TaskPrompted() as event:
                 prompted, checks, unsettled = event, {}, set()
-            case e.TaskDecided(check=str(key)) as event if key:
+            case je.TaskDecided(check=str(key)) as event if key:
                 reason = event.reason.removeprefix("[CRITERIA] ")
                 checks[key] = Checked(event.passed is True, reason, event.output or event.evidence, event.exit_code)
                 if key != "end":
@@ -85,7 +85,7 @@ async def resumed(host: Host, task: str, leaf: Leaf) -> Resumed | None:
     return found if (found.question if asks else found.worked) is not None else None
 
 
-def _worked(sessions: list[tuple[Session, e.TaskSessionStarted]], prompted: e.TaskPrompted, by: str) -> Worked | None:
+def _worked(sessions: list[tuple[Session, je.TaskSessionStarted]], prompted: je.TaskPrompted, by: str) -> Worked | None:
     for session, event in sessions:
         if session.id == prompted.session:
             turns = [turn for turn in session.state.turns if turn.by == by][prompted.prompts :]

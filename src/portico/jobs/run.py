@@ -10,8 +10,8 @@ import msgspec
 
 from portico import events as e
 from portico import faults, limits
-from portico.events import JobOutcome, WorkOutcome
 from portico.host.host import Host
+from portico.jobs import events as je
 from portico.jobs.engine import Engine
 from portico.jobs.entry import (
     ANSWER,
@@ -27,6 +27,7 @@ from portico.jobs.entry import (
     Wait,
     name_of,
 )
+from portico.jobs.events import JobOutcome, WorkOutcome
 from portico.jobs.failure import failure, short
 from portico.jobs.flow import FlowValues
 from portico.jobs.items import items_of
@@ -105,7 +106,7 @@ class JobRun:
             await self._engine.put(self._job, *ends)
         faults.reach("job-before-end")
         reason = await self._failure(error) if outcome == "failed" else ""
-        ended = e.JobEnded(job=self._job, outcome=outcome, by=by, error=error, reason=reason)
+        ended = je.JobEnded(job=self._job, outcome=outcome, by=by, error=error, reason=reason)
         if (flow := self.state.job.flow) is not None:
             left = await self._flow.leave(flow)
             ended = msgspec.structs.replace(ended, result=left.result, artifacts=left.artifacts)
@@ -142,7 +143,7 @@ class JobRun:
             await self._engine.put(self._job, *events)
 
     async def decide(self, path: str, reason: str) -> None:
-        await self._record(e.JobDecided(path=path, reason=reason))
+        await self._record(je.JobDecided(path=path, reason=reason))
 
     async def lanes(self, path: str, over: Over) -> int:
         return await self._flow.lanes(path, over)
@@ -167,9 +168,9 @@ class JobRun:
                 reason = f"An Each goes over {limits.EACH_ITEMS} items at most, and here are {len(found)}."
                 raise TaskCrash(detailed("Error", reason))
             known = msgspec.json.encode(found).decode()
-            lanes = [e.JobValue(path=f"{path}*{index}", name=ITEM, value=item) for index, item in enumerate(found)]
+            lanes = [je.JobValue(path=f"{path}*{index}", name=ITEM, value=item) for index, item in enumerate(found)]
             with self._writing():
-                await self._engine.put(self._job, *lanes, e.JobValue(path=path, name=ITEMS, value=known))
+                await self._engine.put(self._job, *lanes, je.JobValue(path=path, name=ITEMS, value=known))
         return msgspec.json.decode(known, type=list[str])
 
     async def work(self, path: str, leaf: Leaf) -> bool:
@@ -236,7 +237,7 @@ class JobRun:
         known = self.state.values.get(path, {}).get(UNTIL)
         if known is None:
             known = str(end())
-            await self._engine.put(self._job, e.JobValue(path=path, name=UNTIL, value=known))
+            await self._engine.put(self._job, je.JobValue(path=path, name=UNTIL, value=known))
         return int(known)
 
     async def _attempt(self, path: str, leaf: Leaf, run: TaskRun) -> bool:
@@ -255,7 +256,7 @@ class JobRun:
         except (*NOT_WRITTEN, asyncio.CancelledError):
             raise  # nothing can be written now, or the task wrote the end of both
         except Exception:  # a bug: the task has no end, and must not keep the work open
-            await self._engine.put(self._job, e.WorkEnded(path=path, work=work, task=task, outcome="stopped"))
+            await self._engine.put(self._job, je.WorkEnded(path=path, work=work, task=task, outcome="stopped"))
             raise
         finally:
             del self.tasks[task]
@@ -266,7 +267,7 @@ class JobRun:
     async def _begin(self, path: str, work: int, run: TaskRun) -> None:
         """Record the start. A cancellation waits for it, so that task and work get their end in one commit."""
         plan = run.plan
-        started = e.WorkStarted(path=path, work=work, task=plan.id, attempt=plan.attempt)
+        started = je.WorkStarted(path=path, work=work, task=plan.id, attempt=plan.attempt)
         beginning = self._host.own(self._engine.begin(self._job, run.beginning(), started), f"begin {plan.id}")
         try:
             await asyncio.shield(beginning)
@@ -286,10 +287,10 @@ class JobRun:
         if known is None or known.task != task or known.outcome is not None:
             return []
         outcome: WorkOutcome = "crashed" if result.crashed else result.outcome
-        ended = e.WorkEnded(path=path, work=leaf.work_id_in_job, task=task, outcome=outcome, error=result.error)
-        left = [e.JobValue(path=path, name=name, value=value) for name, value in result.values.items()]
+        ended = je.WorkEnded(path=path, work=leaf.work_id_in_job, task=task, outcome=outcome, error=result.error)
+        left = [je.JobValue(path=path, name=name, value=value) for name, value in result.values.items()]
         if isinstance(run, StepRun) and isinstance(leaf, FlowStep) and result.outcome != "interrupted":
-            left.append(e.JobValue(path=path, name=RESULT + leaf.id, value=encode(run.result(result))))
+            left.append(je.JobValue(path=path, name=RESULT + leaf.id, value=encode(run.result(result))))
         return [(f"job/{self._job}", event) for event in (*left, ended)]
 
     def _paused(self, path: str, leaf: Ask | Wait, known: WorkAttempt | None) -> TaskPlan:

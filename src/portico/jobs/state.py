@@ -7,8 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico.events import Json, Record, WaitsFor, WorkOutcome
+from portico.events import Json, Record
+from portico.jobs import events as je
 from portico.jobs.entry import ANSWER, ITEM, Ask, Entry, Job, Leaf, Ref, leaves_of, name_of, refs_of
+from portico.jobs.events import WaitsFor, WorkOutcome
 from portico.jobs.step import FlowStep
 from portico.jobs.work import steps_of
 
@@ -73,7 +75,7 @@ class JobSummary(Struct, omit_defaults=True):
     """The person whose job this is. Empty: everybody's."""
     result: Any = None
     """Of a workflow that has ended: what its file declares."""
-    artifacts: list[e.Artifact] = []
+    artifacts: list[je.Artifact] = []
     branch: str = ""
     """Of a run in a worktree: the branch that it leaves."""
 
@@ -177,7 +179,7 @@ def up_from(path: str) -> Iterator[str]:
     return ("".join(steps[:count]) for count in range(len(steps), 0, -1))
 
 
-def begin(event: e.JobStarted, time: int) -> JobState:
+def begin(event: je.JobStarted, time: int) -> JobState:
     summary = e.like(JobSummary, event, id=event.job, status="running", started=time)
     state = JobState(summary, msgspec.convert(event.entry, Entry), event.input, event.inputs, event.trigger)
     for path, succeeded in event.done.items():
@@ -191,14 +193,14 @@ def begin(event: e.JobStarted, time: int) -> JobState:
 def fold(state: JobState, event: e.Event, time: int) -> None:
     summary = state.summary
     match event:
-        case e.WorkStarted():
+        case je.WorkStarted():
             before = state.runs.get(event.path)
             if before is not None and event.attempt <= before.attempt:
                 return  # two hosts began the same attempt: the first has it, and the other one sees this and leaves
             crashes = before.crashes if before is not None else 0
             state.runs[event.path] = WorkAttempt(event.work, event.task, event.attempt, crashes=crashes, started=time)
             _started(state, event, time)
-        case e.WorkEnded():
+        case je.WorkEnded():
             run = state.runs.get(event.path)
             if run is not None and run.task == event.task and run.outcome is None:
                 run.outcome, run.error, run.ended = event.outcome, event.error, time
@@ -206,29 +208,29 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             work = state.works.get(event.work)
             if work is not None and work.task == event.task:
                 work.status, work.ended = STATUSES[event.outcome], time
-        case e.JobValue():
+        case je.JobValue():
             state.keep(event.path, event.name, event.value)
             if event.name == BRANCH:
                 summary.branch = event.value
-        case e.JobDecided():
+        case je.JobDecided():
             summary.reason = event.reason
-        case e.JobWaiting():
+        case je.JobWaiting():
             summary.status, summary.reason, summary.waits_for = "waiting", event.reason, event.waits_for
-        case e.JobSuspended():
+        case je.JobSuspended():
             state.suspended = True
-        case e.JobResumed(path=path) if path:
+        case je.JobResumed(path=path) if path:
             if (run := state.runs.get(path)) is not None and run.outcome is None:
                 run.crashes += not state.suspended
                 run.resumes += 1
             state.suspended = False
-        case e.JobResumed():
+        case je.JobResumed():
             summary.status, summary.reason = "running", ""
             for run in state.open.values():  # they are resumed in the middle
                 run.crashes += not state.suspended
             state.suspended = False
-        case e.JobStopping():
+        case je.JobStopping():
             state.stopping = event.by
-        case e.JobEnded():
+        case je.JobEnded():
             summary.status, summary.ended = event.outcome, time
             summary.error = event.reason or message_of(event.error)
             summary.result, summary.artifacts = event.result, event.artifacts
@@ -236,7 +238,7 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             pass  # an event of a newer Portico
 
 
-def _started(state: JobState, event: e.WorkStarted, time: int) -> None:
+def _started(state: JobState, event: je.WorkStarted, time: int) -> None:
     known = state.works.get(event.work)
     if known is None:
         known = state.works[event.work] = WorkSummary(
@@ -265,7 +267,7 @@ def replay(records: list[Record]) -> JobState | None:
     state: JobState | None = None
     for record in records:
         event = record.event
-        if isinstance(event, e.JobStarted):
+        if isinstance(event, je.JobStarted):
             state = begin(event, record.time)
         elif state is not None:
             fold(state, event, record.time)

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from portico import events as e
 from portico.errors import PorticoError
 from portico.events import Json
 from portico.host.host import Host
 from portico.host.question import Asking
+from portico.jobs import events as je
 from portico.jobs.check import Checked, check_command, json_of
 from portico.jobs.entry import ANSWER, Check, Criteria, FilesCheck
 from portico.jobs.flow import FlowValues
@@ -98,7 +98,7 @@ class StepRun(TaskRun):
         if not isinstance(self._step.do, PromptDo) or outcome.reason:
             tag = "[TASK SUCCEEDED]" if outcome.passed else "[TASK FAILED]"
             reason = f"{tag} {outcome.reason}".rstrip()
-            decided = e.TaskDecided(reason=reason, passed=outcome.passed, exit_code=outcome.exit_code, check="end")
+            decided = je.TaskDecided(reason=reason, passed=outcome.passed, exit_code=outcome.exit_code, check="end")
             self._last.append(decided)
         return outcome.passed
 

@@ -9,6 +9,7 @@ from portico import events as e
 from portico.errors import Conflict, NotFound, PlaceAway, Unreachable
 from portico.events import Event
 from portico.host.host import Host
+from portico.jobs import events as je
 from portico.jobs.engine import OPEN
 from portico.jobs.state import WorkAttempt
 from portico.jobs.task_sessions import withdraw
@@ -36,9 +37,9 @@ async def info_of(host: Host, task: str) -> TaskInfo:
     info: TaskInfo | None = None
     for record in await events_of(host, task):
         match record.event:
-            case e.TaskStarted() as started:
+            case je.TaskStarted() as started:
                 info = TaskInfo(task, started.name, started.session is not None, started.job)
-            case e.TaskEnded() as ended if info is not None:
+            case je.TaskEnded() as ended if info is not None:
                 info.ended, info.stopped = record.time, ended.outcome == "stopped"
     if info is None:
         raise NotFound("task", task)
@@ -51,13 +52,13 @@ async def close_task(host: Host, task: str) -> None:
     borrowed: str | None = None
     for record in await events_of(host, task):
         match record.event:
-            case e.TaskEnded():
+            case je.TaskEnded():
                 return
-            case e.TaskStarted(session=session):
+            case je.TaskStarted(session=session):
                 borrowed = session
-            case e.TaskSessionStarted(session=session):
+            case je.TaskSessionStarted(session=session):
                 opened[session] = None
-            case e.TaskSessionEnded(session=session):
+            case je.TaskSessionEnded(session=session):
                 opened.pop(session, None)
     by = f"task:{task}"
     # Includes a session that was started, but not recorded before the host ended.
@@ -65,24 +66,24 @@ async def close_task(host: Host, task: str) -> None:
         if host.has(ident):
             with contextlib.suppress(*_ELSEWHERE):
                 await (await host.get(ident)).close(by=by, reason="interrupted")
-    ends: list[Event] = [e.TaskSessionEnded(session=ident, succeeded=False) for ident in opened]
+    ends: list[Event] = [je.TaskSessionEnded(session=ident, succeeded=False) for ident in opened]
     if borrowed is not None and host.has(borrowed):
         with contextlib.suppress(*_ELSEWHERE):
             await withdraw(await host.get(borrowed), task)
     channel = f"task/{task}"
     host.log.put_kv(channel, OPEN, None, bound=True)
-    await host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))
+    await host.log.append(channel, *ends, je.TaskEnded(task=task, outcome="interrupted"))
 
 
-async def end_of_work(host: Host, path: str, run: WorkAttempt, complete: bool) -> e.WorkEnded:
+async def end_of_work(host: Host, path: str, run: WorkAttempt, complete: bool) -> je.WorkEnded:
     """The end of a work whose host has ended. Up to version 0.2 its task may have ended in an earlier commit: that
     counts if the values are `complete`."""
-    ended = e.WorkEnded(path=path, work=run.work, task=run.task, outcome="interrupted")
+    ended = je.WorkEnded(path=path, work=run.work, task=run.task, outcome="interrupted")
     for record in await events_of(host, run.task):
         event = record.event
-        if isinstance(event, e.TaskEnded) and (
+        if isinstance(event, je.TaskEnded) and (
             event.outcome == "failed" or (event.outcome == "succeeded" and complete)
         ):
-            outcome: e.WorkOutcome = "crashed" if event.error else event.outcome
+            outcome: je.WorkOutcome = "crashed" if event.error else event.outcome
             ended = replace(ended, outcome=outcome, error=event.error)
     return ended

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from portico import events as e
 from portico import faults
-from portico.events import Budget, TaskOutcome
+from portico.events import Budget
 from portico.host.host import Host
 from portico.host.session import Session
+from portico.jobs import events as je
 from portico.jobs.check import Checked, check_command, check_files, check_schema, json_of
 from portico.jobs.engine import OPEN
 from portico.jobs.entry import (
@@ -26,6 +27,7 @@ from portico.jobs.entry import (
     SchemaCheck,
     Task,
 )
+from portico.jobs.events import TaskOutcome
 from portico.jobs.judge_check import JudgeChecks
 from portico.jobs.load import CHECKS_FAILED
 from portico.jobs.models import model_id
@@ -141,11 +143,11 @@ class TaskRun:
         self._host.log.put_kv(self._channel, OPEN, b"1")
         await self._host.log.append(self._channel, self.beginning())
 
-    def beginning(self) -> e.TaskStarted:
+    def beginning(self) -> je.TaskStarted:
         plan = self.plan
         session = self._borrowed.id if self._borrowed is not None else None
         said = plan.input if plan.job is None else ""  # a job's input is stored once, in the job
-        return e.like(e.TaskStarted, plan, task=plan.id, input=said, session=session)
+        return e.like(je.TaskStarted, plan, task=plan.id, input=said, session=session)
 
     def stop(self) -> None:
         """End the run as stopped, at any step."""
@@ -208,7 +210,7 @@ class TaskRun:
         await self._sessions_of_task.leave()
         faults.reach("task-before-end")
         self._host.log.put_kv(self._channel, OPEN, None, bound=True)
-        end = e.TaskEnded(task=self.plan.id, outcome=result.outcome, error=result.error)
+        end = je.TaskEnded(task=self.plan.id, outcome=result.outcome, error=result.error)
         own = [(self._channel, event) for event in (*self._last, end)]
         await self._host.log.append_all(*own, *self.consequences(result))
         self.ended.set()
@@ -296,7 +298,7 @@ class TaskRun:
             checking.close()
             return known
         checked = await checking
-        decided = e.TaskDecided(
+        decided = je.TaskDecided(
             reason=f"[CRITERIA] {checked.reason}",
             passed=checked.passed,
             exit_code=checked.exit_code,
@@ -416,7 +418,7 @@ class TaskRun:
     def _decide(self, reason: str, passed: bool | None = None, evidence: str = "", check: str = "") -> None:
         """`check`: a step after the work, which the journal may have from an earlier process."""
         if check not in self._known:
-            self._sessions_of_task.record(e.TaskDecided(reason=reason, passed=passed, evidence=evidence, check=check))
+            self._sessions_of_task.record(je.TaskDecided(reason=reason, passed=passed, evidence=evidence, check=check))
 
 
 def criteria_of(task: Task) -> Criteria | None:

@@ -24,6 +24,7 @@ from portico.host.host import Host
 from portico.host.question import Answer, Asking
 from portico.host.session import Session
 from portico.host.state import QuestionPart, SessionState, TurnState
+from portico.jobs import events as je
 from portico.jobs.check import Changes, Checked
 from portico.jobs.choice import choose
 from portico.jobs.entry import ANSWER, DrivingRetry
@@ -113,7 +114,7 @@ class TaskSessions:
             return await self._send(await self._lent(self._borrowed), prompt)
         line = self._line
         turns = list(islice(cycle(line), max(self._plan.attempts, len(line))))
-        intent = e.TaskPrompted(session="", prompts=0, retry=retry, values=values)
+        intent = je.TaskPrompted(session="", prompts=0, retry=retry, values=values)
         report = await self._attempts(prompt, turns, falling=len(line) > 1, intent=intent)
         if self._current is not None and self._current.model in line:
             first = line.index(self._current.model)
@@ -145,7 +146,7 @@ class TaskSessions:
         driving: bool = False,
         availability: bool = False,
         falling: bool = False,
-        intent: e.TaskPrompted | None = None,
+        intent: je.TaskPrompted | None = None,
     ) -> Report:
         """Try the models in order. `falling`: the next model is also used if a session with one cannot be opened. The
         session of the last crashed attempt stays current: the caller records why the task fails, then closes it."""
@@ -190,7 +191,7 @@ class TaskSessions:
         availability: bool,
         replacing: bool,
         waits: bool,
-        intent: e.TaskPrompted | None,
+        intent: je.TaskPrompted | None,
     ) -> Report:
         """Send a prompt once. `waits`: if the agent is not signed in, ask a person and send the prompt again."""
         while True:
@@ -234,7 +235,7 @@ class TaskSessions:
             return False
         return (await self._host.readiness.check(info.id)).ok
 
-    async def _intend(self, intent: e.TaskPrompted, session: Session) -> None:
+    async def _intend(self, intent: je.TaskPrompted, session: Session) -> None:
         """Record the prompt before it is sent, so that a restart finds the turn of the work."""
         await session.load()
         sent = sum(turn.by == self._by for turn in session.state.turns)
@@ -313,7 +314,7 @@ class TaskSessions:
         finally:
             await judge.session.load()
             await judge.session.close(by=self._by)
-            self.record(e.TaskSessionEnded(session=judge.session.id, succeeded=held))
+            self.record(je.TaskSessionEnded(session=judge.session.id, succeeded=held))
 
     async def asking(self, question: str, fields: list[Json], people: list[str], checks: list[Checked]) -> Asking:
         """The question whether the task is good, with the evidence that a person needs to decide."""
@@ -348,7 +349,7 @@ class TaskSessions:
         finally:
             if not (stays and self.silent()) and not asked.ended:
                 await session.close(by=self._by)
-                self.record(e.TaskSessionEnded(session=session.id, succeeded=answered))
+                self.record(je.TaskSessionEnded(session=session.id, succeeded=answered))
 
     async def _ask(self, title: str, asking: Asking, seconds: float | None, stays: bool) -> QuestionPlace:
         agent, model = await self._asker()
@@ -357,7 +358,7 @@ class TaskSessions:
         session = await self._host.start(
             by=self._by, agent=agent, model=model, cwd=self._plan.cwd, title=title, owner=self._plan.owner
         )
-        self.record(e.TaskSessionStarted(session=session.id, model=self._plan.driving_model, driving=True))
+        self.record(je.TaskSessionStarted(session=session.id, model=self._plan.driving_model, driving=True))
         self._before.append(session)
         message, turn = Message(asking.text, origin="system"), session.new_id("t")
         expires = None if seconds is None else self._host.now() + int(seconds * 1000)
@@ -405,7 +406,7 @@ class TaskSessions:
     async def _end_before(self, session: Session, succeeded: bool) -> None:
         await session.close(by=self._by, reason="interrupted")
         self._before.remove(session)
-        self.record(e.TaskSessionEnded(session=session.id, succeeded=succeeded))
+        self.record(je.TaskSessionEnded(session=session.id, succeeded=succeeded))
 
     async def changes(self) -> Changes | None:
         """Files that the sessions of this task changed in the working directory; None if unknown."""
@@ -463,7 +464,7 @@ class TaskSessions:
         )
         self._opened.append(session)
         single = self.mode == "single"
-        self.record(e.TaskSessionStarted(session=session.id, model=model, driving=single or driving))
+        self.record(je.TaskSessionStarted(session=session.id, model=model, driving=single or driving))
         self.decide(f"[SESSION STARTED] {'driving' if driving else 'task'} session started with model {model}")
         return _Open(session, model, driving, info.capabilities.tools)
 
@@ -489,7 +490,7 @@ class TaskSessions:
         if task_sessions is not None:
             await task_sessions.session.load()
             await task_sessions.session.close(by=self._by)
-            self.record(e.TaskSessionEnded(session=task_sessions.session.id, succeeded=succeeded))
+            self.record(je.TaskSessionEnded(session=task_sessions.session.id, succeeded=succeeded))
 
     async def judged(self, held: bool) -> None:
         """In multi mode, close the judging session. Called before its decision is recorded."""
@@ -514,7 +515,7 @@ class TaskSessions:
         self._host.log.post(f"task/{self._plan.id}", event)
 
     def decide(self, reason: str, passed: bool | None = None) -> None:
-        self.record(e.TaskDecided(reason=reason, passed=passed))
+        self.record(je.TaskDecided(reason=reason, passed=passed))
 
 
 async def _answered(session: Session, turn: str) -> Answer:

@@ -22,6 +22,7 @@ from portico import __version__
 from portico import events as e
 from portico.errors import LogUnavailable, Unreachable
 from portico.host.host import Host
+from portico.jobs import events as je
 from portico.jobs.engine import LocalEngine
 from portico.jobs.jobs import Jobs
 from portico.jobs.run import JobRun
@@ -88,7 +89,7 @@ class TemporalJobs(Jobs):
         self._told = asyncio.Event()
         self._settling = asyncio.Lock()
         self._serving: list[asyncio.Task[None]] = []
-        host.commits.on("jobs", self._follow, e.JobStopping, e.JobEnded, e.JobValue)
+        host.commits.on("jobs", self._follow, je.JobStopping, je.JobEnded, je.JobValue)
 
     @classmethod
     async def connect(cls, host: Host, source: EntrySource | None, settings: JobSettings) -> "TemporalJobs":
@@ -284,7 +285,7 @@ class TemporalJobs(Jobs):
         """Whether the next attempt resumes the task here. If other hosts take that attempt, it is ended after a while,
         so that they can begin another one."""
         started = next((each.event for each in await events_of(self.host, task)), None)
-        if not isinstance(started, e.TaskStarted) or started.job is None:
+        if not isinstance(started, je.TaskStarted) or started.job is None:
             return False
         state = await self.journal.load(started.job)
         known = state.runs.get(started.path)
@@ -311,7 +312,7 @@ class TemporalJobs(Jobs):
 
     async def _take_up(self, job: str, by: str = "host") -> None:
         if self.job(job).status == "waiting":
-            await self.journal.put(job, e.JobResumed(by=by))
+            await self.journal.put(job, je.JobResumed(by=by))
         self._soon(job)
 
     async def stop_job(self, job: str, *, by: str) -> None:
@@ -319,10 +320,10 @@ class TemporalJobs(Jobs):
             return
         async with self._settling:
             if (await self.journal.load(job)).stopping is None:
-                await self.journal.put(job, e.JobStopping(by=by))
+                await self.journal.put(job, je.JobStopping(by=by))
         self._soon(job)
         async for records in self.host.log.follow(f"job/{job}"):
-            if any(isinstance(record.event, e.JobEnded) for record in records):
+            if any(isinstance(record.event, je.JobEnded) for record in records):
                 return
             if self.down is not None:
                 raise Unreachable(f"The job {job!r} ends as soon as it can: {self.down}")
@@ -330,7 +331,7 @@ class TemporalJobs(Jobs):
     async def _close_task(self, task: str) -> None:
         await super()._close_task(task)
         started = next(iter(await events_of(self.host, task)), None)
-        if started is not None and isinstance(started.event, e.TaskStarted) and started.event.job is not None:
+        if started is not None and isinstance(started.event, je.TaskStarted) and started.event.job is not None:
             event = started.event
             known = (await self.journal.load(started.event.job)).runs.get(event.path)
             resumes = known.resumes if known is not None and known.task == task else 0
@@ -340,13 +341,13 @@ class TemporalJobs(Jobs):
         """Apply job events of all hosts to the works on this host."""
         job = record.channel.removeprefix("job/")
         match record.event:
-            case e.JobStopping():
+            case je.JobStopping():
                 for (of, _), work in self.works.items():
                     if of == job:
                         work.cancel()
-            case e.JobEnded():
+            case je.JobEnded():
                 self._forget(job)
-            case e.JobValue(path=path, name=name) if path == HOOKS and job in self._runs:
+            case je.JobValue(path=path, name=name) if path == HOOKS and job in self._runs:
                 self._runs[job].hook(name)
             case _:
                 pass
@@ -407,9 +408,9 @@ class TemporalJobs(Jobs):
             async with self._settling:
                 if state.runs[path].outcome is None and state.stopping is None:
                     if orderly:
-                        await self.journal.put(job, e.JobSuspended())
+                        await self.journal.put(job, je.JobSuspended())
                     if await self._close_works(state, {path: state.runs[path]}):
-                        await self.journal.put(job, e.JobResumed(by="host"))
+                        await self.journal.put(job, je.JobResumed(by="host"))
         async for _ in self.host.log.follow(f"job/{job}"):
             if state.summary.status != "waiting" or state.stopping is not None:
                 break
@@ -423,8 +424,8 @@ class TemporalJobs(Jobs):
         async with self._settling:
             if path not in state.runs or state.stopping is not None or not await self.can_resume(state, path, orderly):
                 return False
-            suspended: list[e.Event] = [e.JobSuspended()] if orderly else []
-            await self.journal.put(job, *suspended, e.JobResumed(by="host", path=path))
+            suspended: list[e.Event] = [je.JobSuspended()] if orderly else []
+            await self.journal.put(job, *suspended, je.JobResumed(by="host", path=path))
             return True
 
     async def _ended(self, job: str, path: str, task: str) -> None:
@@ -432,13 +433,13 @@ class TemporalJobs(Jobs):
         that takes long, record in the job what it waits for."""
         since, reported = self.host.now(), False
         async for records in self.host.log.follow(f"task/{task}", timeout=SILENT_LOOK_SECONDS):
-            if any(isinstance(record.event, e.TaskEnded) for record in records):
+            if any(isinstance(record.event, je.TaskEnded) for record in records):
                 return
             await self.host.members.suspect(f"task/{task}")
             self._told.set()
             if not reported and self.host.now() - since > SETTLE_SECONDS * 1000:
                 reported = True
-                await self.journal.put(job, e.JobDecided(path=path, reason=await self._waits_for(task)))
+                await self.journal.put(job, je.JobDecided(path=path, reason=await self._waits_for(task)))
 
     async def _waits_for(self, task: str) -> str:
         members = self.host.members

@@ -8,8 +8,8 @@ from msgspec import Struct
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import CompositePayloadConverter, DataConverter, EncodingPayloadConverter
 
-from portico.events import JobOutcome, WorkOutcome
 from portico.jobs.entry import Work
+from portico.jobs.events import JobOutcome, WorkOutcome
 
 VERSION = 1
 """Part of the queue's name. A change after which a running workflow could not be replayed raises it: hosts of both

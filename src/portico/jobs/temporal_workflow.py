@@ -24,8 +24,8 @@ from temporalio.exceptions import (
 from temporalio.workflow import ActivityCancellationType
 
 import portico.jobs.temporal_messages as messages
-from portico.events import JobOutcome
 from portico.jobs.entry import Ask, Each, Flowing, Leaf, Over, Ref
+from portico.jobs.events import JobOutcome
 from portico.jobs.step import FlowStep
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.temporal_messages import (

@@ -11,17 +11,18 @@ from portico.budgets.budgets import WARNED, is_budget_question
 from portico.events import Event, Record
 from portico.host.host import Host
 from portico.host.session import Session
+from portico.jobs import events as je
 from portico.notices.notice import Notice
 from portico.redaction import Redaction
 from portico.settings import NoticeKind
 
 TOLD = (
-    *(e.ApprovalAsked, e.QuestionAsked, e.TurnEnded, e.JobWaiting, e.JobEnded),
+    *(e.ApprovalAsked, e.QuestionAsked, e.TurnEnded, je.JobWaiting, je.JobEnded),
     *(RunEnded, AutomationPaused, e.Audited),
 )
 RESULT_CHARS = 500
 """Of a result in a notice: a phone shows less, and a webhook can read all of it at `/v1/jobs/ID/result`."""
-SETTLED = (e.ApprovalAnswered, e.QuestionAnswered, e.TurnEnded, e.JobResumed, e.JobEnded)
+SETTLED = (e.ApprovalAnswered, e.QuestionAnswered, e.TurnEnded, je.JobResumed, je.JobEnded)
 """Events that settle an open request."""
 
 _TEXT = 300
@@ -32,7 +33,7 @@ T = TypeVar("T", bound=Event)
 
 async def read_notice(host: Host, record: Record, base: str) -> Notice | None:
     event = record.event
-    if isinstance(event, e.JobEnded | e.JobWaiting):
+    if isinstance(event, je.JobEnded | je.JobWaiting):
         return await _of_job(host, record, base)
     if isinstance(event, RunEnded):
         return await _of_run(host, record, base)
@@ -81,16 +82,16 @@ def _in_session(session: Session, record: Record, base: str, kind: NoticeKind, t
 
 
 async def _of_job(host: Host, record: Record, base: str) -> Notice | None:
-    event, started = record.event, await _first(host, record, e.JobStarted)
+    event, started = record.event, await _first(host, record, je.JobStarted)
     if started is None:
         return None
     link = f"{base}/app/j/{started.job}"
     known = {"title": started.name, "folder": started.cwd, "job": started.job, "link": link}
-    if isinstance(event, e.JobWaiting):
+    if isinstance(event, je.JobWaiting):
         if event.waits_for == "host":
             return None
         return Notice("question", _short(event.reason), record.time, ask=started.job, **known)
-    assert isinstance(event, e.JobEnded)
+    assert isinstance(event, je.JobEnded)
     if event.outcome == "canceled" or started.by.startswith("run:"):
         return None  # the notice of the automation run covers its job
     if event.outcome == "succeeded":
@@ -151,10 +152,10 @@ def settled(record: Record) -> tuple[str, str] | None:
         return place, event.approval
     if isinstance(event, e.QuestionAnswered):
         return place, event.question
-    return (place, "") if isinstance(event, e.TurnEnded | e.JobResumed | e.JobEnded) else None
+    return (place, "") if isinstance(event, e.TurnEnded | je.JobResumed | je.JobEnded) else None
 
 
-def _result(event: e.JobEnded) -> str:
+def _result(event: je.JobEnded) -> str:
     """The result of a workflow, as far as a notice has room for it."""
     if event.result is None:
         return ""

@@ -21,6 +21,7 @@ from portico.host.feature import Feature
 from portico.host.host import Host
 from portico.host.people import HOST_OWNER
 from portico.host.state import Summary, is_subagent
+from portico.jobs import commands as jc
 from portico.native.commands import AdoptSession
 from portico.people.view import at_work
 from portico.settings import QuotaSettings
@@ -29,7 +30,7 @@ from portico.terminals.commands import OpenTerminal
 _NAMED = 5
 """Items that a refusal lists: enough to choose what to close."""
 _NEW_SESSION = (c.StartSession, c.ForkSession, c.ImportSession, AdoptSession)
-_NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue, c.StartTask, c.ResumeJob, c.RetryJob)
+_NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue, jc.StartTask, jc.ResumeJob, jc.RetryJob)
 
 
 class QuotaBounds(Struct, frozen=True):
@@ -108,11 +109,11 @@ class Quotas(Feature):
 
     def _counted(self, command: c.Command, person: str) -> list[str]:
         found: list[str] = []
-        if isinstance(command, (*_NEW_SESSION, c.StartJob)) or self._unarchives(command):
+        if isinstance(command, (*_NEW_SESSION, jc.StartJob)) or self._unarchives(command):
             found.append("sessions")
-        if isinstance(command, (*_NEW_TURN, c.StartJob)) and command.subject not in self._turns(person):
+        if isinstance(command, (*_NEW_TURN, jc.StartJob)) and command.subject not in self._turns(person):
             found.append("turns")
-        if isinstance(command, (*_NEW_SESSION, *_NEW_TURN, c.StartJob)):
+        if isinstance(command, (*_NEW_SESSION, *_NEW_TURN, jc.StartJob)):
             found.append("disk_mb")
         if isinstance(command, OpenTerminal):
             found.append("terminals")

@@ -26,6 +26,7 @@ from portico.host.agent import Opening
 from portico.host.host import Host
 from portico.host.turn import Turn
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs.context import context_at
 from portico.jobs.entry import Entry, Model, Over
 from portico.jobs.rows import rows_of
@@ -163,7 +164,7 @@ async def _run(jobs: Jobs, entry: Entry, name: str, folder: Path, case: Case) ->
     try:
         async with asyncio.timeout(CASE_SECONDS):
             async for records in jobs.host.log.follow(f"job/{job}"):
-                if any(isinstance(record.event, e.JobEnded) for record in records):
+                if any(isinstance(record.event, je.JobEnded) for record in records):
                     break
     except TimeoutError:
         await jobs.stop_job(job, by="case")

@@ -14,6 +14,7 @@ from portico.events import Channel, Record
 from portico.host.host import Host
 from portico.host.people import HOST_OWNER
 from portico.host.session import Session
+from portico.jobs import events as je
 
 _KEY = "lineage"
 _REMEMBERED = 10_000
@@ -22,7 +23,7 @@ _WORKS = 10_000
 """Maximum number of events of a job that are read to find its tasks."""
 _BEGUN = 200
 """Cache size: first events of jobs, tasks and runs. Sessions start right after them. A job's contains its entry."""
-ORIGINS = (e.TaskStarted, e.JobStarted, RunClaimed)
+ORIGINS = (je.TaskStarted, je.JobStarted, RunClaimed)
 
 
 class Lineage(Struct, frozen=True, omit_defaults=True):
@@ -73,11 +74,11 @@ class Lineages:
         job, budget = "", e.Budget()
         if by.startswith("task:"):
             task = await self._first(f"task/{by.removeprefix('task:')}")
-            job = (task.job or "") if isinstance(task, e.TaskStarted) else ""
-            by = task.by if isinstance(task, e.TaskStarted) else ""
+            job = (task.job or "") if isinstance(task, je.TaskStarted) else ""
+            by = task.by if isinstance(task, je.TaskStarted) else ""
         if job:
             started = await self._first(f"job/{job}")
-            assert isinstance(started, e.JobStarted)
+            assert isinstance(started, je.JobStarted)
             by, budget = started.by, _budget_in(started)
         if not by.startswith("run:"):
             return Lineage(job=job, spender=self._spender(root, by), job_budget=budget)
@@ -105,9 +106,9 @@ class Lineages:
         began: set[str] = {f"run:{lineage.run}"} if whole_run else set()
         if lineage.job:
             records = await self._host.log.read(f"job/{lineage.job}", 0, _WORKS)
-            began |= {f"task:{each.event.task}" for each in records if isinstance(each.event, e.WorkStarted)}
+            began |= {f"task:{each.event.task}" for each in records if isinstance(each.event, je.WorkStarted)}
         return [each for each in self._host.catalogue if each.summary.by in began]
 
 
-def _budget_in(started: e.JobStarted) -> e.Budget:
+def _budget_in(started: je.JobStarted) -> e.Budget:
     return msgspec.convert(started.entry.get("jobs", {}).get(started.name, {}).get("budget", {}), e.Budget)

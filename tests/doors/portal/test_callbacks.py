@@ -19,6 +19,7 @@ from portico.doors.portal.callbacks import (
     task_elements,
 )
 from portico.events import ErrorInfo, Message
+from portico.jobs import events as je
 
 TURN: dict[str, Any] = {"turn": "t1"}
 
@@ -129,13 +130,13 @@ def test_a_call_that_never_had_its_arguments_is_shown_all_the_same() -> None:
 
 
 TASK = [
-    e.TaskStarted(task="task-1", name="it", model="m", by="me", session="session-1"),
-    e.TaskSessionStarted(session="session-2", model="m", driving=True),
-    e.TaskSessionEnded(session="session-2", succeeded=True),
-    e.TaskSessionStarted(session="session-3", model="m", driving=False),
-    e.TaskSessionEnded(session="session-3", succeeded=False),
-    e.TaskDecided(reason="[MISC] x"),
-    e.TaskEnded(task="task-1", outcome="failed", error="{}"),
+    je.TaskStarted(task="task-1", name="it", model="m", by="me", session="session-1"),
+    je.TaskSessionStarted(session="session-2", model="m", driving=True),
+    je.TaskSessionEnded(session="session-2", succeeded=True),
+    je.TaskSessionStarted(session="session-3", model="m", driving=False),
+    je.TaskSessionEnded(session="session-3", succeeded=False),
+    je.TaskDecided(reason="[MISC] x"),
+    je.TaskEnded(task="task-1", outcome="failed", error="{}"),
 ]
 
 
@@ -170,21 +171,21 @@ def test_tasks_in_the_words_of_000() -> None:
     ("event", "expected"),
     [
         (
-            e.WorkStarted(path="r", work=3, task="task-7"),
+            je.WorkStarted(path="r", work=3, task="task-7"),
             [{"callback": "workStarted", "workId": 3, "taskId": "task-7"}],
         ),
         (
-            e.WorkEnded(path="r", work=3, task="task-7", outcome="crashed"),
+            je.WorkEnded(path="r", work=3, task="task-7", outcome="crashed"),
             [{"callback": "workStopped", "workId": 3, "succeeded": False}],
         ),
-        (e.JobEnded(job="job-1", outcome="succeeded", by="host"), [{"callback": "jobSucceeded"}]),
+        (je.JobEnded(job="job-1", outcome="succeeded", by="host"), [{"callback": "jobSucceeded"}]),
         (
-            e.JobEnded(job="job-1", outcome="failed", by="host", error="{}"),
+            je.JobEnded(job="job-1", outcome="failed", by="host", error="{}"),
             [{"callback": "jobFailed"}, {"jobError": "{}"}],
         ),
-        (e.JobEnded(job="job-1", outcome="canceled", by="me"), [{"callback": "jobCanceled"}]),
-        (e.JobResumed(by="host"), []),
-        (e.JobStopping(by="me"), []),
+        (je.JobEnded(job="job-1", outcome="canceled", by="me"), [{"callback": "jobCanceled"}]),
+        (je.JobResumed(by="host"), []),
+        (je.JobStopping(by="me"), []),
     ],
 )
 def test_jobs(event: e.Event, expected: list[Element]) -> None:
@@ -194,10 +195,10 @@ def test_jobs(event: e.Event, expected: list[Element]) -> None:
 def test_jobs_in_the_words_of_000() -> None:
     open: dict[str, str] = {}
     events: list[e.Event] = [
-        e.WorkStarted(path="r", work=0, task="task-1"),
-        e.JobStopping(by="me"),
-        e.WorkEnded(path="r", work=0, task="task-1", outcome="stopped"),
-        e.JobEnded(job="job-1", outcome="canceled", by="me"),
+        je.WorkStarted(path="r", work=0, task="task-1"),
+        je.JobStopping(by="me"),
+        je.WorkEnded(path="r", work=0, task="task-1", outcome="stopped"),
+        je.JobEnded(job="job-1", outcome="canceled", by="me"),
     ]
     assert [element for event in events for element in old_job_elements(event, open)] == [
         {"callback": "workStarted", "workId": 0, "taskId": "task-1"}

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from portico import events as e
 from portico import limits
 from portico.events import Origin
 from portico.host.state import Summary
+from portico.jobs import events as je
 from portico.jobs.state import plan_of
 from portico.queries.board import BoardPart
 from tests.doors.standing import Standing, problem
@@ -236,8 +236,8 @@ async def test_archived_sessions_are_counted_and_asked_for(shared: Standing) -> 
 async def test_a_job_that_waits_for_a_person_is_in_the_inbox(shared: Standing) -> None:
     """It stood still, and only its own page said so."""
     jobs, plan = shared.server.jobs, plan_of(make({"it": task("[[say:ok]]")}), "main")
-    started = e.JobStarted(job="job-77", name="main", entry=plan, cwd="/", by="test")
-    waiting = e.JobWaiting(reason="The host ended in the middle of 'it'; resume or stop the job.")
+    started = je.JobStarted(job="job-77", name="main", entry=plan, cwd="/", by="test")
+    waiting = je.JobWaiting(reason="The host ended in the middle of 'it'; resume or stop the job.")
     await shared.server.host.log.append("job/job-77", started, waiting)
     found = (await shared.http.get("/v1/inbox")).json()["jobs"]
     ours = [(each["job"], each["name"], each["reason"]) for each in found if each["job"] == "job-77"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
+from portico.jobs import events as je
 from portico.notices.read import RESULT_CHARS, read_notice
 from portico.testing.fixtures import HostOpener
 from tests.doors.standing import Standing, standing
@@ -122,8 +122,8 @@ RESULTS = {"none": (None, ""), "text": ("Done.", " Done."), "data": ({"a": 1}, '
 @pytest.mark.parametrize(("result", "words"), RESULTS.values(), ids=RESULTS)
 async def test_a_notice_contains_the_result(open_host: HostOpener, result: object, words: str) -> None:
     host = await open_host()
-    started = e.JobStarted("job-1", "nightly", {}, "/src/a", "token:ada")
-    await host.log.append("job/job-1", started, e.JobEnded("job-1", "succeeded", "host", result=result))
+    started = je.JobStarted("job-1", "nightly", {}, "/src/a", "token:ada")
+    await host.log.append("job/job-1", started, je.JobEnded("job-1", "succeeded", "host", result=result))
     notice = await read_notice(host, (await host.log.read("job/job-1"))[-1], "")
     assert notice is not None
     assert notice.text == f"The job 'nightly' is done.{words}"
@@ -131,8 +131,8 @@ async def test_a_notice_contains_the_result(open_host: HostOpener, result: objec
 
 async def test_a_long_result_is_cut_in_a_notice(open_host: HostOpener) -> None:
     host = await open_host()
-    started = e.JobStarted("job-1", "nightly", {}, "/src/a", "token:ada")
-    await host.log.append("job/job-1", started, e.JobEnded("job-1", "succeeded", "host", result="x" * 5_000))
+    started = je.JobStarted("job-1", "nightly", {}, "/src/a", "token:ada")
+    await host.log.append("job/job-1", started, je.JobEnded("job-1", "succeeded", "host", result="x" * 5_000))
     notice = await read_notice(host, (await host.log.read("job/job-1"))[-1], "")
     assert notice is not None
     assert len(notice.text) == len("The job 'nightly' is done. ") + RESULT_CHARS

@@ -12,6 +12,7 @@ from portico import events as e
 from portico.errors import AlreadyAnswered, Conflict
 from portico.host.host import Host
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs.entry import Entry
 from portico.jobs.state import JobState, begin, plan_of
 from portico.jobs.workflow.files import load_text
@@ -255,7 +256,7 @@ async def test_a_step_with_a_label_needs_a_host_with_it(host: Host, tmp_path: Pa
 
 
 def _state(entry: Entry) -> JobState:
-    started = e.JobStarted("job-1", "main", plan_of(entry, "main"), "/", "me")
+    started = je.JobStarted("job-1", "main", plan_of(entry, "main"), "/", "me")
     return begin(started, 0)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs.state import JobSummary
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import both_engines, until_ended, until_started
@@ -52,7 +52,7 @@ async def is_stopped_after_a_restart(open_host: HostOpener, jobs: Jobs, project:
     """The stop is recorded, and the host ends before it is done."""
     await until_busy(jobs)
     _, jobs = await restarted(open_host, jobs)
-    await jobs._engine.put("job-1", e.JobStopping(by="test"))
+    await jobs._engine.put("job-1", je.JobStopping(by="test"))
     await jobs.recover()
     return jobs
 
@@ -60,7 +60,7 @@ async def is_stopped_after_a_restart(open_host: HostOpener, jobs: Jobs, project:
 async def is_stopped_while_it_waits(open_host: HostOpener, jobs: Jobs, project: Path) -> Jobs:
     await until_busy(jobs)
     _, jobs = await restarted(open_host, jobs)
-    await jobs._engine.put("job-1", e.JobWaiting(reason="a person"))
+    await jobs._engine.put("job-1", je.JobWaiting(reason="a person"))
     await jobs.recover()
     await jobs.stop_job("job-1", by="test")
     return jobs

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.host.host import Host
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs import temporal_messages as messages
 from portico.jobs.artifacts import ARTIFACT_BYTES, keep_artifacts
 from portico.jobs.result import StepResult, shown
@@ -95,7 +95,7 @@ async def test_artifacts_are_files_that_match(host: Host, tmp_path: Path) -> Non
 
 def state() -> JobState:
     entry = load_text("steps: [{run: x}]", "main.yaml", "main")
-    return begin(e.JobStarted("job-1", "main", plan_of(entry, "main"), "/", "me"), 0)
+    return begin(je.JobStarted("job-1", "main", plan_of(entry, "main"), "/", "me"), 0)
 
 
 def test_the_result_of_items_refers_to_their_last_steps() -> None:

@@ -8,6 +8,7 @@ import pytest
 from portico import events as e
 from portico.host.host import Host
 from portico.jobs import Jobs
+from portico.jobs import events as je
 from portico.jobs.state import JobSummary
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import both_engines, until_ended, until_started
@@ -71,8 +72,8 @@ async def test_a_command_that_was_interrupted_runs_again(open_host: HostOpener, 
     (tmp_path / "free").touch()
     await jobs.recover()
     assert (await ended(jobs)).result == "2"
-    ends = await events(host, e.WorkEnded)
-    assert [end.outcome for end in ends if isinstance(end, e.WorkEnded)] == ["interrupted", "succeeded"]
+    ends = await events(host, je.WorkEnded)
+    assert [end.outcome for end in ends if isinstance(end, je.WorkEnded)] == ["interrupted", "succeeded"]
     await jobs.close()
 
 
@@ -100,7 +101,7 @@ async def test_a_wait_keeps_its_end(open_host: HostOpener, tmp_path: Path) -> No
     await start(jobs, "steps: [{wait: 60}]", tmp_path)
     await until_started(jobs.host.log, "job-1")
     async for records in jobs.host.log.follow("job/job-1"):
-        if any(isinstance(record.event, e.JobValue) for record in records):
+        if any(isinstance(record.event, je.JobValue) for record in records):
             break
     before = (await jobs._load("job-1")).values["r"]["until"]
     host, jobs = await restarted(open_host, jobs)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico import events as e
+from portico.jobs import events as je
 from portico.jobs.chart import generate_chart
 from portico.jobs.entry import Again, Entry, Flowing, If, Leaf, Over, leaves_of
 from portico.jobs.rows import rows_of
@@ -139,15 +140,15 @@ def test_waits_of_retries_grow_to_a_limit() -> None:
 
 def test_rows_are_those_of_steps_that_have_started() -> None:
     entry = entry_of([{"id": "a", "each": ["x", "y"], "name": "item {{ item }}", "steps": [{"id": "b", "run": "z"}]}])
-    state = begin(e.JobStarted("job-1", "main", plan_of(entry, "main"), "/", "me"), 0)
+    state = begin(je.JobStarted("job-1", "main", plan_of(entry, "main"), "/", "me"), 0)
     lane = '{"item":"x","name":"item x","variable":"item"}'
     result = '{"outcome":"failed","reason":"why","name":"z"}'
     happened: list[e.Event] = [
-        e.JobValue("r*0", "lane", lane),
-        e.WorkStarted("r*0", 0, "task-1"),
-        e.WorkStarted("r*1", 0, "task-2"),
-        e.JobValue("r*0", "@b", result),
-        e.WorkEnded("r*0", 0, "task-1", "failed"),
+        je.JobValue("r*0", "lane", lane),
+        je.WorkStarted("r*0", 0, "task-1"),
+        je.WorkStarted("r*1", 0, "task-2"),
+        je.JobValue("r*0", "@b", result),
+        je.WorkEnded("r*0", 0, "task-1", "failed"),
     ]
     for number, event in enumerate(happened):
         fold(state, event, number)

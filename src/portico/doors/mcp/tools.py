@@ -44,6 +44,7 @@ from portico.host.feature import Feature, ToolOffer
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.host.tool import ToolResult
+from portico.jobs import commands as jc
 from portico.mcp import CallCancelled, ServedResult, ServedTool
 from portico.queries.activity import activity
 from portico.sandbox.policy import MODES
@@ -133,7 +134,7 @@ _Sandbox = Annotated[str, msgspec.Meta(extra_json_schema={"enum": ["", *MODES]})
 _MORE: dict[type[c.Command], tuple[tuple[Any, ...], ...]] = {
     c.StartSession: (("fallback", list[str], msgspec.field(default_factory=list)), ("sandbox", _Sandbox, "")),
     c.SendMessage: (("wait", float, WAIT_SECONDS), ("keep", bool, False)),
-    c.StartJob: (("cwd", str | None, None),),
+    jc.StartJob: (("cwd", str | None, None),),
 }
 """Arguments of tools that add to those of their command or replace them."""
 FIXED: dict[type[c.Command], Json] = {c.StartSession: {"draft": True}, c.SendMessage: {"origin": "agent"}}
@@ -311,7 +312,7 @@ class HostTools:
         if sandbox := given.pop("sandbox", None):
             given["config"] = {**given["config"], "sandbox": sandbox}
         given |= FIXED.get(kind, {})
-        if kind is c.StartJob:
+        if kind is jc.StartJob:
             given |= {"cwd": given["cwd"] or str(self._host.default_folder()), "strict": False}
         command = kind(**given)
         who = self._who.with_tool(command_shapes.method_name(kind))
@@ -361,9 +362,9 @@ class HostTools:
                 return StartedSession(answer.id, answer.agent, answer.model)
             case c.AnswerQuestion(question=question):
                 return AnsweredQuestion(question)
-            case c.StartJob() | c.ResumeJob() | c.RetryJob():
+            case jc.StartJob() | jc.ResumeJob() | jc.RetryJob():
                 return run_of(self._jobs.job(answer.job))
-            case c.StopJob(job=job):
+            case jc.StopJob(job=job):
                 return run_of(self._jobs.job(job))
         return standing((await self._host.get(answer.id)).state) if isinstance(answer, Summary) else answer
 
@@ -376,7 +377,7 @@ def _given(kind: type[c.Command]) -> Any:
         return StartedSession
     if kind is c.AnswerQuestion:
         return AnsweredQuestion
-    if kind in (c.StartJob, c.ResumeJob, c.RetryJob, c.StopJob):
+    if kind in (jc.StartJob, jc.ResumeJob, jc.RetryJob, jc.StopJob):
         return RunJob
     return kind.gives
 

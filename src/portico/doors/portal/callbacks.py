@@ -10,6 +10,7 @@ from typing import Any
 
 from portico import events as e
 from portico.host import draft
+from portico.jobs import events as je
 from portico.surrogates import repair
 from portico.transcripts.history_events import retold
 
@@ -148,16 +149,16 @@ def _tool_ended(event: e.ToolEnded) -> Element:
 
 def task_elements(event: e.Event, open: Open) -> list[Element]:
     match event:
-        case e.TaskStarted(session=str()):
+        case je.TaskStarted(session=str()):
             open[_BORROWED] = "1"
             return []
-        case e.TaskSessionStarted():
+        case je.TaskSessionStarted():
             return [_callback("taskSessionStarted", sessionId=event.session, isDriving=event.driving)]
-        case e.TaskSessionEnded():
+        case je.TaskSessionEnded():
             return [_callback("taskSessionStopped", sessionId=event.session, succeeded=event.succeeded)]
-        case e.TaskDecided():
+        case je.TaskDecided():
             return [_callback("taskDecision", reason=event.reason)]
-        case e.TaskEnded():
+        case je.TaskEnded():
             ended = _callback("taskSucceeded" if event.outcome == "succeeded" else "taskFailed")
             return [ended, {"taskError": event.error}] if event.error and _BORROWED in open else [ended]
         case _:
@@ -166,13 +167,13 @@ def task_elements(event: e.Event, open: Open) -> list[Element]:
 
 def job_elements(event: e.Event, open: Open) -> list[Element]:
     match event:
-        case e.WorkStarted():
+        case je.WorkStarted():
             return [_callback("workStarted", workId=event.work, taskId=event.task)]
-        case e.WorkEnded():
+        case je.WorkEnded():
             return [_callback("workStopped", workId=event.work, succeeded=event.outcome == "succeeded")]
-        case e.JobDecided():
+        case je.JobDecided():
             return [_callback("jobDecision", reason=event.reason)]
-        case e.JobEnded():
+        case je.JobEnded():
             ended = _callback(f"job{event.outcome.capitalize()}")
             return [ended, {"jobError": event.error}] if event.error else [ended]
         case _:
@@ -181,7 +182,7 @@ def job_elements(event: e.Event, open: Open) -> list[Element]:
 
 def closes(event: e.Event) -> bool | None:
     """Return whether this event closes its session, task or job. False: it reopens it; None: neither."""
-    if isinstance(event, e.SessionClosed | e.TaskEnded | e.JobEnded):
+    if isinstance(event, e.SessionClosed | je.TaskEnded | je.JobEnded):
         return True
     return False if isinstance(event, e.SessionReopened) else None
 
@@ -193,19 +194,19 @@ def old_task_elements(event: e.Event, open: Open) -> list[Element]:
     """Elements of stage 000: a borrowing task has session callbacks, too, the driving session has no name, and there
     are no decisions."""
     match event:
-        case e.TaskDecided():
+        case je.TaskDecided():
             return []
-        case e.TaskStarted(session=str()):
+        case je.TaskStarted(session=str()):
             return [*task_elements(event, open), _callback("taskSessionStarted")]
-        case e.TaskSessionStarted(driving=False):
+        case je.TaskSessionStarted(driving=False):
             return [_callback("taskSessionStarted", taskSession=[event.session])]
-        case e.TaskSessionStarted():
+        case je.TaskSessionStarted():
             open[event.session] = _BORROWED
             return [_callback("taskSessionStarted")]
-        case e.TaskSessionEnded():
+        case je.TaskSessionEnded():
             named = {} if open.pop(event.session, None) else {"taskSession": [event.session]}
             return [_callback("taskSessionStopped", **named, succeeded=event.succeeded)]
-        case e.TaskEnded() if _BORROWED in open:
+        case je.TaskEnded() if _BORROWED in open:
             stopped = _callback("taskSessionStopped", succeeded=event.outcome == "succeeded")
             return [stopped, *task_elements(event, open)]
         case _:
@@ -214,7 +215,7 @@ def old_task_elements(event: e.Event, open: Open) -> list[Element]:
 
 def old_job_elements(event: e.Event, open: Open) -> list[Element]:
     """Elements of stage 000: nothing is sent after a stop, not even that the job was canceled."""
-    if isinstance(event, e.JobStopping):
+    if isinstance(event, je.JobStopping):
         open[_STOPPING] = "1"
     return [] if _STOPPING in open else job_elements(event, open)
 

@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 
 from portico import limits
-from portico.commands import JobNamed, StartJob, StartTask, StopJob, StopTask, TaskNamed
+from portico.commands import JobNamed, TaskNamed
 from portico.doors.portal.answer import (
     Endpoints,
     Level,
@@ -40,6 +40,7 @@ from portico.doors.route import Param, caller
 from portico.errors import BadRequest, NotFound, PorticoError, SessionIsClosed
 from portico.events import Json
 from portico.jobs import EntryError, Job, JobListing, JobSummary, WorkSummary, job_listing
+from portico.jobs.commands import StartJob, StartTask, StopJob, StopTask
 from portico.jobs.legacy import import_entry
 from portico.jobs.load import EntrySyntaxError, parse
 from portico.jobs.task_sessions import detailed

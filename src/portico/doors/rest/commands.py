@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cache, partial
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +17,6 @@ from portico.commands import (
     Deleted,
     Done,
     Http,
-    JobCommand,
     sentence,
 )
 from portico.doors.app import App
@@ -28,6 +27,7 @@ from portico.doors.route import Doc, Endpoint, LaterShape, Route, Table
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.state import Summary
+from portico.jobs import commands as jc
 from portico.terminals.state import TerminalState
 
 _SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": QueueShown, "terminal": TerminalInfo}
@@ -35,7 +35,7 @@ _SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": QueueShown, "ter
 
 def table(app: App) -> Table:
     """Return the routes of all commands except jobs and automations, which have their own doors."""
-    elsewhere = (*get_args(JobCommand), *ac.COMMANDS)
+    elsewhere = (*jc.COMMANDS, *ac.COMMANDS)
     return [*routes(app, [kind for kind in COMMANDS.values() if kind not in elsewhere]), _any(app)]
 
 

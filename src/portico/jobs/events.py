@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from portico.events.shapes import Event, Json
+from portico.events import Event, Json, register_events
 
 TaskOutcome = Literal["succeeded", "failed", "stopped", "interrupted"]
 WorkOutcome = Literal["succeeded", "failed", "crashed", "stopped", "interrupted"]
@@ -148,3 +148,24 @@ class JobEnded(Event, frozen=True, tag="job.ended"):
     reason: str = ""  # of a failed one: the step that failed and why, as text
     result: Any = None
     artifacts: list[Artifact] = []
+
+
+EVENTS: tuple[type[Event], ...] = (
+    TaskStarted,
+    TaskSessionStarted,
+    TaskSessionEnded,
+    TaskPrompted,
+    TaskDecided,
+    TaskEnded,
+    JobStarted,
+    JobResumed,
+    JobSuspended,
+    JobWaiting,
+    JobStopping,
+    JobDecided,
+    JobValue,
+    WorkStarted,
+    WorkEnded,
+    JobEnded,
+)
+register_events(*EVENTS)
