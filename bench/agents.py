@@ -21,11 +21,11 @@ from tests.live.programs import COPILOT
 
 from bench.row import Row, ms, p50, p99, verdict
 from portico.agents.agent import Agent
-from portico.compose import build_host
-from portico.events import Message, PartDelta
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.log.sqlite import SqliteLog
+from portico.kernel.events import Message, PartDelta
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.session import Session
+from portico.server.compose import build_host
 from portico.testing.model import ModelServer
 
 QUESTION = "what we add to a turn of an agent's process"

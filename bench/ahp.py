@@ -32,19 +32,19 @@ from bench.row import Row, ms, p50, verdict
 from portico.doors.ahp import AhpDoor
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffer
 from portico.doors.ahp.wire.uri import ROOT, default_chat
-from portico.doors.app import App
-from portico.doors.gate import Gate
 from portico.doors.ops import resident
-from portico.doors.route import Socket
-from portico.doors.server import allow_files
-from portico.doors.websocket import WsProtocol
-from portico.events import Message
-from portico.home import Home
-from portico.host.host import Host
-from portico.host.runner import Wanted
-from portico.host.turn import Turn
-from portico.people.identity import Tokens
-from portico.settings_load import load
+from portico.features.people.identity import Tokens
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.runner import Wanted
+from portico.kernel.turn import Turn
+from portico.server.app import App
+from portico.server.gate import Gate
+from portico.server.home import Home
+from portico.server.route import Socket
+from portico.server.server import allow_files
+from portico.server.settings_load import load
+from portico.server.websocket import WsProtocol
 
 QUESTION = "what the AHP door adds to a bare WebSocket"
 
@@ -327,7 +327,7 @@ def watch(url: str, name: str, watchers: int) -> float:
 
 
 def _opening(session: str) -> Any:
-    from portico.host.agent import Opening
+    from portico.kernel.agent import Opening
 
     return Opening(session=session, cwd="/", model="", config={}, tools=[], known_as=lambda _: None)
 

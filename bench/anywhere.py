@@ -22,10 +22,10 @@ import uvloop
 from bench.row import Row, ms, p50, p99, verdict
 from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent
-from portico.doors.serve_options import ServeOptions
-from portico.doors.server import Server
-from portico.events import Message
-from portico.home import Home
+from portico.kernel.events import Message
+from portico.server.home import Home
+from portico.server.serve_options import ServeOptions
+from portico.server.server import Server
 
 QUESTION = "from a model's delta to the clients of the Anywhere door"
 

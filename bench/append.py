@@ -10,7 +10,7 @@ import uvloop
 
 from bench.fresh_host import a_log
 from bench.row import Row, ms, p50, p99, verdict
-from portico.events import QueueHeld, encode
+from portico.kernel.events import QueueHeld, encode
 
 QUESTION = "append to visible: latency and throughput"
 

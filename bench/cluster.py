@@ -18,10 +18,10 @@ import uvloop
 
 from bench.fresh_host import a_log
 from bench.row import Row, ms, p50, verdict
-from portico.events import Event, PartDelta, QueueHeld
-from portico.log.log import Log
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import PostgresOpening
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import PostgresOpening
+from portico.kernel.events import Event, PartDelta, QueueHeld
+from portico.kernel.log.log import Log
 from portico.testing.postgres import PostgresServer
 
 QUESTION = "the log in PostgreSQL: events/s and CPU of 1, 3 and 8 hosts, append to visible on this and another host"

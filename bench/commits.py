@@ -6,12 +6,12 @@ With 100, 1,000 and 4,000 parts in the turn: it must not grow with them.
 import time
 
 from bench.row import Row, verdict
-from portico import events as e
 from portico.doors.ahp.view import card, parts, snapshots
-from portico.events import Message, Record, encode
-from portico.host.fold import fold
-from portico.host.state import SessionState, summarise
-from portico.queries.activity import activity, waiting_of
+from portico.features.board.activity import activity, waiting_of
+from portico.kernel import events as e
+from portico.kernel.events import Message, Record, encode
+from portico.kernel.fold import fold
+from portico.kernel.state import SessionState, summarise
 
 QUESTION = "what one event of a turn with thousands of parts costs beside the log"
 EVENTS = 400

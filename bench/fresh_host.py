@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from portico import memory
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
-from portico.compose import build_host
-from portico.host.host import Host
-from portico.log.sqlite import SqliteLog
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server import memory
+from portico.server.compose import build_host
 
 
 @contextlib.asynccontextmanager

@@ -20,11 +20,11 @@ import uvloop
 
 from bench.fresh_host import serve
 from bench.row import Row, ms, p50
-from portico.events import SessionStarted
-from portico.log.log import Log
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import PostgresOpening
-from portico.log.sqlite import SqliteLog
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import PostgresOpening
+from portico.kernel.events import SessionStarted
+from portico.kernel.log.log import Log
+from portico.kernel.log.sqlite import SqliteLog
 from portico.testing.postgres import PostgresServer
 from portico.testing.temporal import TemporalServer
 

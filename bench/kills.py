@@ -24,11 +24,11 @@ from tests.crash.outside_people import JobRunner, Person
 from tests.crash.story import check_ends, check_queue, check_turns
 from tests.process import PORTICO, environment
 
-from portico import events as e
-from portico.events import Event, Record
-from portico.host.fold import fold
-from portico.host.state import SessionState
-from portico.log.sqlite import SqliteLog
+from portico.kernel import events as e
+from portico.kernel.events import Event, Record
+from portico.kernel.fold import fold
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.state import SessionState
 
 SIGHTINGS = 600
 """Up to so many in one life: some turns at every door."""

@@ -14,7 +14,7 @@ import uvloop
 from bench.fresh_host import a_host, serve
 from bench.row import Row, verdict
 from portico.doors.ops import resident
-from portico.events import Message
+from portico.kernel.events import Message
 
 QUESTION = "memory of an idle host, session and follower"
 

@@ -17,11 +17,11 @@ from bench.fresh_host import serve
 from bench.row import Row, ms, p50, verdict
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
-from portico.compose import build_host
-from portico.events import Message, PartEnded, PartStarted
-from portico.host.clock import Clock
-from portico.host.host import Host
-from portico.log.sqlite import SqliteLog
+from portico.kernel.clock import Clock
+from portico.kernel.events import Message, PartEnded, PartStarted
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.compose import build_host
 
 QUESTION = "opening a session of 10,000 events; start-up"
 

@@ -31,8 +31,8 @@ from bench.fresh_host import serve
 from bench.row import Row, verdict
 from portico.agents.supervisor import LINE_BYTES
 from portico.client import Client
-from portico.events import PartDelta, PartEnded
-from portico.settings_edit import add_table
+from portico.kernel.events import PartDelta, PartEnded
+from portico.server.settings_edit import add_table
 from portico.testing.postgres import free_port
 
 QUESTION = "what Portico costs beside the agent's own server (goose), its adapter (Codex) and the bare SDK (Copilot)"

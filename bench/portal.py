@@ -21,7 +21,7 @@ import uvloop
 
 from bench.row import Row, ms, p50, verdict
 from portico.doors.portal.live import WINDOW_SECONDS
-from portico.jobs import entry, task, to_json
+from portico.features.jobs import entry, task, to_json
 
 QUESTION = "the Portal door: calls, streams and many jobs"
 

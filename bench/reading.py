@@ -14,13 +14,13 @@ from pathlib import Path
 import uvloop
 
 from bench.row import Row, ms, verdict
-from portico import events as e
-from portico import memory
-from portico.doors.serve_options import ServeOptions
-from portico.doors.server import Server
-from portico.events import Message
-from portico.home import Home
-from portico.log.sqlite import SqliteLog
+from portico.kernel import events as e
+from portico.kernel.events import Message
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server import memory
+from portico.server.home import Home
+from portico.server.serve_options import ServeOptions
+from portico.server.server import Server
 
 QUESTION = "the event loop while others read 500,000 events"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.row import Row, ms, p50, verdict
+from portico.features.sandboxes.running import PREFIX, RunningSandbox
 from portico.sandbox.network import Destination, Network, Verdict
 from portico.sandbox.policy import SYSTEM, Confinement, Limits, Policy, Unconfined
-from portico.sandboxes.running import PREFIX, RunningSandbox
 from portico.workspace.process import environment, run
 
 COMMANDS, SANDBOXES = 50, 50

@@ -10,11 +10,11 @@ import uvloop
 from bench.row import Row, ms, p50, verdict
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
-from portico.compose import build_host
-from portico.events import Message as Sent
-from portico.events import PartEnded, SessionStarted, TurnEnded, TurnStarted
-from portico.log.sqlite import SqliteLog
-from portico.queries.search import Search
+from portico.features.search.search import Search
+from portico.kernel.events import Message as Sent
+from portico.kernel.events import PartEnded, SessionStarted, TurnEnded, TurnStarted
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.compose import build_host
 
 QUESTION = "search in 200 sessions of 100 turns"
 

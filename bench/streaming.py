@@ -12,8 +12,8 @@ import uvloop
 
 from bench.fresh_host import a_host
 from bench.row import Row, ms, p50, p99, verdict
-from portico.events import Message, PartDelta, TurnEnded
-from portico.host.session import Session
+from portico.kernel.events import Message, PartDelta, TurnEnded
+from portico.kernel.session import Session
 
 QUESTION = "streaming one turn of 10,000 deltas to 1, 50 and 500 followers; delay of a delta"
 

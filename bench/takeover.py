@@ -14,15 +14,15 @@ import uvloop
 from tests.features import feature
 
 from bench.row import Row, ms, p50, verdict
-from portico import commands as c
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
 from portico.cluster.cluster import Cluster
-from portico.compose import build_host
-from portico.host.host import Host
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import OWNED, PostgresOpening
-from portico.settings import ClusterSettings
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import OWNED, PostgresOpening
+from portico.kernel import commands as c
+from portico.kernel.host import Host
+from portico.server.compose import build_host
+from portico.server.settings import ClusterSettings
 from portico.testing.postgres import PostgresServer
 
 QUESTION = "several hosts: a command at another host, and the takeover of 1,000 sessions"

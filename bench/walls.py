@@ -12,7 +12,7 @@ import statistics
 from dataclasses import dataclass, field
 
 from bench.row import Row, ms, verdict
-from portico import limits
+from portico.kernel import limits
 
 QUESTION = "the next wall: streaming sessions on one database and on several, to a million sessions (a simulation)"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import uvloop
 
 from bench.row import Row, ms, p50, verdict
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs.workflow.files import load_text
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs.workflow.files import load_text
 from portico.testing.fixtures import HostOpener
 from portico.workspace import adoption
 

@@ -2,10 +2,10 @@
 
 from typing import TypeVar
 
-from portico.host.component import Component
-from portico.host.host import Host
-from portico.host.services import HostServices
-from portico.host.session import Session
+from portico.kernel.component import Component
+from portico.kernel.host import Host
+from portico.kernel.services import HostServices
+from portico.kernel.session import Session
 
 F = TypeVar("F", bound=Component)
 

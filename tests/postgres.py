@@ -7,8 +7,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from portico.log.postgres.connect import connect
-from portico.log.postgres.schema import prepare
+from portico.cluster.postgres.connect import connect
+from portico.cluster.postgres.schema import prepare
 from portico.testing.postgres import PostgresServer
 
 _TEMPLATE = "portico_template"

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tools.reference import types_of
 
-from portico import commands as c
+from portico.kernel import commands as c
 
 PAGE = Path(__file__).parents[1] / "docs/reference/commands.md"
 

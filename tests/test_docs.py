@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tools.reference import served
 
-from portico.doors.route import SCOPES
-from portico.errors import KINDS
-from portico.settings_load import keys
+from portico.kernel.errors import KINDS
+from portico.server.route import SCOPES
+from portico.server.settings_load import keys
 from tests.cli.test_help import commands
 from tests.doors.standing import Standing, standing
 

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from tools.reference import types_of
 
-from portico import events as e
-from portico import features  # noqa: F401  # registers the events of features
-from portico.automation import events as ae
-from portico.events import record
-from portico.jobs import events as je
+from portico.features import builtin  # noqa: F401  # registers the events of features
+from portico.features.automations import events as ae
+from portico.features.jobs import events as je
+from portico.kernel import events as e
+from portico.kernel.events import record
 
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
 SHAPES: list[type[msgspec.Struct]] = [e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget]
@@ -78,7 +78,7 @@ def test_every_event_class_is_in_the_union() -> None:
         below = kind.__subclasses__()
         return {leaf for each in below for leaf in leaves(each)} if below else {kind}
 
-    ours = {kind for kind in leaves(e.Event) if kind.__module__.startswith("portico.events.")}
+    ours = {kind for kind in leaves(e.Event) if kind.__module__.startswith("portico.kernel.events.")}
     assert ours - {e.Unknown} == set(get_args(e.AnyEvent))
 
 

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico.automation.automations import Automations
-from portico.commands import table
-from portico.compose import ROOMS
-from portico.doors.feature_pages import RESERVED
-from portico.events import record
-from portico.feature_registry import GROUP, installed_features
-from portico.home import Home
-from portico.host import fold
-from portico.host.feature import Feature
+from portico.features.automations.automations import Automations
+from portico.features.registry import GROUP, installed_features
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import fold
+from portico.kernel.commands import table
+from portico.kernel.events import record
+from portico.kernel.feature import Feature
+from portico.server.compose import ROOMS
+from portico.server.feature_pages import RESERVED
+from portico.server.home import Home
 from tests.doors.standing import Standing, standing
 
 ROOT = Path(__file__).parents[1]
@@ -159,9 +159,9 @@ async def test_without_the_package_its_events_are_kept_as_unknown(
     [
         ("import no_such_module", "ModuleNotFoundError"),
         ("Bookmarks = 7", "is no Feature"),
-        ("from portico.host.feature import Feature\nclass Bookmarks(Feature):\n    name = 'other'", "is no Feature"),
+        ("from portico.kernel.feature import Feature\nclass Bookmarks(Feature):\n    name = 'other'", "is no Feature"),
         (
-            "from portico.commands import Command\nfrom portico.host.feature import Feature\n"
+            "from portico.kernel.commands import Command\nfrom portico.kernel.feature import Feature\n"
             "class Bare(Command, frozen=True, tag='bare'):\n    '''No lock.'''\n    scope = 'read'\n"
             "class Bookmarks(Feature):\n    name = 'bookmarks'\n    commands = (Bare,)",
             "Bare needs a lock",
@@ -181,14 +181,14 @@ def test_a_feature_that_cannot_be_loaded_is_left_out(
 async def test_a_feature_that_cannot_be_built_does_not_stop_the_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "from portico.host.feature import Feature\nclass Bookmarks(Feature):\n    name = 'bookmarks'\n"
+    code = "from portico.kernel.feature import Feature\nclass Bookmarks(Feature):\n    name = 'bookmarks'\n"
     install(tmp_path / "site", monkeypatch, code + "    def __init__(self, host): raise RuntimeError('no')\n")
     async with standing(tmp_path) as here:
         assert (await here.http.get("/healthz")).json() == {"ok": True}
 
 
 PAGE = """
-from portico.host.feature import Feature, WorkbenchPage
+from portico.kernel.feature import Feature, WorkbenchPage
 
 class Bookmarks(Feature):
     name = "bookmarks"

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from portico.client import context
-from portico.errors import BadRequest, HomeInUse
-from portico.home import Home, HostEndpoint, alive, secret_key, write_private
+from portico.kernel.errors import BadRequest, HomeInUse
+from portico.server.home import Home, HostEndpoint, alive, secret_key, write_private
 from tests.process import inside
 
 

@@ -12,7 +12,7 @@ UNITS = {"KIB", "MIB"}
 
 def constants() -> dict[str, str]:
     """Name -> the text that stands right behind it (or behind the group it belongs to)."""
-    body = ast.parse((ROOT / "src/portico/limits.py").read_text()).body
+    body = ast.parse((ROOT / "src/portico/kernel/limits.py").read_text()).body
     found: dict[str, str] = {}
     group: list[str] = []
     for node in body:

@@ -11,47 +11,38 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import commands as c
 from portico.agents.agent import Message, Turn
 from portico.agents.native import NativeHistory, NativePage, NativeSession
-from portico.automation import commands as ac
-from portico.automation.automations import Automations
-from portico.budgets.budgets import Budgets
-from portico.budgets.commands import AnswerBudget
-from portico.budgets.question import AskedBudget, BudgetQuestion
-from portico.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
-from portico.client_servers.commands import ClientServer, SetServers
-from portico.configuration.commands import ConnectModel, SetSetting
-from portico.configuration.feature import Configuration
-from portico.drafts.commands import DraftWorkflow, PlanWorkflow, SaveWorkflow
-from portico.errors import LogUnavailable, PorticoError
-from portico.events import ToolSpec
-from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
-from portico.home import Home
-from portico.host.agent import AgentInfo, Capabilities, Model, Resource
-from portico.host.host import Host
-from portico.host.state import TurnState
-from portico.jobs import Jobs
-from portico.jobs import commands as jc
-from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessions
-from portico.notices.commands import RedeliverNotice, SubscribePush, UnsubscribePush
-from portico.notices.commands import TestNotice as NoticeTest
-from portico.notices.notices import Notices
-from portico.pairing.commands import PairDevice
-from portico.pairing.pairing import Pairing
-from portico.people.commands import PeopleFeature
-from portico.people.identity import new_token
-from portico.people.people import add_person as add_to_file
-from portico.people.quotas import Quotas
-from portico.people.retention import Retention, RetentionBounds
-from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
-from portico.projects.projects import Projects
-from portico.sandboxes.commands import ChooseSandbox
-from portico.secrets.commands import RemoveSecret, SetSecret
-from portico.secrets.feature import HostSecrets
-from portico.settings import NoticeCommand, NoticeSettings
-from portico.settings_load import Loaded, load
-from portico.terminals.commands import (
+from portico.features.automations import commands as ac
+from portico.features.automations.automations import Automations
+from portico.features.budgets.budgets import Budgets
+from portico.features.budgets.commands import AnswerBudget
+from portico.features.budgets.question import AskedBudget, BudgetQuestion
+from portico.features.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
+from portico.features.client_servers.commands import ClientServer, SetServers
+from portico.features.configuration.commands import ConnectModel, SetSetting
+from portico.features.configuration.feature import Configuration
+from portico.features.drafts.commands import DraftWorkflow, PlanWorkflow, SaveWorkflow
+from portico.features.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
+from portico.features.jobs import Jobs
+from portico.features.jobs import commands as jc
+from portico.features.native.commands import AdoptSession, ContinueInTerminal, FindSessions
+from portico.features.notices.commands import RedeliverNotice, SubscribePush, UnsubscribePush
+from portico.features.notices.commands import TestNotice as NoticeTest
+from portico.features.notices.notices import Notices
+from portico.features.pairing.commands import PairDevice
+from portico.features.pairing.pairing import Pairing
+from portico.features.people.commands import PeopleFeature
+from portico.features.people.identity import new_token
+from portico.features.people.people import add_person as add_to_file
+from portico.features.people.quotas import Quotas
+from portico.features.people.retention import Retention, RetentionBounds
+from portico.features.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
+from portico.features.projects.projects import Projects
+from portico.features.sandboxes.commands import ChooseSandbox
+from portico.features.secrets.commands import RemoveSecret, SetSecret
+from portico.features.secrets.feature import HostSecrets
+from portico.features.terminals.commands import (
     ClaimTerminal,
     ClearTerminal,
     CloseTerminal,
@@ -60,10 +51,19 @@ from portico.terminals.commands import (
     ResizeTerminal,
     TypeInput,
 )
+from portico.features.transcripts.archive import export_archive
+from portico.kernel import commands as c
+from portico.kernel.agent import AgentInfo, Capabilities, Model, Resource
+from portico.kernel.errors import LogUnavailable, PorticoError
+from portico.kernel.events import ToolSpec
+from portico.kernel.host import Host
+from portico.kernel.state import TurnState
+from portico.server.home import Home
+from portico.server.settings import NoticeCommand, NoticeSettings
+from portico.server.settings_load import Loaded, load
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from portico.transcripts.archive import export_archive
 from portico.workspace.git import git
 from tests.automation.playing import plan
 from tests.features import feature

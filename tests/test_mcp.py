@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from mcp_types import methods as wire
 
-from portico.errors import BadRequest, NotFound
-from portico.events import ErrorInfo, Json, ToolSpec
-from portico.host.tool import ToolResult
+from portico.kernel.errors import BadRequest, NotFound
+from portico.kernel.events import ErrorInfo, Json, ToolSpec
+from portico.kernel.tool import ToolResult
 from portico.mcp import (
     ALWAYS_LOAD,
     CAPABILITIES_KEY,

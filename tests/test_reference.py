@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tools import reference
 
-from portico.commands import AboutSession
+from portico.kernel.commands import AboutSession
 from tests.doors.standing import standing
 
 
@@ -68,7 +68,7 @@ More about it.
 def test_a_section_follows_its_struct_and_keeps_its_prose(
     before: str, prose: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portico.commands.COMMANDS", {"session.pin": Pin})
+    monkeypatch.setattr("portico.kernel.commands.COMMANDS", {"session.pin": Pin})
     assert (
         reference.commands_page(before)
         == f"""# Page

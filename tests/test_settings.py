@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import BadRequest
-from portico.settings import Settings
-from portico.settings_load import describe, env_name, is_secret, keys, load, shown
+from portico.kernel.errors import BadRequest
+from portico.server.settings import Settings
+from portico.server.settings_load import describe, env_name, is_secret, keys, load, shown
 
 
 @pytest.fixture

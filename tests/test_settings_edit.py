@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico.errors import BadRequest, Conflict
-from portico.settings_edit import add_table, set_key
+from portico.kernel.errors import BadRequest, Conflict
+from portico.server.settings_edit import add_table, set_key
 
 WRITTEN = """# mine
 models = ["a"]  # in this order

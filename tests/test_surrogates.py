@@ -23,13 +23,13 @@ from portico.agents.loop.wires.chat_stream import StreamedAnswer
 from portico.agents.mcp.http import HttpWire
 from portico.agents.mcp.stdio import StdioWire
 from portico.doors.ahp.wire import rpc
-from portico.doors.body import decode_as
 from portico.doors.portal.callbacks import _indented
-from portico.errors import BadRequest
-from portico.events import Json, ToolSpec
-from portico.host.state import CallPart
-from portico.host.tool import ToolResult
-from portico.queries.activity import argument
+from portico.features.board.activity import argument
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json, ToolSpec
+from portico.kernel.state import CallPart
+from portico.kernel.tool import ToolResult
+from portico.server.body import decode_as
 from portico.surrogates import decode, encode, repair
 
 HALF = "a\ud83db"

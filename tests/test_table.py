@@ -11,14 +11,14 @@ from msgspec.structs import fields, replace
 from tools import client_methods
 
 from portico import command_shapes
-from portico import commands as c
 from portico.cli import do as verb
 from portico.client import Client
 from portico.client.client import shaped
 from portico.client.methods import Methods
-from portico.commands import Caller
 from portico.doors.mcp.tools import FIXED, WITHOUT, HostTools
-from portico.errors import BadRequest, NotFound
+from portico.kernel import commands as c
+from portico.kernel.commands import Caller
+from portico.kernel.errors import BadRequest, NotFound
 from tests.doors import sharing
 from tests.doors.standing import TOOLS, Standing
 

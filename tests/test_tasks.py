@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 from portico.tasks import end_tasks, settle
 
 SOURCE = Path(__file__).parent.parent / "src" / "portico"

@@ -6,9 +6,10 @@ import re
 import textwrap
 from pathlib import Path
 
-from portico import command_shapes, features
-from portico import commands as c
-from portico import events as e
+from portico import command_shapes
+from portico.features import builtin as features
+from portico.kernel import commands as c
+from portico.kernel import events as e
 
 _MODULES = {"e": e, "c": c, **{name: getattr(features, name) for name in features.__all__}}
 TARGET = Path(__file__).parents[1] / "src/portico/client/methods.py"
@@ -23,11 +24,11 @@ _HEAD = '''"""One method for each command. Written by `python -m tools.client_me
 from typing import Any
 
 FEATURES
-from portico import commands as c
-from portico import events as e
-from portico import limits
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
 from portico.client.call import calls
-from portico.host.state import Summary
+from portico.kernel.state import Summary
 
 
 @calls

@@ -12,10 +12,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from portico import (
-    events,
-    features,  # noqa: F401  # registers the commands and events of features
-)
+from portico.features import builtin  # noqa: F401  # registers the commands and events of features
+from portico.kernel import events
 
 Json = dict[str, Any]
 TARGET = Path(__file__).parents[1] / "web/src/rest.ts"
@@ -106,7 +104,7 @@ def _typed(schema: Json) -> str:
 
 
 def _named(name: str) -> str:
-    """`portico.jobs.entry.Model` and `Model` are two shapes."""
+    """`portico.features.jobs.entry.Model` and `Model` are two shapes."""
     return "".join(part[:1].upper() + part[1:] for part in re.split(r"[^A-Za-z0-9]", name))
 
 

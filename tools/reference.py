@@ -20,14 +20,14 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import msgspec
 
-from portico import commands as c
-from portico import events as e
-from portico import features  # noqa: F401  # registers the commands and events of features
-from portico.automation import events as ae
-from portico.doors.registry import OWN
-from portico.events import record
-from portico.jobs import events as je
-from portico.settings_load import keys
+from portico.features import builtin  # noqa: F401  # registers the commands and events of features
+from portico.features.automations import events as ae
+from portico.features.jobs import events as je
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.events import record
+from portico.server.registry import OWN
+from portico.server.settings_load import keys
 
 DOCS = Path(__file__).parents[1] / "docs/reference"
 COMMANDS, EVENTS, SETTINGS, REST = (DOCS / f"{name}.md" for name in ("commands", "events", "settings", "rest"))

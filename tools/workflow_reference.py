@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import msgspec.inspect as shape
 
-from portico.events import Budget
-from portico.jobs import step
-from portico.jobs.workflow import file
+from portico.features.jobs import step
+from portico.features.jobs.workflow import file
+from portico.kernel.events import Budget
 
 TARGET = Path(__file__).parents[1] / "docs/reference/workflow.md"
 

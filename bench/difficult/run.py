@@ -10,10 +10,10 @@ from msgspec import Struct
 from bench.difficult.case import Case, judge, lay_out
 from bench.difficult.endpoint import ByteEndpoint
 from portico.agents.agent import Agent, Message
-from portico.compose import build_host
-from portico.errors import PorticoError
-from portico.host.host import Host
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import PorticoError
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.compose import build_host
 from portico.testing.tasks.run import said_in, until_ended
 
 

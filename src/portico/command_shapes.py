@@ -8,8 +8,8 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
-from portico import features  # noqa: F401  # registers the commands of features: the table is complete
-from portico.commands import Command
+from portico.features import builtin  # noqa: F401  # registers the commands of features: the table is complete
+from portico.kernel.commands import Command
 
 
 def public_fields(kind: type[Command]) -> list[FieldInfo]:

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import msgspec
 
 from portico import __version__, surrogates
-from portico.errors import NotFound, PorticoError
-from portico.events import Json, ToolSpec
-from portico.host.tool import ToolResult
+from portico.kernel.errors import NotFound, PorticoError
+from portico.kernel.events import Json, ToolSpec
+from portico.kernel.tool import ToolResult
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 """Versions with a handshake, newest first."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from portico.events import Json
+from portico.kernel.events import Json
 
 RULES: dict[str, str] = {
     "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",

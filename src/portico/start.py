@@ -3,7 +3,7 @@
 import os
 import signal
 
-from portico import memory
+from portico.server import memory
 
 
 def main() -> None:

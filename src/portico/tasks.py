@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Any
 
-from portico.errors import PorticoError
+from portico.kernel.errors import PorticoError
 
 logger = logging.getLogger("portico.tasks")
 

@@ -9,8 +9,8 @@ from typing import Any
 from portico.agents.acp import acp
 from portico.agents.acp.agent import AcpAgent
 from portico.agents.agent import AgentContext
-from portico.host.session import Session
-from portico.host.state import CallPart, TextPart, TurnState
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, TextPart, TurnState
 
 FAKE = Path(__file__).with_name("fake_acp.py")
 BUSY = re.compile(r"Nothing heard for |.+ is still starting\. The first start can take up to ")

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
 from portico.agents.acp import acp
 from portico.agents.acp.agent import AcpAgent
 from portico.agents.acp.autonomy import KNOWN
 from portico.agents.acp.program import PRESETS, programs
 from portico.agents.agent import AgentContext, Autonomy, Opening
-from portico.errors import BadRequest
-from portico.events import HOST, Audited, Json, Message, ToolSpec
-from portico.host.call import Call
-from portico.host.session import Session
-from portico.host.state import TurnState
-from portico.host.tool import Tool, ToolResult
+from portico.kernel import commands as c
+from portico.kernel.call import Call
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import HOST, Audited, Json, Message, ToolSpec
+from portico.kernel.session import Session
+from portico.kernel.state import TurnState
+from portico.kernel.tool import Tool, ToolResult
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import calls, fake_agent, said, steps, waiting_approval
 

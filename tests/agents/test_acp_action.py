@@ -10,7 +10,7 @@ from portico.agents.acp.action import permission_action, terminal_action
 from portico.agents.acp.update import Track
 from portico.agents.agent import Call
 from portico.agents.terminal_commands import TerminalCommands
-from portico.host.action import Action
+from portico.kernel.action import Action
 from portico.workspace.jail import Jail
 
 CWD = "/srv/app"

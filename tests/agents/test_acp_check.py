@@ -12,11 +12,11 @@ from portico.agents import supervisor
 from portico.agents.acp import check
 from portico.agents.acp.check import satisfies
 from portico.agents.acp.program import PRESETS, Program
-from portico.compose import build_host
-from portico.events import Message
-from portico.host.agent import Check
-from portico.host.state import TextPart
-from portico.log.sqlite import SqliteLog
+from portico.kernel.agent import Check
+from portico.kernel.events import Message
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.state import TextPart
+from portico.server.compose import build_host
 from tests.agents.acp_agent import FAKE, fake_agent, said
 
 

@@ -13,9 +13,9 @@ from portico.agents.acp import acp
 from portico.agents.agent import AgentContext
 from portico.agents.pool import Bounds, Pool, machine_memory, memory_of
 from portico.agents.supervisor import STARTS
-from portico.events import Message, PartDelta
-from portico.host.session import Session
-from portico.host.state import TurnState
+from portico.kernel.events import Message, PartDelta
+from portico.kernel.session import Session
+from portico.kernel.state import TurnState
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import FAKE, calls, fake_agent, said, steps, waiting_approval
 from tests.workspace.living import gone, pids_in

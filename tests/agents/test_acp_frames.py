@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.agents.acp.frames import Frames
-from portico.events import Json
+from portico.kernel.events import Json
 
 
 class Cut:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from portico.agents.acp.choice import RESERVED
-from portico.approvals.policy import ApprovalRules, Rules
-from portico.events import Message
-from portico.host.session import Session
+from portico.features.approvals.policy import ApprovalRules, Rules
+from portico.kernel.events import Message
+from portico.kernel.session import Session
 from portico.testing.fixtures import HostOpener
 from portico.workspace.patch import NO_NEWLINE
 from tests.agents.acp_agent import calls, fake_agent, said, steps, waiting_approval

@@ -9,11 +9,11 @@ import pytest
 
 from portico.agents.acp.agent import AcpAgent
 from portico.agents.acp.error_text import RETRYING, ErrorText
-from portico.compose import build_host
-from portico.errors import AgentError
-from portico.events import Message
-from portico.host.state import TextPart, TurnState
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import AgentError
+from portico.kernel.events import Message
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.state import TextPart, TurnState
+from portico.server.compose import build_host
 from tests.agents.acp_agent import FAKE, fake_agent, said, steps
 
 RETRY = "Please retry if you think this is a transient or recoverable error."

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from portico.doors.ahp.wire.uri import default_chat
-from portico.events import Message
-from portico.host.session import Session
-from portico.host.state import TurnState
-from portico.terminals.terminals import Terminals
+from portico.features.terminals.terminals import Terminals
+from portico.kernel.events import Message
+from portico.kernel.session import Session
+from portico.kernel.state import TurnState
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import FAKE, calls, fake_agent, said, steps, waiting_approval
 from tests.doors.ahp.wire_client import WireClient, opened

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
 from portico.agents.acp.autonomy import KNOWN, asking
 from portico.agents.acp.program import Program
 from portico.agents.agent import Autonomy
-from portico.events import Message
-from portico.host.session import Session
+from portico.kernel import commands as c
+from portico.kernel.events import Message
+from portico.kernel.session import Session
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import calls, fake_agent, said, steps, waiting_approval
 from tests.agents.test_acp import SHOUT, shouting, start, turn_of

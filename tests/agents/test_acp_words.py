@@ -12,8 +12,8 @@ from portico.agents.acp.own_tools import OwnTools, input_of, tool_names
 from portico.agents.acp.program import PRESETS, Program
 from portico.agents.acp.prompt import Texts, blocks
 from portico.agents.attachment import text_of
-from portico.events import Message
-from portico.host.autonomy import Autonomy
+from portico.kernel.autonomy import Autonomy
+from portico.kernel.events import Message
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
 

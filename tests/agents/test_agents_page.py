@@ -12,8 +12,8 @@ from portico.agents.copilot.option import CopilotOptions, read
 from portico.agents.registry import discover
 from portico.agents.servers import mcp_servers
 from portico.doors.mcp import tools
-from portico.jobs.load import load_entry, parse
-from portico.jobs.models import model_id
+from portico.features.jobs.load import load_entry, parse
+from portico.features.jobs.models import model_id
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "agents.md").read_text("utf-8")
 PLUGIN = Path(__file__).with_name("plugin")

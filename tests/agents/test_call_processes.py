@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from portico.agents.acp.call_processes import CallProcesses, runs
-from portico.events import Message
+from portico.kernel.events import Message
 from portico.testing.fixtures import HostOpener
 from portico.workspace.adoption import status
 from tests.agents.acp_agent import said, steps

@@ -17,10 +17,10 @@ from portico.agents.elicitation import elicit
 from portico.agents.loop.roots import Roots, nowhere
 from portico.agents.loop.settings import EndpointSettings, SettingsFile
 from portico.agents.servers import customizations, mcp_servers
-from portico.errors import BadRequest, Forbidden
-from portico.events import Json, Message
-from portico.host.action import Action
-from portico.host.question import Answer
+from portico.kernel.action import Action
+from portico.kernel.errors import BadRequest, Forbidden
+from portico.kernel.events import Json, Message
+from portico.kernel.question import Answer
 
 
 def listed(**distribution: Any) -> Listed:

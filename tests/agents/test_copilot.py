@@ -22,8 +22,8 @@ from portico.agents.copilot.option import read
 from portico.agents.copilot.runtime import Runtime
 from portico.agents.servers import mcp_servers
 from portico.agents.supervisor import Process
-from portico.errors import AgentError, AgentUnavailable, BadRequest, SignInRequired, Unauthenticated
-from portico.events import Json, Message
+from portico.kernel.errors import AgentError, AgentUnavailable, BadRequest, SignInRequired, Unauthenticated
+from portico.kernel.events import Json, Message
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import waiting_approval
 from tests.workspace.living import environ_of

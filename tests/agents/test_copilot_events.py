@@ -17,9 +17,9 @@ from portico.agents.copilot.agent import CopilotAgent
 from portico.agents.copilot.conversation import CopilotConversation
 from portico.agents.copilot.event import Events
 from portico.agents.copilot.native import updates
-from portico.errors import SignInRequired
-from portico.events import Json, PartEnded, ToolOutput
-from portico.host.state import CallPart, TextPart, TurnState
+from portico.kernel.errors import SignInRequired
+from portico.kernel.events import Json, PartEnded, ToolOutput
+from portico.kernel.state import CallPart, TextPart, TurnState
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 

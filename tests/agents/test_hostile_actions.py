@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from portico.agents.copilot.conversation import action_of
-from portico.approvals.policy import ApprovalRules, Rules
-from portico.events import Message
-from portico.host.action import Action
-from portico.host.session import Session
+from portico.features.approvals.policy import ApprovalRules, Rules
+from portico.kernel.action import Action
+from portico.kernel.events import Message
+from portico.kernel.session import Session
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import calls, fake_agent, steps, waiting_approval
 from tests.features import feature, host_of

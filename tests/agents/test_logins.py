@@ -19,10 +19,10 @@ import asyncio, os, sys
 from pathlib import Path
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
-from portico.events import Message
-from portico.host.host import Host
-from portico.log.sqlite import SqliteLog
-from portico.compose import build_host
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.compose import build_host
 
 async def main(home, opened):
     sys.addaudithook(lambda name, given: opened.append((name, str(given[0]))) if name in EVENTS and given else None)

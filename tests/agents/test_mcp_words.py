@@ -9,9 +9,9 @@ import pytest
 from portico import __version__, mcp
 from portico.agents.mcp.client import TOOLS_MAX, Listener, McpClient, ServerError, SessionLost, result_of
 from portico.agents.mcp.sign_in import McpTokens, challenge, same_origin
-from portico.errors import NotFound
-from portico.events import ErrorInfo, Json, ToolSpec
-from portico.host.tool import ToolResult
+from portico.kernel.errors import NotFound
+from portico.kernel.events import ErrorInfo, Json, ToolSpec
+from portico.kernel.tool import ToolResult
 
 # -- our server ------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ import pytest
 
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
-from portico.errors import NotFound
-from portico.events import Message
+from portico.kernel.errors import NotFound
+from portico.kernel.events import Message
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import said, waiting_approval
 

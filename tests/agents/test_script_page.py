@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from portico.agents import script as s
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/script.md").read_text()
 EXAMPLES = re.findall(r"^```(yaml|json)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
 from portico.agents import script as s
 from portico.agents.agent import AgentContext, Call, Message
 from portico.agents.scripted import ScriptedAgent, demo, scripted, seed
-from portico.errors import BadRequest
-from portico.events import ErrorInfo, Event, Json, ToolSpec
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
-from portico.host.tool import Tool, ToolResult
+from portico.kernel import events as e
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import ErrorInfo, Event, Json, ToolSpec
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, QuestionPart, TextPart, TurnState
+from portico.kernel.tool import Tool, ToolResult
 from portico.testing.fixtures import HostOpener
 from tests.features import host_of
 

@@ -8,8 +8,8 @@ from portico.agents.acp.own_tools import OwnTools
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.servers import mcp_servers, session_server
-from portico.errors import BadRequest
-from portico.events import Json
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
 
 
 @pytest.mark.parametrize(

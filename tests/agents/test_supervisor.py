@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from portico import limits
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.supervisor import agent_environment
-from portico.commands import AddFolder
-from portico.events import Message
-from portico.host.session import Session
-from portico.host.state import TurnState
+from portico.kernel import limits
+from portico.kernel.commands import AddFolder
+from portico.kernel.events import Message
+from portico.kernel.session import Session
+from portico.kernel.state import TurnState
 from portico.testing.fixtures import HostOpener
 from portico.workspace.child import started
 from tests.agents.acp_agent import fake_agent, said, steps
@@ -254,10 +254,10 @@ async def test_what_an_agent_started_ends_with_it_also_when_nobody_asked_it_anyt
 KILLED = """
 import asyncio, sys
 from pathlib import Path
-from portico.events import Message
-from portico.host.host import Host
-from portico.log.sqlite import SqliteLog
-from portico.compose import build_host
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.compose import build_host
 from tests.agents.acp_agent import fake_agent, said, steps
 
 async def main():

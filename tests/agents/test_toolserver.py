@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from portico import limits
 from portico.agents.toolserver import ToolServer
-from portico.events import Json, ToolSpec
-from portico.host.tool import ToolResult
+from portico.kernel import limits
+from portico.kernel.events import Json, ToolSpec
+from portico.kernel.tool import ToolResult
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 

@@ -14,9 +14,9 @@ from portico.agents.acp.service import choose
 from portico.agents.acp.update import Updates
 from portico.agents.attachment import text_of
 from portico.agents.terminal_commands import TerminalCommands
-from portico.events import Message
-from portico.host.state import CallPart
-from portico.host.turn import Turn
+from portico.kernel.events import Message
+from portico.kernel.state import CallPart
+from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 

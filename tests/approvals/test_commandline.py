@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.approvals.commandline import (
+from portico.features.approvals.commandline import (
     LINE_MAX,
     allows,
     forbids,

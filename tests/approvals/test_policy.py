@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico import events as e
-from portico.approvals.commandline import forbids, mentions, split
-from portico.approvals.policy import Rules, WorkspacePolicy, rules_of
-from portico.events import Message
-from portico.host.action import Action, of
-from portico.host.approval import Request, Ruling
-from portico.host.folders import below
-from portico.host.session import Session
-from portico.host.turn import Turn
+from portico.features.approvals.commandline import forbids, mentions, split
+from portico.features.approvals.policy import Rules, WorkspacePolicy, rules_of
+from portico.kernel import events as e
+from portico.kernel.action import Action, of
+from portico.kernel.approval import Request, Ruling
+from portico.kernel.events import Message
+from portico.kernel.folders import below
+from portico.kernel.session import Session
+from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.jail import closed

@@ -2,7 +2,16 @@
 
 import pytest
 
-from portico.approvals.shell_syntax import DYNAMIC, LINE_MAX, commands, is_shell, pieces, started, texts, written
+from portico.features.approvals.shell_syntax import (
+    DYNAMIC,
+    LINE_MAX,
+    commands,
+    is_shell,
+    pieces,
+    started,
+    texts,
+    written,
+)
 
 FOUND = [
     ("ls", ["ls"]),

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from portico import commands as c
-from portico.automation import commands as ac
-from portico.automation.automations import Automations
-from portico.automation.events import AutomationPlan
-from portico.automation.state import RunSummary
-from portico.host.host import Host
-from portico.jobs import Jobs
+from portico.features.automations import commands as ac
+from portico.features.automations.automations import Automations
+from portico.features.automations.events import AutomationPlan
+from portico.features.automations.state import RunSummary
+from portico.features.jobs import Jobs
+from portico.kernel import commands as c
+from portico.kernel.host import Host
 from portico.testing.clock import FakeClock
 from tests.jobs.playing import make, ok
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico import limits
-from portico.automation import commands as ac
-from portico.automation import events as ae
-from portico.automation.decide import Cause
-from portico.automation.events import Schedule
-from portico.automation.schedule import next_due
-from portico.automation.state import RunSummary
-from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, HomeInUse
-from portico.log.log import NotOwner
+from portico.features.automations import commands as ac
+from portico.features.automations import events as ae
+from portico.features.automations.decide import Cause
+from portico.features.automations.events import Schedule
+from portico.features.automations.schedule import next_due
+from portico.features.automations.state import RunSummary
+from portico.features.usage.prices import source
+from portico.kernel import commands as c
+from portico.kernel import limits
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden, HomeInUse
+from portico.kernel.log.log import NotOwner
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
-from portico.usage.prices import source
 from tests.automation.playing import ME, made, opened, pass_time, plan, settle, until, until_over
 from tests.doors.standing import standing
 from tests.jobs.playing import make, task

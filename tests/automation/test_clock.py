@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from portico.automation import events as ae
-from portico.automation.decide import due_causes, next_time
-from portico.automation.state import AutomationState, begin, fold
+from portico.features.automations import events as ae
+from portico.features.automations.decide import due_causes, next_time
+from portico.features.automations.state import AutomationState, begin, fold
 from tests.automation.playing import plan
 
 MINUTE, DAY, YEAR = 60_000, 86_400_000, 365 * 86_400_000

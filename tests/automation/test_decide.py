@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
-from portico import limits
-from portico.automation import events as ae
-from portico.automation.decide import (
+from portico.features.automations import events as ae
+from portico.features.automations.decide import (
     Cause,
     claim,
     due_causes,
@@ -17,7 +15,9 @@ from portico.automation.decide import (
     stop_reason,
     stop_time,
 )
-from portico.automation.state import AutomationState, RunSummary, begin, fold
+from portico.features.automations.state import AutomationState, RunSummary, begin, fold
+from portico.kernel import events as e
+from portico.kernel import limits
 from tests.automation.playing import plan
 
 MINUTE = 60_000

@@ -16,9 +16,9 @@ import httpx
 import msgspec
 import pytest
 
-from portico.automation.events import AutomationPlan
 from portico.doors.automations import automation_routes
-from portico.doors.route import Route
+from portico.features.automations.events import AutomationPlan
+from portico.server.route import Route
 from tests.doors.standing import standing
 from tests.process import PORTICO, HostProcess, environment, inside
 from tests.test_docs import rows

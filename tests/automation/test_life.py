@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from portico import commands as c
-from portico.automation import commands as ac
-from portico.automation.listing import info_of
-from portico.errors import Conflict
+from portico.features.automations import commands as ac
+from portico.features.automations.listing import info_of
+from portico.kernel import commands as c
+from portico.kernel.errors import Conflict
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened, pass_time, settle, until, until_over

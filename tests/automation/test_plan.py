@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico import limits
-from portico.automation import commands as ac
-from portico.automation.automations import Automations
-from portico.errors import BadRequest
+from portico.features.automations import commands as ac
+from portico.features.automations.automations import Automations
+from portico.kernel import commands as c
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, opened, plan
 

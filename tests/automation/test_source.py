@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from portico.automation import commands as ac
-from portico.automation.events import Schedule
-from portico.automation.source import apply, read
-from portico.errors import BadRequest, Conflict
+from portico.features.automations import commands as ac
+from portico.features.automations.events import Schedule
+from portico.features.automations.source import apply, read
+from portico.kernel.errors import BadRequest, Conflict
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened
 from tests.doors.standing import standing
@@ -98,7 +98,7 @@ async def test_a_file_that_is_being_saved_takes_nothing_away(
 ) -> None:
     """Editors move the old file away, or empty it, before they write the new one: a look in between deleted all
     automations of the file, with their histories."""
-    monkeypatch.setattr("portico.doors.server._WATCH_SECONDS", 3600.0)  # this test looks
+    monkeypatch.setattr("portico.server.server._WATCH_SECONDS", 3600.0)  # this test looks
     path = tmp_path / "home" / "automations.toml"
     path.parent.mkdir()
     path.write_text(GOOD)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
-from portico import limits
-from portico.automation import events as ae
-from portico.automation.hook import at, fill, filled, is_ping, parse, quote, verify
-from portico.automation.listing import words
-from portico.automation.state import MISSED, AutomationState, RunSummary, begin, begin_run, fold, fold_run
-from portico.errors import BadRequest, TooLarge, Unauthenticated
+from portico.features.automations import events as ae
+from portico.features.automations.hook import at, fill, filled, is_ping, parse, quote, verify
+from portico.features.automations.listing import words
+from portico.features.automations.state import MISSED, AutomationState, RunSummary, begin, begin_run, fold, fold_run
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest, TooLarge, Unauthenticated
 from tests.automation.playing import plan
 
 T0 = 1_000

@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from portico.automation import commands as ac
-from portico.automation import events as ae
-from portico.automation.state import AutomationState, RunSummary, begin, begin_run, fold, fold_run
-from portico.automation.store import AUTOMATION, RUN, AutomationStore
-from portico.log.log import Log
+from portico.features.automations import commands as ac
+from portico.features.automations import events as ae
+from portico.features.automations.state import AutomationState, RunSummary, begin, begin_run, fold, fold_run
+from portico.features.automations.store import AUTOMATION, RUN, AutomationStore
+from portico.kernel.log.log import Log
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened, pass_time, settle

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from portico.automation import commands as ac
-from portico.automation import events as ae
-from portico.automation.automations import Automations
-from portico.automation.events import AutomationPlan, Schedule, Trigger
-from portico.automation.listing import info_of
-from portico.automation.state import AutomationState, fold
-from portico.errors import BadRequest, Unauthenticated
+from portico.features.automations import commands as ac
+from portico.features.automations import events as ae
+from portico.features.automations.automations import Automations
+from portico.features.automations.events import AutomationPlan, Schedule, Trigger
+from portico.features.automations.listing import info_of
+from portico.features.automations.state import AutomationState, fold
+from portico.kernel.errors import BadRequest, Unauthenticated
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened, pass_time, settle, until_over

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from portico.automation import commands as ac
-from portico.automation.automations import Automations
-from portico.errors import BadRequest
-from portico.jobs.state import JobSummary
+from portico.features.automations import commands as ac
+from portico.features.automations.automations import Automations
+from portico.features.jobs.state import JobSummary
+from portico.kernel.errors import BadRequest
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened, pass_time, settle, until_over

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import commands as c
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
-from portico.budgets.budget import Spent, most_used, raised
-from portico.budgets.budgets import Budgets
-from portico.errors import BadRequest, Forbidden
-from portico.events import Budget
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import QuestionPart, SessionState, TurnState
+from portico.features.budgets.budget import Spent, most_used, raised
+from portico.features.budgets.budgets import Budgets
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, Forbidden
+from portico.kernel.events import Budget
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import QuestionPart, SessionState, TurnState
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.model import ModelServer, Script

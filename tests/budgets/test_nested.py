@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
 from portico.agents.agent import Message
-from portico.automation import commands as ac
-from portico.automation.automations import Automations
-from portico.budgets.budgets import Budgets
-from portico.budgets.ledger import rules_of
-from portico.errors import Forbidden
-from portico.events import Budget
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import QuestionPart
-from portico.jobs import Jobs, load_entry
-from portico.jobs import events as je
-from portico.settings import BudgetSettings, PersonBudget
+from portico.features.automations import commands as ac
+from portico.features.automations.automations import Automations
+from portico.features.budgets.budgets import Budgets
+from portico.features.budgets.ledger import rules_of
+from portico.features.jobs import Jobs, load_entry
+from portico.features.jobs import events as je
+from portico.features.usage.usage_index import UsageIndex
+from portico.kernel import commands as c
+from portico.kernel.errors import Forbidden
+from portico.kernel.events import Budget
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import QuestionPart
+from portico.server.settings import BudgetSettings, PersonBudget
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from portico.usage.usage_index import UsageIndex
 from tests.automation import playing as automation
 from tests.features import feature
 from tests.jobs.playing import until_ended

@@ -9,24 +9,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import commands as c
-from portico import events as e
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
 from portico.agents.script import Provider
 from portico.agents.script import parse as parse_script
 from portico.agents.scripted import ScriptedAgent
-from portico.budgets.budgets import HELD, Budgets
-from portico.budgets.commands import AnswerBudget
-from portico.budgets.ledger import rules_of
-from portico.budgets.question import AskedBudget, BudgetQuestion
-from portico.budgets.questions import UNANSWERED
-from portico.errors import AgentError, BadRequest, BudgetSpent, Forbidden, NotFound
-from portico.events import Budget
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import QuestionPart, SessionState, TextPart, TurnState
-from portico.settings import BudgetSettings, PersonBudget
+from portico.features.budgets.budgets import HELD, Budgets
+from portico.features.budgets.commands import AnswerBudget
+from portico.features.budgets.ledger import rules_of
+from portico.features.budgets.question import AskedBudget, BudgetQuestion
+from portico.features.budgets.questions import UNANSWERED
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.errors import AgentError, BadRequest, BudgetSpent, Forbidden, NotFound
+from portico.kernel.events import Budget
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import QuestionPart, SessionState, TextPart, TurnState
+from portico.server.settings import BudgetSettings, PersonBudget
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.model import ModelServer, Script

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from portico import limits
-from portico.changes import captures
-from portico.changes.captures import OwnChanges
-from portico.changes.component import FolderChanges, captures_of
-from portico.errors import NotFound
-from portico.events import Message
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import CHANGES, ChangeList
-from portico.host.turn import Turn
+from portico.features.changes import captures
+from portico.features.changes.captures import OwnChanges
+from portico.features.changes.component import FolderChanges, captures_of
+from portico.kernel import limits
+from portico.kernel.errors import NotFound
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import CHANGES, ChangeList
+from portico.kernel.turn import Turn
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from portico.commands import Isolation
-from portico.errors import AlreadyExists, BadRequest, NotFound
-from portico.events import Message
-from portico.host.session import Session
+from portico.kernel.commands import Isolation
+from portico.kernel.errors import AlreadyExists, BadRequest, NotFound
+from portico.kernel.events import Message
+from portico.kernel.session import Session
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.git import git

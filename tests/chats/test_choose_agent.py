@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico.host.autonomy import Autonomy
-from portico.people.identity import new_token
+from portico.features.people.identity import new_token
+from portico.kernel.autonomy import Autonomy
 from tests.doors.standing import Standing, problem, standing
 
 SCRIPT = """

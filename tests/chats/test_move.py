@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from portico import events as e
-from portico.chats.move import Addressed, Family, Moving, move, ordered
-from portico.errors import BadRequest, NotFound, PorticoError, TurnInProgress
-from portico.events import Origin
-from portico.host.ownership import Access
-from portico.host.state import Summary
+from portico.features.chats.move import Addressed, Family, Moving, move, ordered
+from portico.kernel import events as e
+from portico.kernel.errors import BadRequest, NotFound, PorticoError, TurnInProgress
+from portico.kernel.events import Origin
+from portico.kernel.ownership import Access
+from portico.kernel.state import Summary
 
 
 def session(ident: str, **more: Any) -> Summary:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from portico.chats.commands import SessionPinned
-from portico.home import Home
-from portico.people.identity import new_token
+from portico.features.chats.commands import SessionPinned
+from portico.features.people.identity import new_token
+from portico.server.home import Home
 from tests.doors.standing import Standing, standing
 
 

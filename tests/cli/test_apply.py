@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from portico.cli.apply_automations import plans_of
-from portico.errors import BadRequest, NotFound
-from portico.jobs.recipes import copy_recipe
+from portico.features.jobs.recipes import copy_recipe
+from portico.kernel.errors import BadRequest, NotFound
 from tests.process import HostProcess, inside
 
 HOOK = "on: {hook: {}}\nsteps: [{id: a, run: 'echo {{ run.payload.x }}'}]\nresult: '{{ steps.a.output }}'"

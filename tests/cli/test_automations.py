@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from portico.automation.events import AutomationPlan, Schedule
-from portico.automation.listing import AutomationInfo
-from portico.automation.state import MissedTimes, RunSummary
 from portico.cli.automations import PlanOptions, _changed, _due, _is, _missed_row, _used
 from portico.cli.output import when
-from portico.events import Json
+from portico.features.automations.events import AutomationPlan, Schedule
+from portico.features.automations.listing import AutomationInfo
+from portico.features.automations.state import MissedTimes, RunSummary
+from portico.kernel.events import Json
 
 
 @pytest.mark.parametrize(

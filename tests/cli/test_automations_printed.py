@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from portico.automation.events import AutomationPlan, PromptAction, Schedule
-from portico.automation.listing import AutomationInfo
-from portico.automation.state import MissedTimes, RunSummary
 from portico.cli.output import when
+from portico.features.automations.events import AutomationPlan, PromptAction, Schedule
+from portico.features.automations.listing import AutomationInfo
+from portico.features.automations.state import MissedTimes, RunSummary
 from tests.cli.fake_host import FakeHost
 
 AT = 1_800_000_000_000

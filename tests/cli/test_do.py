@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
 from portico.cli.do import parse
-from portico.errors import BadRequest, NotFound
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, NotFound
 from tests.cli.fake_host import FakeHost
 
 SAID: dict[str, tuple[str, list[str], c.Command]] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from portico.cli.editor_check import EditorAddress, find_address, settings
-from portico.home import Home
+from portico.server.home import Home
 from tests.process import HostProcess, inside
 
 

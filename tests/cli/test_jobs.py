@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.jobs import to_json
+from portico.features.jobs import to_json
 from tests.cli.terminal import TerminalCommand
 from tests.jobs.playing import Data, failing, make, ok
 from tests.jobs.samples import loop, par, ref, seq

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from portico.cli.native_checks import Found, NativeCheck
-from portico.events import Message
+from portico.kernel.events import Message
 from tests.native.programs import native_host
 from tests.native.test_adopt import as_codex
 

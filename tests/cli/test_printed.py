@@ -8,10 +8,10 @@ import pytest
 
 from portico.cli.output import when
 from portico.client.client import RemoteError
-from portico.events import ErrorInfo, Json, Message
-from portico.host.state import CallPart, PendingState, QuestionPart, SessionState, Summary, TextPart, TurnState
-from portico.jobs.state import JobSummary, WorkSummary
-from portico.notices.notice import Attempt, Delivery, Notice
+from portico.features.jobs.state import JobSummary, WorkSummary
+from portico.features.notices.notice import Attempt, Delivery, Notice
+from portico.kernel.events import ErrorInfo, Json, Message
+from portico.kernel.state import CallPart, PendingState, QuestionPart, SessionState, Summary, TextPart, TurnState
 from tests.cli.fake_host import FakeHost
 
 AT = 1_800_000_000_000

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from portico.client import Client
-from portico.events import ApprovalAsked
-from portico.host.state import SessionState
+from portico.kernel.events import ApprovalAsked
+from portico.kernel.state import SessionState
 from tests.cli.terminal import TerminalCommand
 from tests.process import HostProcess, inside, portico, running
 

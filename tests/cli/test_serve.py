@@ -124,8 +124,8 @@ import sys
 from portico.cli.serve import _import_uvicorn
 
 _import_uvicorn()
-import portico.doors.server, uvicorn
-from portico.doors.registry import load_doors
+import portico.server.server, uvicorn
+from portico.server.registry import load_doors
 
 load_doors()
 early = {"click", "cronsim", "html", "multiprocessing", "tomllib", "watchfiles", "webbrowser", "zoneinfo"}

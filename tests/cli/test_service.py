@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from portico.cli.service import unit
-from portico.doors.notify import Notify
+from portico.server.notify import Notify
 from tests.cli.terminal import TerminalCommand
 from tests.process import HostProcess, inside, watchdog
 

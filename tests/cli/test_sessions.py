@@ -10,7 +10,7 @@ import pytest
 from portico.cli.sessions import status_of
 from portico.cli.show import Printer
 from portico.client import RemoteRecord
-from portico.events import HistoryCopied
+from portico.kernel.events import HistoryCopied
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico, running
 

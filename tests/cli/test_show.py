@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from portico import events as e
 from portico.cli.output import dollars, plain
 from portico.cli.show import Printer
 from portico.client import RemoteRecord
-from portico.events import ErrorInfo, Event, Message, encode
+from portico.kernel import events as e
+from portico.kernel.events import ErrorInfo, Event, Message, encode
 
 
 def record(event: Event) -> RemoteRecord:

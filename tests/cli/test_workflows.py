@@ -11,12 +11,12 @@ import pytest
 from portico.cli.follow_job import result_lines
 from portico.cli.job_flags import inputs_help, read_flags
 from portico.cli.job_tree import workflow_lines
-from portico.errors import BadRequest
-from portico.jobs.events import Artifact
-from portico.jobs.rows import JobRow
-from portico.jobs.state import JobSummary
-from portico.jobs.step import Flow, JobInput
-from portico.jobs.workflow.files import load_text
+from portico.features.jobs.events import Artifact
+from portico.features.jobs.rows import JobRow
+from portico.features.jobs.state import JobSummary
+from portico.features.jobs.step import Flow, JobInput
+from portico.features.jobs.workflow.files import load_text
+from portico.kernel.errors import BadRequest
 
 TEXT = """
     about: Greets people.

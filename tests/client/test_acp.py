@@ -12,8 +12,8 @@ from acp import RequestError
 from acp.client.connection import ClientSideConnection
 from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse
 
-from portico import commands as c
-from portico.events import Message, SessionConfigured
+from portico.kernel import commands as c
+from portico.kernel.events import Message, SessionConfigured
 from tests.doors.standing import Standing, standing
 from tests.process import PORTICO, HostProcess, environment, portico
 

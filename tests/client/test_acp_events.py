@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.client.acp.content import OUTPUT_CHARS, files_of, hunks
 from portico.client.acp.update import (
     TAIL_CHARS,
@@ -15,8 +14,9 @@ from portico.client.acp.update import (
     updates,
     user_message,
 )
-from portico.events import ErrorInfo, Event, Message
-from portico.host.state import Approval, CallPart, QuestionPart, TextPart, TurnState
+from portico.kernel import events as e
+from portico.kernel.events import ErrorInfo, Event, Message
+from portico.kernel.state import Approval, CallPart, QuestionPart, TextPart, TurnState
 
 
 def told(event: Event, known: KnownParts | None = None) -> list[dict[str, Any]]:

@@ -16,7 +16,6 @@ from acp.schema import (
 )
 from pydantic import BaseModel
 
-from portico import events as e
 from portico.client import Client
 from portico.client.acp.agent import HostAgent
 from portico.client.acp.editor import Editor
@@ -24,8 +23,9 @@ from portico.client.acp.open_session import OpenSession
 from portico.client.acp.options import SessionOptions
 from portico.client.acp.question import answers_of, choices, chosen, form_of
 from portico.client.acp.versions import REQUIRED_2, VERSION_1, VERSIONS, Version, negotiated
-from portico.client_servers.feature import ClientServers
-from portico.events import ErrorInfo
+from portico.features.client_servers.feature import ClientServers
+from portico.kernel import events as e
+from portico.kernel.events import ErrorInfo
 from tests.client.test_acp import SCRIPT
 from tests.doors.standing import Standing, standing
 from tests.features import feature

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.client.acp.options import AGENT, SessionOptions
 from portico.client.acp.usage import UsageReport
-from portico.host.agent import AgentInfo, Model
-from portico.host.state import SessionState, Usage
+from portico.kernel import events as e
+from portico.kernel.agent import AgentInfo, Model
+from portico.kernel.state import SessionState, Usage
 
 SCHEMA = {
     "properties": {

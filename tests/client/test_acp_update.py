@@ -3,7 +3,7 @@
 import pytest
 
 from portico.client.acp.update import asked_call, permission_options
-from portico.events import ApprovalAsked, Option
+from portico.kernel.events import ApprovalAsked, Option
 from portico.markdown import escape, is_disguised, visible
 from tests.test_markdown import INVISIBLE, PAYLOADS
 

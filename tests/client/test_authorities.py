@@ -12,7 +12,7 @@ import pytest
 
 from portico.client import Client
 from portico.client.tls import authorities, is_near
-from portico.errors import Unreachable
+from portico.kernel.errors import Unreachable
 from tests.doors.standing import Standing, standing
 from tests.process import environment, needs_openssl
 

@@ -6,12 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
-from portico import commands as c
 from portico.client import Client
 from portico.client.client import RemoteError, segment, shaped
-from portico.errors import Unreachable
-from portico.events import Json
-from portico.host.state import Summary
+from portico.kernel import commands as c
+from portico.kernel.errors import Unreachable
+from portico.kernel.events import Json
+from portico.kernel.state import Summary
 
 SUMMARY: Json = {"id": "session-1", "agent": "a", "model": "m", "cwd": "/", "title": "T", "status": "idle"}
 SUMMARY |= {"created": 0, "modified": 0, "pos": 1}

@@ -11,9 +11,9 @@ import pytest
 
 from portico.client import Client, RemoteRecord
 from portico.client.client import RemoteError
-from portico.errors import Forbidden, Unreachable
-from portico.events import PartDelta, PartEnded, TurnEnded, TurnStarted
-from portico.home import HostEndpoint
+from portico.kernel.errors import Forbidden, Unreachable
+from portico.kernel.events import PartDelta, PartEnded, TurnEnded, TurnStarted
+from portico.server.home import HostEndpoint
 from tests.doors.standing import Standing, standing
 from tests.process import HostProcess
 

@@ -18,7 +18,14 @@ from tests.doors.standing import standing
 from tests.process import environment
 from tests.test_dist import closure
 
-SERVER = ("portico/doors", "portico/log", "portico/cli/", "portico/agents", "portico/host/host.py", "portico/cluster")
+SERVER = (
+    "portico/doors",
+    "portico/kernel/log",
+    "portico/cli/",
+    "portico/agents",
+    "portico/kernel/host.py",
+    "portico/cluster",
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +65,7 @@ def test_it_contains_no_server(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert [name for name in names if name.startswith(SERVER)] == []
-    assert {"portico/client/client.py", "portico/events/turn.py", "portico/py.typed"} <= {*names}
+    assert {"portico/client/client.py", "portico/kernel/events/turn.py", "portico/py.typed"} <= {*names}
     assert wheel.stat().st_size < 250_000
 
 

@@ -24,9 +24,9 @@ from typing import Any
 import httpx
 import msgspec
 
-from portico.events import QueueAdded, SessionStarted, TurnEnded, TurnStarted, decode
-from portico.jobs.events import JobEnded, WorkEnded, WorkStarted
-from portico.log.postgres.connect import connect
+from portico.cluster.postgres.connect import connect
+from portico.features.jobs.events import JobEnded, WorkEnded, WorkStarted
+from portico.kernel.events import QueueAdded, SessionStarted, TurnEnded, TurnStarted, decode
 from portico.testing.postgres import PostgresServer
 from portico.testing.temporal import TemporalServer
 from tests.cluster.readers import READERS, Reader

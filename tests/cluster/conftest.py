@@ -10,14 +10,14 @@ import pytest
 
 from portico.cluster import cluster as module
 from portico.cluster.cluster import Cluster
-from portico.compose import build_host
-from portico.errors import LogUnavailable
-from portico.events import Message
-from portico.host.host import Host
-from portico.host.turn import Turn
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import OWNED, PostgresOpening
-from portico.settings import ClusterSettings
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import OWNED, PostgresOpening
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.turn import Turn
+from portico.server.compose import build_host
+from portico.server.settings import ClusterSettings
 from portico.testing.play import PlayAgent
 from tests.features import feature
 from tests.postgres import Databases
@@ -109,9 +109,9 @@ class Nodes:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico.log.group_commit.PROBE_SECONDS", 0.02)
+    monkeypatch.setattr("portico.kernel.log.group_commit.PROBE_SECONDS", 0.02)
     monkeypatch.setattr(module, "WATCH_SECONDS", 0.05)
-    monkeypatch.setattr("portico.log.postgres.log.OUTAGE_SECONDS", 2.0)
+    monkeypatch.setattr("portico.cluster.postgres.log.OUTAGE_SECONDS", 2.0)
 
 
 @pytest.fixture

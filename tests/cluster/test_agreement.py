@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from portico.cluster.open import open_log
-from portico.errors import BadRequest
-from portico.jobs import events as je
-from portico.log.postgres.log import PostgresLog
-from portico.settings import ClusterSettings, JobSettings, LogSettings, Settings
+from portico.cluster.postgres.log import PostgresLog
+from portico.features.jobs import events as je
+from portico.kernel.errors import BadRequest
+from portico.server.settings import ClusterSettings, JobSettings, LogSettings, Settings
 from tests.cluster.test_doors import flags
 from tests.doors.standing import standing
 from tests.postgres import Databases

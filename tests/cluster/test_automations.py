@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico.automation import commands as ac
-from portico.automation import events as ae
-from portico.automation.automations import Automations
-from portico.automation.source import apply
 from portico.cluster.shared_files import SharedFiles
-from portico.errors import Unauthenticated
+from portico.features.automations import commands as ac
+from portico.features.automations import events as ae
+from portico.features.automations.automations import Automations
+from portico.features.automations.source import apply
+from portico.kernel import commands as c
+from portico.kernel.errors import Unauthenticated
 from tests.automation.playing import made, opened, plan
 from tests.cluster.conftest import Node, Nodes
 

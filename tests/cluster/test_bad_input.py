@@ -10,14 +10,14 @@ import httpx
 import msgspec
 import pytest
 
-from portico import commands as c
 from portico.cluster.link import HostLink, Told
 from portico.cluster.open import open_log
-from portico.errors import BadRequest, LogTooNew, LogUnavailable, NotFound, PlaceAway, PorticoError
-from portico.log.postgres import schema
-from portico.log.postgres.connect import _BOUNDS, connect
-from portico.log.postgres.text import to_text
-from portico.settings import ClusterSettings, LogSettings, Settings
+from portico.cluster.postgres import schema
+from portico.cluster.postgres.connect import _BOUNDS, connect
+from portico.cluster.postgres.text import to_text
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, LogTooNew, LogUnavailable, NotFound, PlaceAway, PorticoError
+from portico.server.settings import ClusterSettings, LogSettings, Settings
 from tests.cluster.conftest import Nodes
 from tests.cluster.test_cluster import ADA, found, say
 from tests.cluster.test_doors import flags

@@ -7,14 +7,14 @@ from typing import Any
 import httpx
 import pytest
 
-from portico import commands as c
 from portico.cluster.host_tables import SCHEDULER
-from portico.errors import Conflict, Forbidden, NotFound, PlaceAway, PorticoError, Unreachable
-from portico.events import Channel, Event, Message, SessionRenamed, tag
-from portico.host.session import Session
-from portico.host.state import SessionState
-from portico.log.postgres.opening import OWNED
-from portico.queries.activity import waiting_of
+from portico.cluster.postgres.opening import OWNED
+from portico.features.board.activity import waiting_of
+from portico.kernel import commands as c
+from portico.kernel.errors import Conflict, Forbidden, NotFound, PlaceAway, PorticoError, Unreachable
+from portico.kernel.events import Channel, Event, Message, SessionRenamed, tag
+from portico.kernel.session import Session
+from portico.kernel.state import SessionState
 from tests.cluster.conftest import Node, Nodes
 from tests.log.events import fact
 

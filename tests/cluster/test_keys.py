@@ -12,11 +12,11 @@ import httpx
 import msgspec
 import pytest
 
-from portico import commands as c
 from portico.cluster.claims import Claim
-from portico.errors import Conflict, NotFound
-from portico.events import HOST
-from portico.host.do import RECEIPTS
+from portico.kernel import commands as c
+from portico.kernel.do import RECEIPTS
+from portico.kernel.errors import Conflict, NotFound
+from portico.kernel.events import HOST
 from tests.cluster.conftest import Node, Nodes
 from tests.doors.standing import Standing, standing
 from tests.jobs.playing import make, task

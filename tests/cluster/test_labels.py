@@ -12,17 +12,17 @@ import asyncpg
 import httpx
 import pytest
 
-from portico import commands as c
 from portico.cluster import cluster as module
 from portico.cluster.forward import Forwarding
-from portico.errors import PorticoError, Unreachable
-from portico.jobs import Jobs
-from portico.jobs import commands as jc
-from portico.jobs import events as je
-from portico.jobs import temporal_messages as messages
-from portico.jobs.temporal import TemporalJobs
-from portico.log.postgres.opening import OWNED
-from portico.settings import JobSettings
+from portico.cluster.postgres.opening import OWNED
+from portico.features.jobs import Jobs
+from portico.features.jobs import commands as jc
+from portico.features.jobs import events as je
+from portico.features.jobs import temporal_messages as messages
+from portico.features.jobs.temporal import TemporalJobs
+from portico.kernel import commands as c
+from portico.kernel.errors import PorticoError, Unreachable
+from portico.server.settings import JobSettings
 from portico.testing.temporal import TemporalServer
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_cluster import ADA, eventually

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico.jobs import Jobs, load_entry
-from portico.jobs import events as je
-from portico.jobs import temporal as module
-from portico.jobs.engine import OPEN
-from portico.jobs.task_record import close_task
-from portico.jobs.temporal import TemporalJobs
-from portico.log.log import NotOwner
-from portico.log.postgres.opening import OWNED
+from portico.cluster.postgres.opening import OWNED
+from portico.features.jobs import Jobs, load_entry
+from portico.features.jobs import events as je
+from portico.features.jobs import temporal as module
+from portico.features.jobs.engine import OPEN
+from portico.features.jobs.task_record import close_task
+from portico.features.jobs.temporal import TemporalJobs
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.log.log import NotOwner
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_cluster import ADA, eventually
 from tests.cluster.test_labels import JobNodes, entry

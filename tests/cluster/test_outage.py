@@ -5,12 +5,12 @@ import asyncio
 
 import pytest
 
-from portico import commands as c
-from portico import limits
-from portico.errors import LogUnavailable
-from portico.events import Message, Record, TurnEnded
-from portico.host.turn import Turn
-from portico.log.postgres import log as module
+from portico.cluster.postgres import log as module
+from portico.kernel import commands as c
+from portico.kernel import limits
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import Message, Record, TurnEnded
+from portico.kernel.turn import Turn
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_cluster import eventually
 from tests.postgres import Databases
@@ -22,7 +22,7 @@ ADA = c.Caller("ada", "ada", frozenset(c.SCOPES), label="ada")
 def minute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.3)
     monkeypatch.setattr(module, "OUTAGE_SECONDS", 60.0)
-    monkeypatch.setattr("portico.log.postgres.store.READ_AGAIN_SECONDS", 0.3)
+    monkeypatch.setattr("portico.cluster.postgres.store.READ_AGAIN_SECONDS", 0.3)
 
 
 async def running(node: Node) -> tuple[str, Turn]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from portico import commands as c
 from portico.cluster.host_tables import Info, Peer
 from portico.cluster.placement import Needs, choose
-from portico.errors import NotFound, PlaceAway
+from portico.kernel import commands as c
+from portico.kernel.errors import NotFound, PlaceAway
 from tests.cluster.conftest import Nodes
 from tests.cluster.test_cluster import ADA
 

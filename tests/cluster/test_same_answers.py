@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import limits
-from portico.host import session as session_module
-from portico.queries.activity import waiting_of
+from portico.features.board.activity import waiting_of
+from portico.kernel import limits
+from portico.kernel import session as session_module
 from tests.doors.standing import Standing, standing
 from tests.postgres import Databases
 

@@ -11,16 +11,16 @@ import httpx
 import msgspec
 import pytest
 
-from portico.automation.events import AutomationPlan
-from portico.automation.state import AutomationState
 from portico.cluster.shared_files import SharedFiles, merged
-from portico.errors import BadRequest
-from portico.events import HOST, Audited, Event
-from portico.home import Home
-from portico.people.identity import new_token, revoke_token
-from portico.people.people import add_person
-from portico.settings import SHARED
-from portico.settings_load import load
+from portico.features.automations.events import AutomationPlan
+from portico.features.automations.state import AutomationState
+from portico.features.people.identity import new_token, revoke_token
+from portico.features.people.people import add_person
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import HOST, Audited, Event
+from portico.server.home import Home
+from portico.server.settings import SHARED
+from portico.server.settings_load import load
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_cluster import eventually
 from tests.cluster.test_doors import flags, servers

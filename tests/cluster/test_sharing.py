@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from portico import commands as c
 from portico.cluster import cluster as module
+from portico.kernel import commands as c
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_cluster import ADA, eventually, say
 from tests.cluster.test_takeover import stop_watching

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from portico.events import Message, PartDelta, Record
-from portico.host.state import TextPart
-from portico.host.turn import Turn
+from portico.kernel.events import Message, PartDelta, Record
+from portico.kernel.state import TextPart
+from portico.kernel.turn import Turn
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_cluster import eventually
 

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
 from portico.cluster.host_tables import Share
-from portico.errors import LogUnavailable
-from portico.host.session import Session
-from portico.jobs import events as je
-from portico.log.log import NotOwner
+from portico.features.jobs import events as je
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.log.log import NotOwner
+from portico.kernel.session import Session
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_cluster import eventually, found, say, until
 from tests.log.events import fact

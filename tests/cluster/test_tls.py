@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from portico import commands as c
 from portico.cluster.tls import link_tls
-from portico.errors import BadRequest, Unreachable
-from portico.settings import ClusterSettings
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, Unreachable
+from portico.server.settings import ClusterSettings
 from tests.cluster.conftest import Nodes
 from tests.cluster.test_cluster import ADA, found, say
 from tests.process import needs_openssl

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
 from portico.cluster import cluster as cluster_module
 from portico.cluster import forward
 from portico.cluster.forward import away
 from portico.cluster.link import HostLink
+from portico.cluster.postgres.log import PostgresLog
 from portico.doors.ahp.wire import uri
-from portico.errors import LogUnavailable, PorticoError, Unreachable
-from portico.log.log import NotOwner
-from portico.log.postgres.log import PostgresLog
+from portico.kernel import commands as c
+from portico.kernel.errors import LogUnavailable, PorticoError, Unreachable
+from portico.kernel.log.log import NotOwner
 from tests.cluster.conftest import Nodes
 from tests.cluster.test_cluster import ADA, eventually
 from tests.doors.ahp.wire_client import Refused, WireClient

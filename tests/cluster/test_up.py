@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from portico import events as e
 from portico.client import Client
-from portico.events import decode
-from portico.jobs import events as je
-from portico.log.postgres.connect import connect
+from portico.cluster.postgres.connect import connect
+from portico.features.jobs import events as je
+from portico.kernel import events as e
+from portico.kernel.events import decode
 from tests.jobs.playing import make, task
 from tests.jobs.samples import par, ref, seq
 from tests.process import PORTICO, environment, watchdog

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from portico import events as e
 from portico.cluster.host_tables import Info
-from portico.jobs import events as je
-from portico.jobs import load_entry
-from portico.jobs import temporal as module
-from portico.jobs.temporal import TemporalJobs
+from portico.features.jobs import events as je
+from portico.features.jobs import load_entry
+from portico.features.jobs import temporal as module
+from portico.features.jobs.temporal import TemporalJobs
+from portico.kernel import events as e
 from portico.testing.temporal import TemporalServer
 from tests.cluster.conftest import Node, Nodes
 from tests.cluster.test_labels import JobNodes, entry

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from portico.configuration.editable import EDITABLE, choices_of, form_of
-from portico.settings_load import keys
+from portico.features.configuration.editable import EDITABLE, choices_of, form_of
+from portico.server.settings_load import keys
 from tests.doors.standing import Standing, problem, standing
 
 WRITTEN = """# my host

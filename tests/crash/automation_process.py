@@ -10,8 +10,8 @@ from typing import Any
 
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
-from portico.compose import build_host
-from portico.log.sqlite import SqliteLog
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.compose import build_host
 from portico.testing.clock import FakeClock
 from tests.automation.playing import made, opened, pass_time, settle
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
-from portico.compose import build_host
-from portico.errors import PorticoError, TooSlow
-from portico.events import Message, Record, tag
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import CallPart, QuestionPart, SessionState
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import PorticoError, TooSlow
+from portico.kernel.events import Message, Record, tag
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, QuestionPart, SessionState
+from portico.server.compose import build_host
 from tests.host.commands import reorder
 
 RULES = """

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from portico import commands as c
-from portico import events as e
-from portico.compose import build_host
-from portico.events import HOST, Event, Record, tag
-from portico.host.approval import Ruling
-from portico.host.fold import fold
-from portico.host.host import Host
-from portico.host.state import SessionState
-from portico.log.sqlite import SqliteLog
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.approval import Ruling
+from portico.kernel.events import HOST, Event, Record, tag
+from portico.kernel.fold import fold
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.state import SessionState
+from portico.server.compose import build_host
 from tests.crash.driver import agent, fingerprint
 from tests.crash.story import check_ends, check_queue, check_turns
 

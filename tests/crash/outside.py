@@ -15,7 +15,7 @@ import websockets
 from websockets.asyncio.client import connect
 
 from portico.doors.ahp.wire import uri
-from portico.home import Home
+from portico.server.home import Home
 from tests.doors.ahp.wire_client import Json, WireClient
 
 PROMPTS = ["[[deltas:60]]", "[[deltas:15]] [[gap:2]]", "[[tool:absent|x]] [[say:hi]]", "[[say:short]]", "[[crash]]"]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from portico.jobs.recipes import copy_recipe, recipes
+from portico.features.jobs.recipes import copy_recipe, recipes
 from portico.testing.model import ModelRule, ModelServer, Script, ScriptedCall, Step
 from portico.testing.temporal import TemporalServer
 from tests.crash.workflow_driver import SECRET, Driver, Report

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from portico import events as e
-from portico.events import Event
+from portico.kernel import events as e
+from portico.kernel.events import Event
 
 _BEGIN_AND_END: list[tuple[type[Event], type[Event], str]] = [
     (e.PartStarted, e.PartEnded, "part"),

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from portico.compose import build_host
-from portico.log.sqlite import SqliteLog
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.compose import build_host
 from portico.testing.clock import FakeClock
 from tests.automation.playing import opened, pass_time, settle
 from tests.crash.automation_process import START, agent

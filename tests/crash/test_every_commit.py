@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
-from portico.errors import AlreadyAnswered, Conflict
-from portico.events import Record
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs.state import plan_of
-from portico.jobs.task_sessions import CRASH_PREFIX
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs.state import plan_of
+from portico.features.jobs.task_sessions import CRASH_PREFIX
+from portico.kernel import events as e
+from portico.kernel.errors import AlreadyAnswered, Conflict
+from portico.kernel.events import Record
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from tests.crash.test_jobs import check
 from tests.jobs.playing import Data, make, opened, task, until_ended

@@ -18,11 +18,11 @@ from typing import Any
 import httpx
 import pytest
 
-from portico import events as e
-from portico.events import Record
-from portico.jobs import events as je
-from portico.jobs import to_json
-from portico.log.sqlite import SqliteLog
+from portico.features.jobs import events as je
+from portico.features.jobs import to_json
+from portico.kernel import events as e
+from portico.kernel.events import Record
+from portico.kernel.log.sqlite import SqliteLog
 from tests.jobs.playing import Data, make, ok, task
 from tests.jobs.samples import alt, loop, par, ref, seq
 

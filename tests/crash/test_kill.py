@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from portico.compose import build_host
-from portico.host.state import CallPart
-from portico.log.sqlite import SqliteLog
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.state import CallPart
+from portico.server.compose import build_host
 from tests.crash.driver import agent
 from tests.crash.host_process import App
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
-from portico import events as e
-from portico.events import Record
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs.workflow.files import load_text
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs.workflow.files import load_text
+from portico.kernel import events as e
+from portico.kernel.events import Record
 from portico.testing.fixtures import HostOpener
 from tests.crash.test_every_commit import done, person
 from tests.crash.test_jobs import check

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.jobs.workflow.files import load_text
+from portico.features.jobs.workflow.files import load_text
 from portico.testing.temporal import TemporalServer
 from tests.crash.test_jobs import KILLS
 from tests.crash.workflow_driver import WORKFLOWS, drive

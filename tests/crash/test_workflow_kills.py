@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from portico.jobs import events as je
-from portico.jobs import to_json
+from portico.features.jobs import events as je
+from portico.features.jobs import to_json
 from tests.crash.test_jobs import KILLS, App, check
 from tests.jobs.playing import make, ok
 

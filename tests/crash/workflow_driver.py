@@ -27,10 +27,10 @@ from typing import Any
 
 import httpx
 
-from portico import events as e
-from portico.events import Record
-from portico.jobs import events as je
-from portico.log.sqlite import SqliteLog
+from portico.features.jobs import events as je
+from portico.kernel import events as e
+from portico.kernel.events import Record
+from portico.kernel.log.sqlite import SqliteLog
 from portico.testing.temporal import TemporalServer
 
 Json = dict[str, Any]

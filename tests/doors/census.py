@@ -4,7 +4,7 @@ import gc
 from collections import deque
 from typing import Any
 
-from portico.cache import Cache
+from portico.kernel.cache import Cache
 
 
 def census() -> dict[str, int]:

@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from portico.doors.route import Route, Socket
+from portico.server.route import Route, Socket
 from tests.doors import sharing
 from tests.doors.standing import Standing, standing
 

@@ -10,10 +10,10 @@ import httpx
 import msgspec
 
 from portico.command_shapes import method_name
-from portico.commands import COMMANDS
-from portico.doors.serve_options import ServeOptions
-from portico.doors.server import Server
-from portico.home import Home
+from portico.kernel.commands import COMMANDS
+from portico.server.home import Home
+from portico.server.serve_options import ServeOptions
+from portico.server.server import Server
 
 TOOLS = [*(method_name(kind) for kind in COMMANDS.values()), "answer", "all"]
 """What a token of a test that is about something else may use through MCP."""

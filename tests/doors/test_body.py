@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from portico import limits
-from portico.doors.body import check_depth, decode_as, error_response
-from portico.errors import KINDS, AgentDied, BadRequest, RateLimited, WrongMethod
+from portico.kernel import limits
+from portico.kernel.errors import KINDS, AgentDied, BadRequest, RateLimited, WrongMethod
+from portico.server.body import check_depth, decode_as, error_response
 
 
 class Inner(Struct, forbid_unknown_fields=True):

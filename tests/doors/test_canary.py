@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 
-from portico.home import Home
+from portico.server.home import Home
 from tests.process import HostProcess, inside, portico
 
 CANARY = "canary-7f3a9c-do-not-leak"

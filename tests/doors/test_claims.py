@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from portico.doors.login_redirect import _OWN_PAGE
-from portico.doors.oidc import LEEWAY, account_of, check_claims
-from portico.errors import Forbidden
-from portico.people.people import Account
-from portico.settings import OidcSettings
+from portico.features.people.people import Account
+from portico.kernel.errors import Forbidden
+from portico.server.login_redirect import _OWN_PAGE
+from portico.server.oidc import LEEWAY, account_of, check_claims
+from portico.server.settings import OidcSettings
 
 ISSUER = "https://id.example"
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from portico import events as e
 from portico.agents.agent import Message, Turn
 from portico.cli.show import Printer
 from portico.client.record import RemoteRecord
@@ -14,9 +13,10 @@ from portico.doors.ahp.view import snapshots, translate
 from portico.doors.ahp.wire.versions import Dialect
 from portico.doors.anywhere.translate import Watched, frames
 from portico.doors.portal.callbacks import session_elements
-from portico.events import Json, Record
-from portico.host.fold import fold
-from portico.host.state import SessionState, TextPart, TurnState
+from portico.kernel import events as e
+from portico.kernel.events import Json, Record
+from portico.kernel.fold import fold
+from portico.kernel.state import SessionState, TextPart, TurnState
 from portico.testing.ahp import reducer
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
-from portico.doors.cors import answer_headers, is_preflight, preflight_headers
+from portico.server.cors import answer_headers, is_preflight, preflight_headers
 
 OURS = frozenset({"https://pages.example", "http://localhost:3000"})
 

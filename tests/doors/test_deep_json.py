@@ -12,18 +12,18 @@ from typing import Any
 import httpx
 import pytest
 
-from portico import events as e
 from portico import mcp
 from portico.agents.copilot.notice import _reason
 from portico.agents.loop.refusal import _words
 from portico.client.acp.content import decoded
 from portico.doors.ahp.wire import uri
 from portico.doors.anywhere.translate import _preview
-from portico.events import Message
-from portico.jobs.check import json_of
-from portico.jobs.items import _array
-from portico.jobs.task_sessions import TaskCrash
-from portico.jobs.tools import argument_of
+from portico.features.jobs.check import json_of
+from portico.features.jobs.items import _array
+from portico.features.jobs.task_sessions import TaskCrash
+from portico.features.jobs.tools import argument_of
+from portico.kernel import events as e
+from portico.kernel.events import Message
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import standing
 

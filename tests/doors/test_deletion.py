@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from portico.log.sqlite import log as sqlite_log
-from portico.log.sqlite.database import Database
-from portico.notices.notices import Notices
+from portico.features.notices.notices import Notices
+from portico.kernel.log.sqlite import log as sqlite_log
+from portico.kernel.log.sqlite.database import Database
 from tests.doors.standing import standing
 from tests.features import feature
 

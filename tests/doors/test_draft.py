@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from portico.commands import Caller, QueueMessage
 from portico.doors.ahp.wire import uri
-from portico.events import Message
+from portico.kernel.commands import Caller, QueueMessage
+from portico.kernel.events import Message
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, problem, read_events, standing
 

@@ -23,8 +23,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from portico.home import Home
-from portico.jobs import to_json
+from portico.features.jobs import to_json
+from portico.server.home import Home
 from tests.jobs.playing import make, ok
 from tests.process import HostProcess
 

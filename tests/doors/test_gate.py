@@ -10,12 +10,12 @@ import httpx
 import pytest
 import websockets
 
-from portico.doors.gate import Gate
-from portico.doors.route import SCOPES, Route, Socket
-from portico.home import Home
-from portico.people import identity
-from portico.people.identity import Tokens, new_login, new_token, remove_person, revoke_token
-from portico.people.people import add_person, drop_person
+from portico.features.people import identity
+from portico.features.people.identity import Tokens, new_login, new_token, remove_person, revoke_token
+from portico.features.people.people import add_person, drop_person
+from portico.server.gate import Gate
+from portico.server.home import Home
+from portico.server.route import SCOPES, Route, Socket
 from tests.doors import gate_standing
 from tests.doors.gate_standing import connect, length
 from tests.doors.standing import Standing, problem, standing

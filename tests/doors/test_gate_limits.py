@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import websockets
 
-from portico import limits
-from portico.doors.rate import WrongTokens
-from portico.host.rate import Bucket
-from portico.people.identity import new_token
+from portico.features.people.identity import new_token
+from portico.kernel import limits
+from portico.kernel.rate import Bucket
+from portico.server.rate import WrongTokens
 from tests.doors import gate_standing
 from tests.doors.gate_standing import connect
 from tests.doors.standing import Standing, problem, standing

@@ -11,23 +11,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import commands as c
-from portico import limits
-from portico.automation import automations
-from portico.automation.state import RunSummary
-from portico.cache import Cache
 from portico.doors.ahp.connection import notices
 from portico.doors.ahp.connection.broker import Broker, ClientRecord
 from portico.doors.ahp.connection.notices import CatalogueNotices
 from portico.doors.portal import live
-from portico.doors.rate import WrongTokens
-from portico.errors import NotFound
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs.engine import LocalEngine
-from portico.log import notes
-from portico.notices import notices as deliveries
+from portico.features.automations import automations
+from portico.features.automations.state import RunSummary
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs.engine import LocalEngine
+from portico.features.notices import notices as deliveries
+from portico.kernel import commands as c
+from portico.kernel import limits
+from portico.kernel.cache import Cache
+from portico.kernel.errors import NotFound
+from portico.kernel.host import Host
+from portico.kernel.log import notes
+from portico.server.rate import WrongTokens
 from portico.testing.fixtures import HostOpener
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.census import census

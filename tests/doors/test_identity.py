@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portico.doors.route import SCOPES
-from portico.errors import AlreadyExists, BadRequest, NotFound
-from portico.home import Home
-from portico.people import identity
-from portico.people.identity import Tokens, new_token, read_tokens, revoke_token
+from portico.features.people import identity
+from portico.features.people.identity import Tokens, new_token, read_tokens, revoke_token
+from portico.kernel.errors import AlreadyExists, BadRequest, NotFound
+from portico.server.home import Home
+from portico.server.route import SCOPES
 from tests.doors import sharing
 from tests.doors.standing import Standing, problem
 

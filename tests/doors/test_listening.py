@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from portico.client import Client
-from portico.doors.server import Server
-from portico.doors.sockets import listen_unix
-from portico.errors import BadRequest, Unreachable
-from portico.home import Home
+from portico.kernel.errors import BadRequest, Unreachable
+from portico.server.home import Home
+from portico.server.server import Server
+from portico.server.sockets import listen_unix
 from tests.doors.standing import options, standing
 from tests.process import PORTICO, environment, needs_openssl, watchdog
 

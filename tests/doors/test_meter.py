@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
-from portico.doors.meter import Meter
 from portico.doors.ops import render
-from portico.events import ErrorInfo, Event, Record
-from portico.host.commits import BUCKETS, Commits
+from portico.kernel import events as e
+from portico.kernel.commits import BUCKETS, Commits
+from portico.kernel.events import ErrorInfo, Event, Record
+from portico.server.meter import Meter
 
 CHANNEL = "session/s1"
 

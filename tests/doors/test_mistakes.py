@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import commands as c
+from portico.kernel import commands as c
 from tests.doors.standing import Standing, standing
 from tests.doors.test_scopes import arguments, request
 

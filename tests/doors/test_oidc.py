@@ -17,13 +17,13 @@ from starlette.responses import JSONResponse, Response
 from portico.agents.certificates import certificates
 from portico.cli.doctor import _login
 from portico.cli.serve import say_hello
-from portico.doors.oidc import OidcProvider, check_address, check_claims
-from portico.errors import BadRequest, Unreachable
-from portico.home import Home
-from portico.people.identity import read_tokens
-from portico.people.people import add_person, read_people
-from portico.settings import OidcSettings
-from portico.settings_edit import add_table
+from portico.features.people.identity import read_tokens
+from portico.features.people.people import add_person, read_people
+from portico.kernel.errors import BadRequest, Unreachable
+from portico.server.home import Home
+from portico.server.oidc import OidcProvider, check_address, check_claims
+from portico.server.settings import OidcSettings
+from portico.server.settings_edit import add_table
 from tests.doors import openid
 from tests.doors.openid import CLIENT, KEY, OTHER_KEY, SECRET, Provider
 from tests.doors.standing import Standing, standing
@@ -382,7 +382,7 @@ async def test_a_missing_package_is_reported_at_start_by_doctor_and_on_the_login
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, issuer: str, installed: bool, problem: bool
 ) -> None:
     """Only the first person who tried to log in read that the host lacks a package."""
-    monkeypatch.setattr("portico.doors.oidc.find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr("portico.server.oidc.find_spec", lambda name: object() if installed else None)
     names = {"issuer": issuer, "client_id": "x", "client_secret": "y", "domains": ["*"]}
     flags = {f"login.oidc.{name}": value for name, value in names.items()} if issuer else {}
     async with standing(tmp_path, flags=flags) as here:

@@ -12,7 +12,7 @@ from portico.doors.openapi import document, template
 from portico.doors.openapi_examples import EXAMPLES
 from portico.doors.openapi_page import page
 from portico.doors.openapi_schema import public_names, tidy
-from portico.doors.route import Route
+from portico.server.route import Route
 from tests.doors.standing import Standing, standing
 
 
@@ -125,7 +125,7 @@ async def test_the_document_names_the_address_of_the_host(tmp_path: Path) -> Non
     ("schemas", "names"),
     [
         ({"Model": {}}, ["Model"]),
-        ({"portico.host.agent.Model": {}, "portico.jobs.entry.Model": {}}, ["AgentModel", "EntryModel"]),
+        ({"portico.kernel.agent.Model": {}, "portico.features.jobs.entry.Model": {}}, ["AgentModel", "EntryModel"]),
         ({"portico.a.agent.Model": {}, "AgentModel": {}}, ["AAgentModelShape", "AgentModel"]),
         ({"portico.a.one.X": {}, "portico.b.one.X": {}}, ["OneX", "BOneXShape"]),
         ({"Agents": {"properties": {"agents": {}}}}, ["AgentsAnswer"]),

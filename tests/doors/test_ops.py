@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from portico import __version__
-from portico.errors import LogUnavailable
+from portico.kernel.errors import LogUnavailable
 from tests.doors import sharing
 from tests.doors.standing import Standing, problem, standing
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.doors.origin import (
+from portico.kernel.errors import Forbidden, Misdirected
+from portico.server.origin import (
     LOOPBACK_NAMES,
     check_host,
     check_origin,
@@ -13,7 +14,6 @@ from portico.doors.origin import (
     is_loopback,
     is_origin,
 )
-from portico.errors import Forbidden, Misdirected
 
 
 @pytest.mark.parametrize(

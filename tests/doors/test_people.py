@@ -9,13 +9,13 @@ import httpx
 import msgspec
 import pytest
 
-from portico.commands import SCOPES
-from portico.doors import server
-from portico.errors import AlreadyExists, BadRequest, Forbidden, NotFound
-from portico.home import Home
-from portico.people.identity import NamedToken, Tokens, new_login, new_token, read_tokens, remove_person
-from portico.people.people import Account, People, add_person, admit, read_people
-from portico.settings import Settings
+from portico.features.people.identity import NamedToken, Tokens, new_login, new_token, read_tokens, remove_person
+from portico.features.people.people import Account, People, add_person, admit, read_people
+from portico.kernel.commands import SCOPES
+from portico.kernel.errors import AlreadyExists, BadRequest, Forbidden, NotFound
+from portico.server import server
+from portico.server.home import Home
+from portico.server.settings import Settings
 from tests.doors.standing import Standing, problem, standing
 
 
@@ -72,7 +72,7 @@ def test_names_of_tokens_are_a_persons_own(home: Home) -> None:
 async def test_a_person_has_a_bounded_number_of_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: one person created 400 tokens in 11 seconds. Logins and expired tokens do not count, and neither do those of
     other people."""
-    monkeypatch.setattr("portico.limits.TOKENS", 3)
+    monkeypatch.setattr("portico.kernel.limits.TOKENS", 3)
     async with standing(tmp_path) as here:
         for name in ("ann", "ben"):
             add_person(here.home, name, ["read"])
@@ -93,7 +93,7 @@ async def test_a_person_has_a_bounded_number_of_tokens(tmp_path: Path, monkeypat
 
 
 def test_a_person_has_so_many_logins(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico.limits.LOGINS", 3)
+    monkeypatch.setattr("portico.kernel.limits.LOGINS", 3)
     person = add_person(home, "ann", ["read"])
     made = [new_login(home, person, 1) for _ in range(5)]
     assert [each.id for each in read_tokens(home)] == made[2:]

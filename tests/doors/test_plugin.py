@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from portico.doors.registry import OWN, find_points
-from portico.doors.router import Router
-from portico.errors import BadRequest
-from portico.home import Home
+from portico.kernel.errors import BadRequest
+from portico.server.home import Home
+from portico.server.registry import OWN, find_points
+from portico.server.router import Router
 from tests.doors.standing import Standing, standing
 from tests.process import inside
 
@@ -54,7 +54,7 @@ async def test_the_door_of_the_guide_is_found_and_serves(tmp_path: Path, monkeyp
     assert watching.done()
 
 
-HEAD = "from portico.doors.door import Door\nfrom portico.doors.route import Route\n"
+HEAD = "from portico.server.door import Door\nfrom portico.server.route import Route\n"
 TAKEN = """
 class Made(Door):
     def __init__(self, app):
@@ -70,7 +70,7 @@ class Made(Door):
         ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("Made = 1", "TypeError"),
         ("def Made(app): raise RuntimeError('no licence')", "RuntimeError: no licence"),
-        ("def Made(app): return []", "is not a portico.doors.door.Door"),
+        ("def Made(app): return []", "is not a portico.server.door.Door"),
         ("def other(app): return []", "AttributeError"),
         ("def Made(app: return []", "SyntaxError"),
         (HEAD + "class Made(Door):\n    async def open(self): raise OSError('no port')", "OSError: no port"),

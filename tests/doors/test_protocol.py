@@ -14,9 +14,9 @@ import uvicorn
 import websockets
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from portico import limits
-from portico.doors.protocol import BoundedHttp
-from portico.events import PartDelta
+from portico.kernel import limits
+from portico.kernel.events import PartDelta
+from portico.server.protocol import BoundedHttp
 from tests.doors import sharing
 from tests.doors.standing import Standing, read_events, standing
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from portico.doors.proxy import ROOT, BehindProxy, Proxies, check_root_path
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
+from portico.server.proxy import ROOT, BehindProxy, Proxies, check_root_path
 
 TRUSTED = ["127.0.0.1", "10.0.0.0/8", "fd00::/8"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from portico.doors.proxy import ROOT
-from portico.doors.request_head import PAGE_KEY, RawHeaders, RequestHead, RequestHeads
-from portico.home import Home
-from portico.people.identity import OWNER, Tokens, new_token, revoke_token
-from portico.people.people import add_person
+from portico.features.people.identity import OWNER, Tokens, new_token, revoke_token
+from portico.features.people.people import add_person
+from portico.server.home import Home
+from portico.server.proxy import ROOT
+from portico.server.request_head import PAGE_KEY, RawHeaders, RequestHead, RequestHeads
 
 
 @pytest.fixture

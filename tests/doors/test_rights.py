@@ -11,14 +11,14 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 
-from portico import commands as c
-from portico import events as e
 from portico.doors.ahp.wire import uri
-from portico.errors import Forbidden, NotFound
-from portico.host.state import CallPart
-from portico.notices.notice import Delivery, Notice
-from portico.notices.notices import Notices
-from portico.terminals.terminals import Terminals
+from portico.features.notices.notice import Delivery, Notice
+from portico.features.notices.notices import Notices
+from portico.features.terminals.terminals import Terminals
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.errors import Forbidden, NotFound
+from portico.kernel.state import CallPart
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import standing
 from tests.doors.test_ownership import CANARY, World, anyio_backend

@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
-from portico.doors.route import Route, Socket
-from portico.doors.router import Router
-from portico.errors import NotFound, WrongMethod
+from portico.kernel.errors import NotFound, WrongMethod
+from portico.server.route import Route, Socket
+from portico.server.router import Router
 
 
 async def answer(request: Request) -> Response:

@@ -8,10 +8,10 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from portico.doors.app import App
 from portico.doors.portal.answer import Endpoints, Refused, api, moment, working_directory
-from portico.doors.route import Endpoint, Route
-from portico.doors.routes import Routes
+from portico.server.app import App
+from portico.server.route import Endpoint, Route
+from portico.server.routes import Routes
 
 
 class Shown(Struct):

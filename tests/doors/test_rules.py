@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from portico import commands as c
+from portico.kernel import commands as c
 from tests.doors import sharing
 from tests.doors.standing import Standing
 from tests.test_imports import ROOT

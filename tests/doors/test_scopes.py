@@ -7,10 +7,10 @@ import httpx
 import msgspec
 import pytest
 
-from portico import commands as c
 from portico.command_shapes import method_name
 from portico.doors.mcp.tools import WITHOUT
-from portico.people.identity import new_token
+from portico.features.people.identity import new_token
+from portico.kernel import commands as c
 from tests.doors.standing import Standing, standing
 from tests.host.test_do import sample
 

@@ -17,20 +17,20 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico.approvals.policy import ApprovalRules
 from portico.client import Client
-from portico.doors import server as module
-from portico.doors.gate import Gate
-from portico.doors.server import Server
-from portico.doors.sockets import listen
-from portico.errors import BadRequest, HomeInUse, LogUnavailable
-from portico.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnded
-from portico.home import Home, HostEndpoint
-from portico.host.catalogue import Catalogue
-from portico.host.host import Host
-from portico.log import sqlite
-from portico.log.sqlite import SqliteLog, error_text
-from portico.people.identity import new_token, revoke_token
+from portico.features.approvals.policy import ApprovalRules
+from portico.features.people.identity import new_token, revoke_token
+from portico.kernel.catalogue import Catalogue
+from portico.kernel.errors import BadRequest, HomeInUse, LogUnavailable
+from portico.kernel.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnded
+from portico.kernel.host import Host
+from portico.kernel.log import sqlite
+from portico.kernel.log.sqlite import SqliteLog, error_text
+from portico.server import server as module
+from portico.server.gate import Gate
+from portico.server.home import Home, HostEndpoint
+from portico.server.server import Server
+from portico.server.sockets import listen
 from tests.doors import sharing
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, options, problem, standing

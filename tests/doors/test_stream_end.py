@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from portico.doors import stream_end
-from portico.doors.stream_end import POLICY_VIOLATION, SERVICE_RESTART, StreamEnd
+from portico.server import stream_end
+from portico.server.stream_end import POLICY_VIOLATION, SERVICE_RESTART, StreamEnd
 
 START: Message = {"type": "http.response.start", "status": 200, "headers": []}
 PIECE: Message = {"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from portico.cli.serve import JsonLines
-from portico.correlation import REQUEST, SESSION, TURN, request_id
+from portico.kernel.correlation import REQUEST, SESSION, TURN, request_id
 from tests.doors.standing import Standing, standing
 
 TRACES = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="needs portico[otel]")
@@ -90,7 +90,7 @@ async def test_a_turn_is_a_span_with_its_tool_calls_below_it(tmp_path: Path, con
 
 
 async def test_a_dead_receiver_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico.doors.telemetry.CLOSE_SECONDS", 0.2)
+    monkeypatch.setattr("portico.server.telemetry.CLOSE_SECONDS", 0.2)
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     async with asyncio.timeout(60):
         async with standing(tmp_path, flags={"telemetry.endpoint": "http://127.0.0.1:1"}) as here:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from portico.events import Message
-from portico.home import Home
+from portico.kernel.events import Message
+from portico.server.home import Home
 from tests.doors.standing import Standing, standing
 
 FIXTURES = Path(__file__).parents[1] / "log" / "fixtures"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
-from portico.doors.websocket import WsProtocol, line
+from portico.server.websocket import WsProtocol, line
 
 TEXT, BINARY, CLOSE, PING, PONG, CONT = 1, 2, 8, 9, 10, 0
 LARGEST = 100_000

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico.drafts.plan import plan_text, recipe_list
-from portico.jobs.draft import ROUNDS
-from portico.jobs.recipes import recipes
+from portico.features.drafts.plan import plan_text, recipe_list
+from portico.features.jobs.draft import ROUNDS
+from portico.features.jobs.recipes import recipes
 from tests.doors.standing import Standing, problem, standing
 from tests.jobs.workflow.test_draft import BAD, GOOD, script
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico.commands import SCOPES, Caller
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
-from portico.events import Audited
-from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
-from portico.host.host import Host
-from portico.jobs import commands as jc
+from portico.features.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
+from portico.features.jobs import commands as jc
+from portico.kernel import commands as c
+from portico.kernel.commands import SCOPES, Caller
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
+from portico.kernel.events import Audited
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.jail import closed

@@ -1,8 +1,8 @@
 """Commands of sessions that only tests give in Python; clients send them through doors."""
 
-from portico import commands as c
-from portico.events import Json, Message, ToolSpec
-from portico.host.session import Session
+from portico.kernel import commands as c
+from portico.kernel.events import Json, Message, ToolSpec
+from portico.kernel.session import Session
 
 
 async def join(session: Session, client: str, name: str, tools: list[ToolSpec]) -> None:

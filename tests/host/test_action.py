@@ -12,14 +12,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from portico.approvals import coverage as a
-from portico.approvals.policy import ApprovalRules, Rules, rules_of
-from portico.approvals.shell_syntax import commands
-from portico.events import Breadth, Message
-from portico.host.action import Action, command
-from portico.host.session import Session
-from portico.host.state import CallPart
-from portico.host.turn import Turn
+from portico.features.approvals import coverage as a
+from portico.features.approvals.policy import ApprovalRules, Rules, rules_of
+from portico.features.approvals.shell_syntax import commands
+from portico.kernel.action import Action, command
+from portico.kernel.events import Breadth, Message
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart
+from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import feature, host_of

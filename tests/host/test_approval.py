@@ -6,16 +6,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from portico import events as e
-from portico import limits
 from portico.agents.agent import Message, Turn
-from portico.approvals.policy import ApprovalRules, Rules
-from portico.errors import AlreadyAnswered, BadRequest, NotFound, PorticoError, RateLimited
-from portico.events import HOST, Event, Grant, Option
-from portico.host.approval import Request, Ruling
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import Approval, CallPart, TextPart, TurnState
+from portico.features.approvals.policy import ApprovalRules, Rules
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.approval import Request, Ruling
+from portico.kernel.errors import AlreadyAnswered, BadRequest, NotFound, PorticoError, RateLimited
+from portico.kernel.events import HOST, Event, Grant, Option
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import Approval, CallPart, TextPart, TurnState
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
 from portico.agents import script as s
 from portico.agents.acp.autonomy import KNOWN, classify, kind_of
 from portico.agents.acp.program import PRESETS, Program
 from portico.agents.scripted import ScriptedAgent
-from portico.errors import Forbidden
-from portico.events import HOST
-from portico.host.autonomy import Answering, Autonomy, loosened
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.autonomy import Answering, Autonomy, loosened
+from portico.kernel.errors import Forbidden
+from portico.kernel.events import HOST
 from portico.testing.fixtures import HostOpener
 
 A, L, N, U = Autonomy.ASKS, Autonomy.ASKS_LESS, Autonomy.ASKS_NOBODY, Autonomy.UNKNOWN

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico.errors import BadRequest, Conflict, NotFound
-from portico.events import Message
-from portico.host.host import Host
-from portico.log.sqlite import SqliteLog
-from portico.terminals.commands import OpenTerminal
+from portico.features.terminals.commands import OpenTerminal
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.errors import BadRequest, Conflict, NotFound
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
 from portico.testing.play import PlayAgent
 from tests.host.plays import allowed
 from tests.host.test_approval import ask, said
 
 ADA = c.Caller.inside("ada")
 LOADED = """
-import sys, portico.host.host, portico.log.sqlite
+import sys, portico.kernel.host, portico.kernel.log.sqlite
 print([name for name in sys.modules if name.startswith("portico.") and name.split(".")[1] in sys.argv[1:]])
 """
 ROOMS = ("approvals", "changes", "terminals", "queries", "transcripts", "maintenance", "agents", "jobs", "doors")

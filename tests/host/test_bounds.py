@@ -5,19 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
-from portico import limits
-from portico.errors import LogUnavailable
-from portico.events import Message
-from portico.host import disk
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import CallPart, TextPart
-from portico.host.turn import Turn
-from portico.log.log import DiskUse
-from portico.log.sqlite import SqliteLog
-from portico.terminals import events as te
-from portico.terminals.terminals import Terminals
+from portico.features.terminals import events as te
+from portico.features.terminals.terminals import Terminals
+from portico.kernel import disk, limits
+from portico.kernel import events as e
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.log.log import DiskUse
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, TextPart
+from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import feature, host_of

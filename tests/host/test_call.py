@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from portico import events as e
-from portico import limits
 from portico.agents.agent import Call, Message, Turn
-from portico.errors import BadRequest, Forbidden, NotFound
-from portico.events import ErrorInfo, Json, ToolSpec
-from portico.host.session import Session
-from portico.host.state import CallPart, TurnState
-from portico.host.tool import Tool, ToolResult
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest, Forbidden, NotFound
+from portico.kernel.events import ErrorInfo, Json, ToolSpec
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, TurnState
+from portico.kernel.tool import Tool, ToolResult
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import Play, PlayAgent
 from tests.host.commands import join, leave

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico import limits
 from portico.agents.agent import AgentError, Message, Turn
-from portico.errors import Conflict, NotFound
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import TextPart
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import Conflict, NotFound
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import TextPart
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import host_of

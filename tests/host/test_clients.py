@@ -2,11 +2,11 @@
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico import limits
-from portico.errors import BadRequest, Forbidden, PorticoError
-from portico.host.host import Host
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest, Forbidden, PorticoError
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 
 ADA = c.Caller("token-1", "ada", frozenset({"read"}))

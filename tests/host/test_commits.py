@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
 from portico.agents.agent import Message, Turn
-from portico.events import HOST, Record
-from portico.host import react as reactions
-from portico.host import session as sessions
-from portico.host.fold import fold as real_fold
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import CallPart, SessionState
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import react as reactions
+from portico.kernel import session as sessions
+from portico.kernel.events import HOST, Record
+from portico.kernel.fold import fold as real_fold
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, SessionState
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.doors.standing import standing
@@ -118,7 +118,7 @@ async def test_a_session_whose_fold_failed_once_is_read_again(
     """Its state was behind the log for good, and what its events ask for never happened."""
     host = await open_host(PlayAgent(allowed))
     fold = once(real_fold, lambda state, record: type(record.event) is kind)
-    monkeypatch.setattr("portico.host.session.fold", fold)
+    monkeypatch.setattr("portico.kernel.session.fold", fold)
     session = await conversation(host, tmp_path)
     assert host.commits.failed == {"session": 1}
     turn = (await session.load()).state.turns[-1]
@@ -141,13 +141,13 @@ async def test_an_event_that_can_never_be_folded_concerns_its_session_alone(
             raise RuntimeError("never")
         return real_fold(state, record)
 
-    monkeypatch.setattr("portico.host.session.fold", fold)
+    monkeypatch.setattr("portico.kernel.session.fold", fold)
     await host.do(c.RenameSession(session=broken.id, title="x"), ADA)
     with pytest.raises(RuntimeError, match="never"):
         await host.do(c.MarkRead(session=broken.id, read=False), ADA)
     await host.do(c.MarkRead(session=other.id, read=False), ADA)
     assert not other.summary.read
-    monkeypatch.setattr("portico.host.session.fold", real_fold)
+    monkeypatch.setattr("portico.kernel.session.fold", real_fold)
     await host.do(c.MarkRead(session=broken.id, read=False), ADA)
     assert ((await broken.load()).state.title, broken.summary.read) == ("x", False)
 
@@ -168,4 +168,4 @@ def test_nothing_else_listens_to_the_log() -> None:
     root = Path(sessions.__file__).parents[1]
     found = sorted(str(path.relative_to(root)) for path in root.rglob("*.py") if ".on_commit(" in path.read_text())
     others = [each for each in found if not each.startswith("log/")]
-    assert others == ["host/commits.py"]
+    assert others == ["kernel/commits.py"]

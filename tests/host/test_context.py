@@ -4,19 +4,18 @@ from typing import Any
 
 import pytest
 
-from portico import limits
-from portico.errors import BadRequest
-from portico.events import Json, Message
-from portico.host import fallback
-from portico.host.command_turn import COMMAND_LINE, command_line
-from portico.host.config import check as check_config
-from portico.host.context import ABOUT, ATTACHED, LATER, MESSAGE, RULES, RULES_SENT, history, news, told, transcript
-from portico.host.customization import expanded, instructions, prompts, server_at, server_channel, switched_off
-from portico.host.draft import OFFERED, TYPED, offer, offered_text, typed_text
-from portico.host.question import Answer
-from portico.host.rate import Bucket
-from portico.host.state import SessionState, TextPart, TurnState
-from portico.host.tool_output import cut, grow, missing, pieces
+from portico.kernel import fallback, limits
+from portico.kernel.command_turn import COMMAND_LINE, command_line
+from portico.kernel.config import check as check_config
+from portico.kernel.context import ABOUT, ATTACHED, LATER, MESSAGE, RULES, RULES_SENT, history, news, told, transcript
+from portico.kernel.customization import expanded, instructions, prompts, server_at, server_channel, switched_off
+from portico.kernel.draft import OFFERED, TYPED, offer, offered_text, typed_text
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json, Message
+from portico.kernel.question import Answer
+from portico.kernel.rate import Bucket
+from portico.kernel.state import SessionState, TextPart, TurnState
+from portico.kernel.tool_output import cut, grow, missing, pieces
 
 
 def session(kept: dict[str, Json] | None = None, **more: Any) -> SessionState:

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.doors.ahp.view import card, parts, snapshots
-from portico.events import Message
-from portico.host.catalogue import Catalogue
-from portico.host.fold import fold
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import CallPart, Part, QuestionPart, SessionState, TurnState, summarise, waiting
-from portico.queries.activity import activity, waiting_of
+from portico.features.board.activity import activity, waiting_of
+from portico.kernel import events as e
+from portico.kernel.catalogue import Catalogue
+from portico.kernel.events import Message
+from portico.kernel.fold import fold
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, Part, QuestionPart, SessionState, TurnState, summarise, waiting
 from portico.testing.fixtures import HostOpener
 
 

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico import commands as c
-from portico import events as e
-from portico import limits
-from portico.errors import AlreadyAnswered, BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
-from portico.events import Grant, Message, Option, Record
-from portico.host.command_turn import COMMAND_LINE
-from portico.host.decide import decide
-from portico.host.decide.approval import OPTIONS, TIMEOUT
-from portico.host.decide.decision import Context, HostState, Outcome
-from portico.host.decide.turn import start_next
-from portico.host.fold import fold
-from portico.host.state import SessionState
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.command_turn import COMMAND_LINE
+from portico.kernel.decide import decide
+from portico.kernel.decide.approval import OPTIONS, TIMEOUT
+from portico.kernel.decide.decision import Context, HostState, Outcome
+from portico.kernel.decide.turn import start_next
+from portico.kernel.errors import AlreadyAnswered, BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
+from portico.kernel.events import Grant, Message, Option, Record
+from portico.kernel.fold import fold
+from portico.kernel.state import SessionState
 
 ADA = c.Caller("token-1", "ada", frozenset(c.SCOPES))
 HOST = HostState(frozenset({"play"}), now=1_000, next_grant="grant-7")

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from portico import limits
 from portico.agents.agent import AgentInfo
-from portico.errors import NotFound
-from portico.host.host import Host
-from portico.jobs.choice import choose
+from portico.features.jobs.choice import choose
+from portico.kernel import limits
+from portico.kernel.errors import NotFound
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import idle

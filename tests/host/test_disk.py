@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from portico.errors import LogUnavailable
-from portico.events import Message
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import TextPart
-from portico.host.turn import Turn
-from portico.log import group_commit
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.log import group_commit
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.session import Session
+from portico.kernel.state import TextPart
+from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import host_of

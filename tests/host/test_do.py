@@ -7,11 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico import limits
-from portico.configuration.commands import ConnectModel, SetSetting
-from portico.errors import (
+from portico.features.configuration.commands import ConnectModel, SetSetting
+from portico.features.pairing.commands import PairDevice
+from portico.features.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
+from portico.features.secrets.commands import RemoveSecret, SetSecret
+from portico.features.terminals.commands import OpenTerminal
+from portico.features.terminals.terminals import Terminals
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.do import RECEIPTS
+from portico.kernel.errors import (
     BadRequest,
     Conflict,
     Forbidden,
@@ -21,16 +27,10 @@ from portico.errors import (
     RateLimited,
     Unauthenticated,
 )
-from portico.host.do import RECEIPTS
-from portico.host.host import Host
-from portico.host.state import CallPart
-from portico.host.turn import Turn
-from portico.log import group_commit
-from portico.pairing.commands import PairDevice
-from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject
-from portico.secrets.commands import RemoveSecret, SetSecret
-from portico.terminals.commands import OpenTerminal
-from portico.terminals.terminals import Terminals
+from portico.kernel.host import Host
+from portico.kernel.log import group_commit
+from portico.kernel.state import CallPart
+from portico.kernel.turn import Turn
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico.errors import AgentDied, AgentError, AgentUnavailable, BadRequest, NotFound
-from portico.events import Message
-from portico.host.agent import Opening
-from portico.host.session import Session
-from portico.host.state import TextPart, TurnState
-from portico.host.turn import Turn
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.agent import Opening
+from portico.kernel.errors import AgentDied, AgentError, AgentUnavailable, BadRequest, NotFound
+from portico.kernel.events import Message
+from portico.kernel.session import Session
+from portico.kernel.state import TextPart, TurnState
+from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent, PlayConversation
 

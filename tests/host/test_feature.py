@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import pytest
 from msgspec import Struct
 
-from portico import commands as c
-from portico import events as e
-from portico.compose import ROOMS, configure
-from portico.errors import LogUnavailable
-from portico.events import HOST, Record
-from portico.host.feature import Feature, handle, receive
-from portico.host.host import Host
-from portico.log.sqlite import SqliteLog
-from portico.settings import Settings
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import HOST, Record
+from portico.kernel.feature import Feature, handle, receive
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.compose import ROOMS, configure
+from portico.server.settings import Settings
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import feature

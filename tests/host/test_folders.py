@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from portico.agents.agent import Message
-from portico.commands import AddFolder, ChooseFolder, RemoveFolder
-from portico.errors import Conflict, TurnInProgress
-from portico.events import Record
-from portico.host.agent import AgentInfo, Capabilities
-from portico.host.host import Host
-from portico.host.session import Session
+from portico.kernel.agent import AgentInfo, Capabilities
+from portico.kernel.commands import AddFolder, ChooseFolder, RemoveFolder
+from portico.kernel.errors import Conflict, TurnInProgress
+from portico.kernel.events import Record
+from portico.kernel.host import Host
+from portico.kernel.session import Session
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import hang, idle

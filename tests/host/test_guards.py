@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico.errors import Forbidden
+from portico.kernel import commands as c
+from portico.kernel.errors import Forbidden
 from portico.testing.fixtures import HostOpener
 
 ADA = c.Caller.inside("ada")

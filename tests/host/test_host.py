@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
-from portico import limits
-from portico.errors import (
+from portico.features.terminals.terminals import Terminals
+from portico.kernel import events as e
+from portico.kernel import host as module
+from portico.kernel import limits
+from portico.kernel.clock import Clock
+from portico.kernel.component import Component
+from portico.kernel.errors import (
     AgentUnavailable,
     AlreadyExists,
     BadRequest,
@@ -18,14 +22,10 @@ from portico.errors import (
     SessionIsClosed,
     TooLarge,
 )
-from portico.events import HOST, Event, Message
-from portico.host import host as module
-from portico.host.clock import Clock
-from portico.host.component import Component
-from portico.host.host import Host
-from portico.host.state import Summary
-from portico.host.turn import Turn
-from portico.terminals.terminals import Terminals
+from portico.kernel.events import HOST, Event, Message
+from portico.kernel.host import Host
+from portico.kernel.state import Summary
+from portico.kernel.turn import Turn
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -272,7 +272,7 @@ async def test_audit_records_are_on_the_hosts_channel(host: Host) -> None:
 
 
 async def test_idle_sessions_leave_memory_and_come_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico.host.session.IDLE_SECONDS", -1.0)
+    monkeypatch.setattr("portico.kernel.session.IDLE_SECONDS", -1.0)
     session = await host.start(by="test", cwd="/")
     await session.wait(await session.send(Message("[[say:hi]]"), by="test"))
     await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name().startswith("turn ")))

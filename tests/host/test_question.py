@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from portico import events as e
 from portico.agents.agent import Message, Turn
-from portico.errors import AlreadyAnswered, BadRequest, NotFound
-from portico.events import Json
-from portico.host.session import Session
-from portico.host.state import QuestionPart, TextPart
+from portico.kernel import events as e
+from portico.kernel.errors import AlreadyAnswered, BadRequest, NotFound
+from portico.kernel.events import Json
+from portico.kernel.session import Session
+from portico.kernel.state import QuestionPart, TextPart
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import host_of

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico import limits
 from portico.agents.agent import Message, Opening, Turn
-from portico.errors import Conflict, NotFound
-from portico.host.session import Session
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import Conflict, NotFound
+from portico.kernel.session import Session
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent, PlayConversation
 from tests.host.commands import edit, reorder

@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico.events import Event, Message
-from portico.host.host import Host
-from portico.host.state import CallPart, QuestionPart, SessionState, TextPart
-from portico.log.sqlite import SqliteLog
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.events import Event, Message
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.state import CallPart, QuestionPart, SessionState, TextPart
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import idle

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico import limits
-from portico.errors import BadRequest, Conflict, NotFound, SessionIsClosed, TooLarge
-from portico.events import Event, Message
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.turn import Turn
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest, Conflict, NotFound, SessionIsClosed, TooLarge
+from portico.kernel.events import Event, Message
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import hang, idle

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from portico import limits
 from portico.agents.agent import Message, Opening, Turn
-from portico.host.session import Session
-from portico.host.state import TextPart, TurnState
+from portico.kernel import limits
+from portico.kernel.session import Session
+from portico.kernel.state import TextPart, TurnState
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import Play, PlayAgent, PlayConversation

@@ -2,15 +2,15 @@
 
 import pytest
 
-from portico import commands as c
 from portico.agents.acp.autonomy import classify
 from portico.agents.acp.program import Program
-from portico.commands.caller import SCOPES
-from portico.errors import Forbidden
-from portico.events import Audited, Json, Message
-from portico.host.autonomy import Answering, Autonomy, commanded
-from portico.host.customization import PLUGIN
-from portico.host.host import Host
+from portico.kernel import commands as c
+from portico.kernel.autonomy import Answering, Autonomy, commanded
+from portico.kernel.commands.caller import SCOPES
+from portico.kernel.customization import PLUGIN
+from portico.kernel.errors import Forbidden
+from portico.kernel.events import Audited, Json, Message
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import hang

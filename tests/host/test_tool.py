@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico import limits
-from portico.host.tool_output import cut, grow
+from portico.kernel import limits
+from portico.kernel.tool_output import cut, grow
 from tests.property.scene import pure
 
 KEEP = 40

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
-from portico import limits
 from portico.agents.agent import AgentDied, AgentError, Message, Turn
-from portico.errors import Conflict, TurnInProgress
-from portico.events import ErrorInfo, Record, encode
-from portico.host import turn as turn_module
-from portico.host.agent import Conversation, Opening
-from portico.host.fold import fold
-from portico.host.session import Session
-from portico.host.state import QuestionPart, SessionState, Summary, TextPart, TurnState, Usage, summarise
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel import turn as turn_module
+from portico.kernel.agent import Conversation, Opening
+from portico.kernel.errors import Conflict, TurnInProgress
+from portico.kernel.events import ErrorInfo, Record, encode
+from portico.kernel.fold import fold
+from portico.kernel.session import Session
+from portico.kernel.state import QuestionPart, SessionState, Summary, TextPart, TurnState, Usage, summarise
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import Play, PlayAgent

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs.source import EntrySource
-from portico.jobs.temporal import TemporalJobs
-from portico.settings import JobSettings
+from portico.features.jobs import Jobs
+from portico.features.jobs.source import EntrySource
+from portico.features.jobs.temporal import TemporalJobs
+from portico.kernel.host import Host
+from portico.server.settings import JobSettings
 from portico.testing.fixtures import HostOpener
 from portico.testing.temporal import TemporalServer
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.doors.portal.callbacks import job_elements, session_elements, task_elements
-from portico.host.host import Host
-from portico.jobs import Entry, Jobs, load_entry
-from portico.jobs import events as je
-from portico.log.log import Log
+from portico.features.jobs import Entry, Jobs, load_entry
+from portico.features.jobs import events as je
+from portico.kernel import events as e
+from portico.kernel.host import Host
+from portico.kernel.log.log import Log
 
 Data = dict[str, Any]
 MODELS = {"driving": "gpt-5-mini", "coding": "gpt-5.2"}

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from portico import events as e
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent, ScriptedConversation
-from portico.errors import AgentUnavailable, NotFound, SignInRequired
-from portico.host.agent import AgentInfo, Check, Opening
-from portico.host.host import Host
-from portico.host.state import QuestionPart
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs.choice import check_offered, choose
-from portico.jobs.models import ModelUse
-from portico.jobs.task_sessions import GIVE_UP, TRY_AGAIN
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs.choice import check_offered, choose
+from portico.features.jobs.models import ModelUse
+from portico.features.jobs.task_sessions import GIVE_UP, TRY_AGAIN
+from portico.kernel import events as e
+from portico.kernel.agent import AgentInfo, Check, Opening
+from portico.kernel.errors import AgentUnavailable, NotFound, SignInRequired
+from portico.kernel.host import Host
+from portico.kernel.state import QuestionPart
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import Data, make, ok, opened, play, short, story, task, until_ended
 from tests.jobs.samples import ref, seq
@@ -58,7 +58,7 @@ class Away(ScriptedAgent):
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No check continues a job unless a test sets the interval: what a person answers decides."""
-    monkeypatch.setattr("portico.limits.AGENT_RECHECK_SECONDS", 600.0)
+    monkeypatch.setattr("portico.kernel.limits.AGENT_RECHECK_SECONDS", 600.0)
 
 
 async def questions(host: Host) -> AsyncIterator[tuple[e.QuestionAsked, QuestionPart]]:
@@ -154,7 +154,7 @@ async def test_a_person_gives_up(open_host: HostOpener, tmp_path: Path) -> None:
 async def test_a_login_is_noticed_without_an_answer(
     open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portico.limits.AGENT_RECHECK_SECONDS", 0.01)
+    monkeypatch.setattr("portico.kernel.limits.AGENT_RECHECK_SECONDS", 0.01)
     host = await open_host(agent := Away(False, False))
     run = await playing(await opened(host, make({"it": ok()})), tmp_path)
     async with asyncio.timeout(30):

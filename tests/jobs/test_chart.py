@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from portico.jobs import demo_entry, generate_chart, job_listing, load_entry
-from portico.jobs.chart import ChartGraph
-from portico.jobs.entry import refs_of
+from portico.features.jobs import demo_entry, generate_chart, job_listing, load_entry
+from portico.features.jobs.chart import ChartGraph
+from portico.features.jobs.entry import refs_of
 from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq, works
 
 GOLDEN = Path(__file__).parent / "golden"

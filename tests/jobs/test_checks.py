@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico import events as e
-from portico.errors import Forbidden
-from portico.host.host import Host
-from portico.jobs import EntryError, Jobs
+from portico.features.jobs import EntryError, Jobs
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.errors import Forbidden
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import NO, YES, Data, make, opened, play, prompts, story, task
 

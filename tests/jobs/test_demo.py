@@ -1,6 +1,6 @@
-from portico.jobs import demo_entry
-from portico.jobs.entry import Alt, Loop, Par, Ref, Seq, Work, parts_of, refs_of
-from portico.jobs.models import models_of_job, models_used
+from portico.features.jobs import demo_entry
+from portico.features.jobs.entry import Alt, Loop, Par, Ref, Seq, Work, parts_of, refs_of
+from portico.features.jobs.models import models_of_job, models_used
 
 
 def kinds(work: Work) -> set[type[Work]]:

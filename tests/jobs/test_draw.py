@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 
-from portico.jobs import load_entry
-from portico.jobs.draw import draw_svg, lay_out, look_of
-from portico.jobs.entry import Job
+from portico.features.jobs import load_entry
+from portico.features.jobs.draw import draw_svg, lay_out, look_of
+from portico.features.jobs.entry import Job
 from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq, works
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from portico.errors import BadRequest, Conflict
-from portico.jobs import folders
-from portico.jobs.folders import (
+from portico.features.jobs import folders
+from portico.features.jobs.folders import (
     close_folder,
     commit_folder,
     folder_changes,
@@ -21,6 +20,7 @@ from portico.jobs.folders import (
     restore_folder,
     unresolved,
 )
+from portico.kernel.errors import BadRequest, Conflict
 from portico.workspace.git import git
 from portico.workspace.worktree import Worktree
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from portico import events as e
-from portico.errors import LogUnavailable
-from portico.events import Json, ToolSpec
-from portico.host.call import Call
-from portico.host.host import Host
-from portico.host.tool import Tool, ToolResult
-from portico.jobs import events as je
-from portico.log import group_commit
+from portico.features.jobs import events as je
+from portico.kernel import events as e
+from portico.kernel.call import Call
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import Json, ToolSpec
+from portico.kernel.host import Host
+from portico.kernel.log import group_commit
+from portico.kernel.tool import Tool, ToolResult
 from tests.jobs.playing import Data, make, ok, opened, short, task, until_ended
 from tests.jobs.samples import par, ref, seq
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
-from portico import limits
-from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound
-from portico.host.host import Host
-from portico.jobs import EntryError, EntrySource, Jobs, NoEntry, find_entry, to_json
-from portico.jobs import events as je
+from portico.features.jobs import EntryError, EntrySource, Jobs, NoEntry, find_entry, to_json
+from portico.features.jobs import events as je
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest, Conflict, LogUnavailable, NotFound
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import (
     Data,

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 import yaml
 
-from portico.jobs import EntryError, load_entry
-from portico.jobs.legacy import import_entry, import_legacy, looks_legacy
-from portico.jobs.load import parse
+from portico.features.jobs import EntryError, load_entry
+from portico.features.jobs.legacy import import_entry, import_legacy, looks_legacy
+from portico.features.jobs.load import parse
 from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq
 
 CONDITION = {"condition": ["job_boolean_true?"], "runConditionInSameSession": False}

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.jobs import EntryError, load_entry, load_file
-from portico.jobs.entry import Entry
-from portico.jobs.load import MAX_DEPTH, EntrySyntaxError, parse
+from portico.features.jobs import EntryError, load_entry, load_file
+from portico.features.jobs.entry import Entry
+from portico.features.jobs.load import MAX_DEPTH, EntrySyntaxError, parse
 from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq, works
 
 

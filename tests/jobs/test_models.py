@@ -2,8 +2,8 @@ from typing import NamedTuple
 
 import pytest
 
-from portico.jobs import EntryError, load_entry
-from portico.jobs.models import check_models, models_of_job, models_used
+from portico.features.jobs import EntryError, load_entry
+from portico.features.jobs.models import check_models, models_of_job, models_used
 from tests.jobs.samples import entry_data, ref, seq
 
 

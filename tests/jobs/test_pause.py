@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
-from portico.errors import Conflict, NotFound
-from portico.host.host import Host
-from portico.jobs import EntryError, Jobs, generate_chart, to_json
-from portico.jobs import events as je
-from portico.jobs.load import load_entry, parse
-from portico.jobs.tree import draw_tree
+from portico.features.jobs import EntryError, Jobs, generate_chart, to_json
+from portico.features.jobs import events as je
+from portico.features.jobs.load import load_entry, parse
+from portico.features.jobs.tree import draw_tree
+from portico.kernel import events as e
+from portico.kernel.errors import Conflict, NotFound
+from portico.kernel.host import Host
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import Data, both_engines, failing, make, ok, opened, play, prompts, story, task, until_ended

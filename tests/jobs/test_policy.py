@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
 from portico.agents.agent import AgentInfo, Message, Model, Turn
-from portico.approvals.policy import ApprovalRules, Rules
-from portico.commands import AnswerApproval, Caller
-from portico.host.host import Host
-from portico.jobs import events as je
+from portico.features.approvals.policy import ApprovalRules, Rules
+from portico.features.jobs import events as je
+from portico.kernel import events as e
+from portico.kernel.commands import AnswerApproval, Caller
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace import jail

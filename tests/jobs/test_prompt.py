@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.jobs import EntryError, load_entry
-from portico.jobs.entry import Entry
-from portico.jobs.prompt import expand_prompt_dynamic, expand_prompt_static, variables_of
+from portico.features.jobs import EntryError, load_entry
+from portico.features.jobs.entry import Entry
+from portico.features.jobs.prompt import expand_prompt_dynamic, expand_prompt_static, variables_of
 from tests.jobs.samples import entry_data
 
 

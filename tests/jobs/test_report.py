@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
-from portico.events import Json, Message
-from portico.host.host import Host
-from portico.host.question import Answer
-from portico.host.state import CallPart, Part, TextPart, TurnState
-from portico.jobs import events as je
-from portico.jobs.entry import JOB_TOOLS
-from portico.jobs.failure import failure
-from portico.jobs.items import items_of
-from portico.jobs.judge_check import person_checked, value_of, who
-from portico.jobs.load import load_entry
-from portico.jobs.state import JobSummary, WorkSummary
-from portico.jobs.task_sessions import TaskCrash, detailed
-from portico.jobs.tools import Report, argument_of, in_words, report_of, says_prerequisite_failed
-from portico.log.log import Log
+from portico.features.jobs import events as je
+from portico.features.jobs.entry import JOB_TOOLS
+from portico.features.jobs.failure import failure
+from portico.features.jobs.items import items_of
+from portico.features.jobs.judge_check import person_checked, value_of, who
+from portico.features.jobs.load import load_entry
+from portico.features.jobs.state import JobSummary, WorkSummary
+from portico.features.jobs.task_sessions import TaskCrash, detailed
+from portico.features.jobs.tools import Report, argument_of, in_words, report_of, says_prerequisite_failed
+from portico.kernel import events as e
+from portico.kernel.events import Json, Message
+from portico.kernel.host import Host
+from portico.kernel.log.log import Log
+from portico.kernel.question import Answer
+from portico.kernel.state import CallPart, Part, TextPart, TurnState
 from tests.jobs.playing import crashing, failing, make, opened, play, until_ended
 from tests.jobs.samples import entry_data
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
-from portico import limits
-from portico.events import Record
-from portico.host.host import Host
-from portico.host.state import QuestionPart
-from portico.jobs import Entry, Jobs
-from portico.jobs import events as je
+from portico.features.jobs import Entry, Jobs
+from portico.features.jobs import events as je
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.events import Record
+from portico.kernel.host import Host
+from portico.kernel.state import QuestionPart
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import NO, YES, Data, make, opened, task, until_ended
 from tests.jobs.samples import ref, seq

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from portico.jobs import EntryError, demo_entry, entry_schema, to_json
-from portico.jobs.demo import demo_text
-from portico.jobs.load import read_entry
+from portico.features.jobs import EntryError, demo_entry, entry_schema, to_json
+from portico.features.jobs.demo import demo_text
+from portico.features.jobs.load import read_entry
 from tests.jobs.samples import Data, entry_data, works
 from tests.jobs.test_load import FULL, at, places
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from portico.host.host import Host
-from portico.jobs import events as je
-from portico.jobs.engine import SUMMARY
-from portico.jobs.entry import ITEM
-from portico.jobs.state import HOOKS, ITEMS, begin, fold, plan_of
+from portico.features.jobs import events as je
+from portico.features.jobs.engine import SUMMARY
+from portico.features.jobs.entry import ITEM
+from portico.features.jobs.state import HOOKS, ITEMS, begin, fold, plan_of
+from portico.kernel.host import Host
 from tests.jobs.playing import make, ok, opened, task, until_ended, until_started
 
 VALUES = [

@@ -5,15 +5,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from portico import commands as c
 from portico.agents.agent import AgentError, AgentInfo, Capabilities, Message, Model, Turn
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.jobs import Jobs, load_entry
-from portico.jobs import commands as jc
-from portico.jobs import events as je
-from portico.jobs.entry import EntryError
-from portico.jobs.tools import lend_tools
+from portico.features.jobs import Jobs, load_entry
+from portico.features.jobs import commands as jc
+from portico.features.jobs import events as je
+from portico.features.jobs.entry import EntryError
+from portico.features.jobs.tools import lend_tools
+from portico.kernel import commands as c
+from portico.kernel.host import Host
+from portico.kernel.session import Session
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

@@ -8,13 +8,13 @@ import pytest
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs import temporal_messages as messages
-from portico.jobs.temporal import TemporalJobs
-from portico.jobs.temporal_messages import CONVERTER
-from portico.jobs.temporal_workflow import JobWorkflow
-from portico.settings import JobSettings
+from portico.features.jobs import Jobs
+from portico.features.jobs import temporal_messages as messages
+from portico.features.jobs.temporal import TemporalJobs
+from portico.features.jobs.temporal_messages import CONVERTER
+from portico.features.jobs.temporal_workflow import JobWorkflow
+from portico.kernel.host import Host
+from portico.server.settings import JobSettings
 from portico.testing.temporal import TemporalServer
 from tests.jobs.playing import crashing, failing, make, ok, opened, play, task, until_ended, until_started
 from tests.jobs.samples import alt, loop, par, ref, seq
@@ -72,8 +72,8 @@ async def test_a_long_job_goes_on_in_a_new_history(host: Host, tmp_path: Path, m
 _TRACED = """
 import asyncio, logging, os, sys
 from temporalio.runtime import TelemetryFilter
-from portico.jobs import temporal_connect
-from portico.settings import JobSettings
+from portico.features.jobs import temporal_connect
+from portico.server.settings import JobSettings
 
 async def main(address):
     temporal_connect.LEVELS = TelemetryFilter(core_level="TRACE", other_level="TRACE")

@@ -1,5 +1,5 @@
-from portico.jobs import load_entry
-from portico.jobs.tree import draw_entry, draw_tree
+from portico.features.jobs import load_entry
+from portico.features.jobs.tree import draw_entry, draw_tree
 from tests.jobs.samples import alt, entry_data, loop, par, ref, seq
 
 

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from portico.jobs import EntryError, load_entry, to_json, validate_entry
-from portico.jobs.entry import refs_of
-from portico.jobs.load import parse
+from portico.features.jobs import EntryError, load_entry, to_json, validate_entry
+from portico.features.jobs.entry import refs_of
+from portico.features.jobs.load import parse
 from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq, works
 
 CONDITION = ["Call job_boolean_true."]

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 
-from portico.jobs.entry import Leaf, Work
-from portico.jobs.load import load_entry
-from portico.jobs.work import LOOP_ROUNDS, in_condition, walk
+from portico.features.jobs.entry import Leaf, Work
+from portico.features.jobs.load import load_entry
+from portico.features.jobs.work import LOOP_ROUNDS, in_condition, walk
 from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq, works
 
 Results = Callable[[str, Leaf], bool]

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
-from portico.jobs import EntryError, load_entry
-from portico.jobs import events as je
-from portico.jobs.check import check_files, check_schema, json_of, schema_errors
-from portico.jobs.entry import FilesCheck, SchemaCheck, Work, labels_of, leaves_of, name_of, parts_of
-from portico.jobs.evidence import CHANGED_LINES, named
-from portico.jobs.pause import end_of, fields_of
-from portico.jobs.result import ends_of
-from portico.jobs.state import JobState, WorkSummary, begin, fold, plan_of
-from portico.jobs.tree import draw_tree
-from portico.jobs.work import in_condition, steps_of, work_at
+from portico.features.jobs import EntryError, load_entry
+from portico.features.jobs import events as je
+from portico.features.jobs.check import check_files, check_schema, json_of, schema_errors
+from portico.features.jobs.entry import FilesCheck, SchemaCheck, Work, labels_of, leaves_of, name_of, parts_of
+from portico.features.jobs.evidence import CHANGED_LINES, named
+from portico.features.jobs.pause import end_of, fields_of
+from portico.features.jobs.result import ends_of
+from portico.features.jobs.state import JobState, WorkSummary, begin, fold, plan_of
+from portico.features.jobs.tree import draw_tree
+from portico.features.jobs.work import in_condition, steps_of, work_at
+from portico.kernel import events as e
 from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq
 
 

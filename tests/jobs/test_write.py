@@ -3,8 +3,8 @@ import pkgutil
 
 import pytest
 
-import portico.jobs
-from portico.jobs import EntryError, Model, alt, entry, job, load_entry, loop, par, seq, task
+import portico.features.jobs
+from portico.features.jobs import EntryError, Model, alt, entry, job, load_entry, loop, par, seq, task
 
 MODELS = {"driving": "gpt-5-mini", "coding": "gpt-5.2"}
 
@@ -133,8 +133,8 @@ def test_wrong_values_are_refused_as_in_a_file() -> None:
 
 
 def test_modules_of_the_package_do_not_hide_the_words() -> None:
-    """A module called like one of the words would replace it in `from portico.jobs import ...` once imported."""
-    for module in pkgutil.iter_modules(portico.jobs.__path__):
-        importlib.import_module(f"portico.jobs.{module.name}")
+    """A module called like one of the words would replace it in `from portico.features.jobs import ...`."""
+    for module in pkgutil.iter_modules(portico.features.jobs.__path__):
+        importlib.import_module(f"portico.features.jobs.{module.name}")
     for word in ("task", "seq", "par", "loop", "alt", "entry", "job"):
-        assert callable(getattr(portico.jobs, word))
+        assert callable(getattr(portico.features.jobs, word))

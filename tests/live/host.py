@@ -17,13 +17,13 @@ import msgspec
 from portico.agents.acp import acp
 from portico.agents.agent import Agent, AgentContext
 from portico.agents.process_registry import ProcessRegistry, RegisteredProcess
-from portico.compose import build_host
-from portico.events import Message
-from portico.host.clock import Clock
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import SessionState, TurnState
-from portico.log.sqlite import SqliteLog
+from portico.kernel.clock import Clock
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.session import Session
+from portico.kernel.state import SessionState, TurnState
+from portico.server.compose import build_host
 from tests.live.copilot_agent import copilot_agent
 from tests.live.programs import LIVE, Live
 

@@ -11,12 +11,12 @@ import pytest
 
 from portico.agents.acp.agent import AcpAgent
 from portico.agents.agent import Autonomy
-from portico.events import Message, ToolSpec
-from portico.host.call import Call
-from portico.host.host import Host
-from portico.host.state import CallPart, TurnState
-from portico.host.tool import Tool, ToolResult
-from portico.terminals.terminals import Terminals
+from portico.features.terminals.terminals import Terminals
+from portico.kernel.call import Call
+from portico.kernel.events import Message, ToolSpec
+from portico.kernel.host import Host
+from portico.kernel.state import CallPart, TurnState
+from portico.kernel.tool import Tool, ToolResult
 from portico.testing.model import ModelServer
 from portico.testing.model.script import ModelRule, Script, Step
 from portico.testing.model.search import SEARCHES

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import commands as c
-from portico.budgets.budgets import Budgets
-from portico.budgets.ledger import rules_of
-from portico.events import Budget
-from portico.settings import BudgetSettings
+from portico.features.budgets.budgets import Budgets
+from portico.features.budgets.ledger import rules_of
+from portico.kernel import commands as c
+from portico.kernel.events import Budget
+from portico.server.settings import BudgetSettings
 from portico.testing.model import ModelServer
 from tests.budgets.test_start import ADA, question, questions
 from tests.features import feature

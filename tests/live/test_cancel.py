@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.events import Message
+from portico.kernel.events import Message
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import calls
 from tests.live.host import agent_of, hosting, script

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
 from portico.agents.copilot.agent import CopilotAgent
-from portico.events import Message, PartDelta, ToolOutput
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import QuestionPart, SessionState, TurnState
+from portico.kernel import commands as c
+from portico.kernel.events import Message, PartDelta, ToolOutput
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import QuestionPart, SessionState, TurnState
 from portico.testing.clock import FakeClock
 from portico.testing.model import ModelServer
 from portico.workspace.child import started

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from portico.agents.agent import Agent
-from portico.host.state import TurnState
+from portico.kernel.state import TurnState
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import said
 from tests.live.host import agent_of, hosting, play

@@ -7,9 +7,9 @@ import pytest
 
 from portico.agents.acp import acp
 from portico.agents.agent import Agent, AgentContext
-from portico.events import SessionModel
-from portico.jobs import Model, entry, task
-from portico.jobs.jobs import Jobs
+from portico.features.jobs import Model, entry, task
+from portico.features.jobs.jobs import Jobs
+from portico.kernel.events import SessionModel
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import said
 from tests.jobs.playing import story

@@ -7,8 +7,8 @@ import pytest
 
 from portico.agents.acp import acp
 from portico.agents.agent import AgentContext
-from portico.jobs import Model, entry, seq, task
-from portico.jobs.jobs import Jobs
+from portico.features.jobs import Model, entry, seq, task
+from portico.features.jobs.jobs import Jobs
 from portico.testing.model import ModelServer
 from tests.jobs.playing import until_ended
 from tests.live.copilot_agent import copilot_agent

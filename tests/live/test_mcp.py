@@ -9,9 +9,9 @@ import pytest
 
 from portico.agents.acp import acp
 from portico.agents.agent import Agent, AgentContext
-from portico.events import Json
-from portico.host.session import Session
-from portico.host.state import TurnState
+from portico.kernel.events import Json
+from portico.kernel.session import Session
+from portico.kernel.state import TurnState
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import said
 from tests.live.host import hosting, play

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from portico.agents.acp.agent import AcpAgent
-from portico.commands import Caller
-from portico.host.host import Host
-from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessions
+from portico.features.native.commands import AdoptSession, ContinueInTerminal, FindSessions
+from portico.kernel.commands import Caller
+from portico.kernel.host import Host
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import said
 from tests.live.copilot_agent import copilot_agent

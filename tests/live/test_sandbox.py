@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from portico.features.sandboxes.feature import Sandboxes
 from portico.sandbox import egress
-from portico.sandboxes.feature import Sandboxes
-from portico.settings import SandboxSettings
+from portico.server.settings import SandboxSettings
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import said
 from tests.features import feature

@@ -6,10 +6,10 @@ from typing import Literal
 
 import pytest
 
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import PostgresOpening
-from portico.log.sqlite import SqliteLog
-from portico.log.stored.log import StoredLog
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import PostgresOpening
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.log.stored.log import StoredLog
 from tests.postgres import Databases
 
 Kind = Literal["sqlite", "postgres"]

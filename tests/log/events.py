@@ -1,6 +1,6 @@
 """Small events to fill a log with."""
 
-from portico.events import Audited, Delta, Event, PartDelta, PartEnded, PartStarted, ToolOutput
+from portico.kernel.events import Audited, Delta, Event, PartDelta, PartEnded, PartStarted, ToolOutput
 
 CHANNEL = "session/s"
 

@@ -10,9 +10,9 @@ import resource
 import sys
 from pathlib import Path
 
-from portico.errors import LogUnavailable
-from portico.events import Message
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import Message
+from portico.kernel.log.sqlite import SqliteLog
 from portico.testing.fixtures import HostOpener
 
 

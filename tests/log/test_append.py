@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from portico import limits
-from portico.errors import BadRequest, LogUnavailable, TooLarge
-from portico.events import Audited, HistoryCopied, Record
-from portico.log.sqlite import SqliteLog
-from portico.log.sqlite.database import Batch
-from portico.log.stored.log import StoredLog
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest, LogUnavailable, TooLarge
+from portico.kernel.events import Audited, HistoryCopied, Record
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.log.sqlite.database import Batch
+from portico.kernel.log.stored.log import StoredLog
 from tests.log.conftest import LogOpener
 from tests.log.events import CHANNEL, delta, fact
 

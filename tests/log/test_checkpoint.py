@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from portico import limits
-from portico.events import Audited
-from portico.log.sqlite import SqliteLog
-from portico.log.sqlite.database import Database
+from portico.kernel import limits
+from portico.kernel.events import Audited
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.log.sqlite.database import Database
 
 EVENT = Audited(action="x" * 1000, by="ada")
 

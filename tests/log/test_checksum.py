@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import LogDamaged
-from portico.events import Event, Message, Unreadable
-from portico.host.fold import fold
-from portico.host.state import SessionState
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import LogDamaged
+from portico.kernel.events import Event, Message, Unreadable
+from portico.kernel.fold import fold
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.state import SessionState
 from portico.testing.fixtures import HostOpener
 from tests.log.events import fact
 
@@ -189,7 +189,7 @@ async def test_a_session_with_a_gap_opens_and_goes_on(open_host: HostOpener) -> 
 
 
 def test_a_gap_is_folded_into_nothing() -> None:
-    from portico.events import Record, encode
+    from portico.kernel.events import Record, encode
 
     state = SessionState("s")
     fold(state, Record(1, "session/s", 1, 0, encode(Unreadable(reason="page"))))

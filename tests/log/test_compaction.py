@@ -2,8 +2,8 @@
 
 import pytest
 
-from portico.log.sqlite import database, reader
-from portico.log.stored.log import StoredLog
+from portico.kernel.log.sqlite import database, reader
+from portico.kernel.log.stored.log import StoredLog
 from portico.testing.clock import FakeClock
 from tests.log.conftest import LogOpener
 from tests.log.events import CHANNEL, delta, ended, output, started

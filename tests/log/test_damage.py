@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import pytest
 
-from portico.errors import LogUnavailable
-from portico.events import HOST, Event, LogLost, Unreadable
-from portico.log.sqlite import SqliteLog
-from portico.maintenance.repair import check
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import HOST, Event, LogLost, Unreadable
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.maintenance.repair import check
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import idle

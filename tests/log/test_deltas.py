@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from portico import limits
-from portico.events import Event, ToolInput
-from portico.log.stored.log import StoredLog
+from portico.kernel import limits
+from portico.kernel.events import Event, ToolInput
+from portico.kernel.log.stored.log import StoredLog
 from tests.log.events import CHANNEL, delta, ended, output, started
 
 

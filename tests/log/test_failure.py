@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from portico import limits
-from portico.errors import LogDamaged, LogUnavailable
-from portico.events import Audited, Unreadable
-from portico.log import group_commit
-from portico.log.sqlite import SqliteLog, error_text
-from portico.log.sqlite.database import Batch, Database
-from portico.log.sqlite.worker import Workers
+from portico.kernel import limits
+from portico.kernel.errors import LogDamaged, LogUnavailable
+from portico.kernel.events import Audited, Unreadable
+from portico.kernel.log import group_commit
+from portico.kernel.log.sqlite import SqliteLog, error_text
+from portico.kernel.log.sqlite.database import Batch, Database
+from portico.kernel.log.sqlite.worker import Workers
 from tests.log.events import fact
 
 HERE = Path(__file__).parent

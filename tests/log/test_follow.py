@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
-from portico import limits
-from portico.errors import TooSlow
-from portico.events import Record
-from portico.log.feed import Follower
-from portico.log.page import Page
-from portico.log.stored.log import StoredLog
+from portico.kernel import limits
+from portico.kernel.errors import TooSlow
+from portico.kernel.events import Record
+from portico.kernel.log.feed import Follower
+from portico.kernel.log.page import Page
+from portico.kernel.log.stored.log import StoredLog
 from tests.log.conftest import LogOpener
 from tests.log.events import fact
 

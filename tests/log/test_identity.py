@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import LogDamaged, LogUnavailable
-from portico.events import HOST, LogLost
-from portico.log import group_commit, sqlite
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import LogDamaged, LogUnavailable
+from portico.kernel.events import HOST, LogLost
+from portico.kernel.log import group_commit, sqlite
+from portico.kernel.log.sqlite import SqliteLog
 from portico.testing.fixtures import HostOpener
 from tests.log.events import fact
 
@@ -36,7 +36,7 @@ async def write(path: Path, *channels: str) -> str:
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from portico.log.sqlite import SqliteLog
+from portico.kernel.log.sqlite import SqliteLog
 from tests.log.events import fact
 
 async def main():

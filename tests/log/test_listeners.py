@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import LogUnavailable
-from portico.events import Record, SessionRenamed
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import Summary
-from portico.log.sqlite import SqliteLog
-from portico.log.stored.log import StoredLog
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import Record, SessionRenamed
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.log.stored.log import StoredLog
+from portico.kernel.session import Session
+from portico.kernel.state import Summary
 from tests.log.events import fact
 from tests.log.test_failure import pragma
 

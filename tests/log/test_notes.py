@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from portico import limits
-from portico.errors import NotFound, TooLarge
-from portico.events import HistoryCopied, ToolEnded
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.log import notes
-from portico.log.sqlite import SqliteLog, journal
-from portico.log.stored.log import StoredLog
+from portico.kernel import limits
+from portico.kernel.errors import NotFound, TooLarge
+from portico.kernel.events import HistoryCopied, ToolEnded
+from portico.kernel.host import Host
+from portico.kernel.log import notes
+from portico.kernel.log.sqlite import SqliteLog, journal
+from portico.kernel.log.stored.log import StoredLog
+from portico.kernel.session import Session
 from tests.log.conftest import LogOpener
 from tests.log.events import fact
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import LogDamaged, LogTooNew
-from portico.events import Event, Unknown, decode
-from portico.log.sqlite import SqliteLog, schema
+from portico.kernel.errors import LogDamaged, LogTooNew
+from portico.kernel.events import Event, Unknown, decode
+from portico.kernel.log.sqlite import SqliteLog, schema
 from portico.testing.fixtures import HostOpener
 from tests.log.events import fact
 

@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from portico.errors import LogUnavailable
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.log.sqlite import SqliteLog
 
 importlib.import_module("concurrent.futures.thread")  # now: nobody may not look into root's own interpreter
 if os.geteuid() == 0:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from portico.errors import BadRequest, Conflict, LogDamaged
-from portico.events import HOST, Record
-from portico.log.postgres.connect import connect
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import PostgresOpening
-from portico.log.sqlite import SqliteLog
-from portico.log.stored.log import StoredLog
-from portico.maintenance import copy as module
-from portico.maintenance.copy import CopyReport, copy, opened
+from portico.cluster.postgres.connect import connect
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import PostgresOpening
+from portico.kernel.errors import BadRequest, Conflict, LogDamaged
+from portico.kernel.events import HOST, Record
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.log.stored.log import StoredLog
+from portico.server.maintenance import copy as module
+from portico.server.maintenance.copy import CopyReport, copy, opened
 from tests.log.events import delta, ended, fact
 from tests.log.test_notes import ran
 from tests.postgres import Databases

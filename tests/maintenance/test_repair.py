@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from portico.events import ToolEnded
-from portico.log.sqlite import SqliteLog
-from portico.maintenance.repair import check, repair
+from portico.kernel.events import ToolEnded
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.maintenance.repair import check, repair
 from tests.doors.standing import standing
 from tests.log.events import fact
 from tests.process import inside

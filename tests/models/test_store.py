@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from portico.cli.model import app
-from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound, TooLarge, Unreachable
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, NotFound, TooLarge, Unreachable
 from portico.models import download
 from portico.models.catalogue import KNOWN, KnownModel, is_toy
 from portico.models.store import ModelStore

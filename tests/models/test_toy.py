@@ -18,8 +18,8 @@ from portico.agents.loop.prompt import system_message
 from portico.agents.loop.protocol import read_text, step_schema
 from portico.agents.loop.tools import TOOLS
 from portico.agents.loop.wires.request import CompletionRequest
-from portico.events import PartDelta
-from portico.host.state import CallPart, TextPart
+from portico.kernel.events import PartDelta
+from portico.kernel.state import CallPart, TextPart
 from portico.models import download
 from portico.models.store import ModelStore
 from portico.testing.fixtures import HostOpener

@@ -1,1 +1,1 @@
-"""Tests of portico.native."""
+"""Tests of portico.features.native."""

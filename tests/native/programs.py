@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from portico.compose import build_host
-from portico.host.clock import Clock
-from portico.host.host import Host
-from portico.log.sqlite import SqliteLog
+from portico.kernel.clock import Clock
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.compose import build_host
 from tests.agents.acp_agent import fake_agent
 
 LISTS = json.dumps({"loadSession": True, "sessionCapabilities": {"list": {}, "close": {}}})

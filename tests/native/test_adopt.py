@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from portico import commands as c
 from portico.agents.acp import agent as acp_agent
 from portico.agents.acp.agent import AcpAgent
-from portico.commands import Caller
-from portico.errors import Conflict, Forbidden, NotFound
-from portico.events import HistoryCopied, Message, SessionStarted, SessionVendor
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import Summary
-from portico.native.commands import AdoptSession, ContinueInTerminal, FindSessions
-from portico.native.feature import UNCHECKED, UNKNOWN
+from portico.features.native.commands import AdoptSession, ContinueInTerminal, FindSessions
+from portico.features.native.feature import UNCHECKED, UNKNOWN
+from portico.kernel import commands as c
+from portico.kernel.commands import Caller
+from portico.kernel.errors import Conflict, Forbidden, NotFound
+from portico.kernel.events import HistoryCopied, Message, SessionStarted, SessionVendor
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import Summary
 from portico.testing.clock import FakeClock
 from tests.agents.acp_agent import FAKE, said, steps
 from tests.native.programs import AGENT, native_host, write

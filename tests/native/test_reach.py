@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from portico.doors.ahp.wire import uri
-from portico.home import Home
+from portico.server.home import Home
 from tests.agents.acp_agent import FAKE
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.native.programs import AGENT, LISTS, write

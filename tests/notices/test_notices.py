@@ -11,27 +11,27 @@ import msgspec
 import pytest
 from standardwebhooks import Webhook as Verifier
 
-from portico import commands as c
 from portico.addresses import is_public
 from portico.agents.agent import Message
-from portico.automation import events as ae
-from portico.automation.events import AutomationPlan
-from portico.budgets.budgets import Budgets
-from portico.errors import AgentError, BadRequest, NotFound
-from portico.events import Budget
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.turn import Turn
-from portico.jobs import events as je
-from portico.notices import notices as room
-from portico.notices.commands import NoticeNamed, RedeliverNotice
-from portico.notices.commands import TestNotice as NoticeTest
-from portico.notices.notice import WAITS, Delivery, Notice, NotSent, after_quiet, due, wants
-from portico.notices.notices import PROGRAMS_AT_ONCE, Notices
-from portico.notices.send import Sender, secret_of, signature
-from portico.notices.targets import targets_of
-from portico.settings import NoticeSettings, NoticeTarget, Webhook
-from portico.settings_load import load
+from portico.features.automations import events as ae
+from portico.features.automations.events import AutomationPlan
+from portico.features.budgets.budgets import Budgets
+from portico.features.jobs import events as je
+from portico.features.notices import notices as room
+from portico.features.notices.commands import NoticeNamed, RedeliverNotice
+from portico.features.notices.commands import TestNotice as NoticeTest
+from portico.features.notices.notice import WAITS, Delivery, Notice, NotSent, after_quiet, due, wants
+from portico.features.notices.notices import PROGRAMS_AT_ONCE, Notices
+from portico.features.notices.send import Sender, secret_of, signature
+from portico.features.notices.targets import targets_of
+from portico.kernel import commands as c
+from portico.kernel.errors import AgentError, BadRequest, NotFound
+from portico.kernel.events import Budget
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.turn import Turn
+from portico.server.settings import NoticeSettings, NoticeTarget, Webhook
+from portico.server.settings_load import load
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -50,7 +50,7 @@ def settings(*webhooks: Any, **more: Any) -> NoticeSettings:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine is no receiver that hangs."""
-    monkeypatch.setattr("portico.notices.send.WEBHOOK_SECONDS", 60.0)
+    monkeypatch.setattr("portico.features.notices.send.WEBHOOK_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -574,7 +574,7 @@ async def test_a_program_that_fails_is_tried_again(
     desk: Desk, tmp_path: Path, command: list[str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "sleep" in command[0]:
-        monkeypatch.setattr("portico.notices.send.COMMAND_SECONDS", 0.2)
+        monkeypatch.setattr("portico.features.notices.send.COMMAND_SECONDS", 0.2)
     await desk.open(settings(commands=[{"name": "bell", "command": command}]))
     await desk.turn(await desk.session(tmp_path))
     await desk.attempts(1)

@@ -10,16 +10,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from portico import commands as c
 from portico.agents.agent import Message
-from portico.errors import BadRequest, Forbidden
-from portico.notices import commands, push
-from portico.notices.commands import SubscribePush, UnsubscribePush
-from portico.notices.notices import Notices
-from portico.notices.push import PushTarget
-from portico.people.identity import new_login, new_token, remove_person, revoke_token
-from portico.people.people import add_person
-from portico.settings import NoticeSettings
+from portico.features.notices import commands, push
+from portico.features.notices.commands import SubscribePush, UnsubscribePush
+from portico.features.notices.notices import Notices
+from portico.features.notices.push import PushTarget
+from portico.features.people.identity import new_login, new_token, remove_person, revoke_token
+from portico.features.people.people import add_person
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, Forbidden
+from portico.server.settings import NoticeSettings
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.doors.standing import standing

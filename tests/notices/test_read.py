@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
-from portico.automation import events as ae
-from portico.budgets.budgets import WARNED
-from portico.budgets.question import FINISH, RAISE, STOP
-from portico.events import Event, Message, Record
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.turn import Turn
-from portico.jobs import events as je
-from portico.notices.notice import WAITS, Attempt, Delivery, Notice, tried
-from portico.notices.read import read_notice, settled
+from portico.features.automations import events as ae
+from portico.features.budgets.budgets import WARNED
+from portico.features.budgets.question import FINISH, RAISE, STOP
+from portico.features.jobs import events as je
+from portico.features.notices.notice import WAITS, Attempt, Delivery, Notice, tried
+from portico.features.notices.read import read_notice, settled
+from portico.kernel import events as e
+from portico.kernel.events import Event, Message, Record
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.features import host_of

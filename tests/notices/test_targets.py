@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from portico.errors import BadRequest
-from portico.notices.notice import WAITS, Delivery, Notice, NotSent, is_quiet_form, tried, wants
-from portico.notices.send import body_of, keys_of, secret_of, signature
-from portico.notices.targets import target_problem, targets_of
-from portico.settings import NoticeCommand, NoticeSettings, NoticeTarget, Webhook
+from portico.features.notices.notice import WAITS, Delivery, Notice, NotSent, is_quiet_form, tried, wants
+from portico.features.notices.send import body_of, keys_of, secret_of, signature
+from portico.features.notices.targets import target_problem, targets_of
+from portico.kernel.errors import BadRequest
+from portico.server.settings import NoticeCommand, NoticeSettings, NoticeTarget, Webhook
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef").decode()
 SETTINGS = NoticeSettings(allow_private=["box.local", "[::1]:8080", "port.local:8080"])

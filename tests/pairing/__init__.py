@@ -1,1 +1,1 @@
-"""Tests of portico.pairing."""
+"""Tests of portico.features.pairing."""

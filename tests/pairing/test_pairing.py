@@ -12,16 +12,16 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from portico.commands import Caller
-from portico.doors.lan import LAN_AUTHORITY, certificate, private_address
-from portico.doors.phone_address import phone_address
-from portico.errors import BadRequest, Conflict, Forbidden, RateLimited
-from portico.home import Home
-from portico.host.host import Host
-from portico.pairing.commands import PairDevice
-from portico.pairing.pairing import Pairing, qr_rows
-from portico.people.identity import Tokens, read_tokens, revoke_token
-from portico.settings import ServerSettings
+from portico.features.pairing.commands import PairDevice
+from portico.features.pairing.pairing import Pairing, qr_rows
+from portico.features.people.identity import Tokens, read_tokens, revoke_token
+from portico.kernel.commands import Caller
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, RateLimited
+from portico.kernel.host import Host
+from portico.server.home import Home
+from portico.server.lan import LAN_AUTHORITY, certificate, private_address
+from portico.server.phone_address import phone_address
+from portico.server.settings import ServerSettings
 from portico.testing.fixtures import HostOpener
 from tests.process import HostProcess, inside
 
@@ -59,7 +59,7 @@ async def test_a_code_expires_after_five_minutes(
     host, home, codes = pairing
     made = await host.do(PairDevice(scopes=["read"]), OWNER)
     later = time.monotonic() + 301
-    monkeypatch.setattr("portico.pairing.pairing.time.monotonic", lambda: later)
+    monkeypatch.setattr("portico.features.pairing.pairing.time.monotonic", lambda: later)
     assert await codes.redeem(made.code, "phone") is None
     assert read_tokens(home) == []
 
@@ -176,7 +176,7 @@ def test_only_a_private_address_is_served(monkeypatch: pytest.MonkeyPatch, addre
         def getsockname(self) -> Any:
             return (address, 1)
 
-    monkeypatch.setattr("portico.doors.lan.socket.socket", Probe)
+    monkeypatch.setattr("portico.server.lan.socket.socket", Probe)
     if not words:
         assert private_address() == address
         return

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from portico import commands as c
-from portico.commands import SCOPES, Caller
-from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
-from portico.events import Audited
-from portico.home import Home
-from portico.host.host import Host
-from portico.host.state import Summary
-from portico.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject, Project
-from portico.projects.projects import DEFAULT, PROJECTS_MAX, Projects
+from portico.features.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject, Project
+from portico.features.projects.projects import DEFAULT, PROJECTS_MAX, Projects
+from portico.kernel import commands as c
+from portico.kernel.commands import SCOPES, Caller
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
+from portico.kernel.events import Audited
+from portico.kernel.host import Host
+from portico.kernel.state import Summary
+from portico.server.home import Home
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.git import git

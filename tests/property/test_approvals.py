@@ -6,10 +6,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico import events as e
 from portico.agents.agent import Message
-from portico.errors import AlreadyAnswered, BadRequest
-from portico.host.state import CallPart, TextPart
+from portico.kernel import events as e
+from portico.kernel.errors import AlreadyAnswered, BadRequest
+from portico.kernel.state import CallPart, TextPart
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

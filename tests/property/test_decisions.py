@@ -10,9 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from portico import commands as c
-from portico import events as e
-from portico.errors import (
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.closing import closing
+from portico.kernel.command_turn import command_line
+from portico.kernel.decide import decide
+from portico.kernel.decide.decision import Context, Outcome
+from portico.kernel.decide.turn import start_next
+from portico.kernel.errors import (
     BadRequest,
     Conflict,
     LogUnavailable,
@@ -21,14 +26,9 @@ from portico.errors import (
     SessionIsClosed,
     TurnInProgress,
 )
-from portico.events import Message, Record
-from portico.host.closing import closing
-from portico.host.command_turn import command_line
-from portico.host.decide import decide
-from portico.host.decide.decision import Context, Outcome
-from portico.host.decide.turn import start_next
-from portico.host.fold import fold
-from portico.host.state import SessionState
+from portico.kernel.events import Message, Record
+from portico.kernel.fold import fold
+from portico.kernel.state import SessionState
 
 S = "s"
 ADA = c.Caller("token-1", "ada", frozenset(c.SCOPES))

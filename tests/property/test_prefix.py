@@ -10,10 +10,10 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico import limits
-from portico.errors import TooSlow
-from portico.events import Audited, PartDelta, Record
-from portico.log.sqlite import SqliteLog
+from portico.kernel import limits
+from portico.kernel.errors import TooSlow
+from portico.kernel.events import Audited, PartDelta, Record
+from portico.kernel.log.sqlite import SqliteLog
 from tests.property.scene import quick, run
 
 CHANNELS = ["a", "b"]

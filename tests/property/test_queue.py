@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.agents.agent import Message
-from portico.errors import NotFound
+from portico.kernel.errors import NotFound
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.commands import edit, reorder

@@ -8,11 +8,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico import events as e
-from portico.events import Event, Message, Record, decode, encode
-from portico.host.closing import closing
-from portico.host.fold import fold
-from portico.host.state import SessionState, summarise
+from portico.kernel import events as e
+from portico.kernel.closing import closing
+from portico.kernel.events import Event, Message, Record, decode, encode
+from portico.kernel.fold import fold
+from portico.kernel.state import SessionState, summarise
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.property.scene import pure, quick, run

@@ -2,10 +2,10 @@
 
 import pytest
 
-from portico import limits
-from portico.events import Message, Option
-from portico.host.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
-from portico.queries.activity import activity, doing, queued, waiting_of
+from portico.features.board.activity import activity, doing, queued, waiting_of
+from portico.kernel import limits
+from portico.kernel.events import Message, Option
+from portico.kernel.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
 
 
 def state(*parts: Part) -> SessionState:

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from portico.commands import SCOPES, Caller
-from portico.events import Message
-from portico.people.view import View
-from portico.queries.activity import waiting_of
-from portico.queries.answers import Answers
+from portico.features.board.activity import waiting_of
+from portico.features.board.answers import Answers
+from portico.features.people.view import View
+from portico.kernel.commands import SCOPES, Caller
+from portico.kernel.events import Message
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import allowed

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
-from portico import limits
-from portico.commands import Caller
-from portico.events import Json, Message
-from portico.host.agent import QUEUED, STARTED, Opening
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import CHANGES
-from portico.host.turn import Turn
-from portico.people.view import View
-from portico.queries.board import Board, BoardRow
+from portico.features.board.board import Board, BoardRow
+from portico.features.people.view import View
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.agent import QUEUED, STARTED, Opening
+from portico.kernel.commands import Caller
+from portico.kernel.events import Json, Message
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import CHANGES
+from portico.kernel.turn import Turn
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent, PlayConversation

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from portico.commands import Caller
-from portico.events import Message, Origin
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import Summary
-from portico.people.view import View
-from portico.queries.activity import waiting_of
-from portico.queries.board import Board, BoardPart, _is_called
+from portico.features.board.activity import waiting_of
+from portico.features.board.board import Board, BoardPart, _is_called
+from portico.features.people.view import View
+from portico.kernel.commands import Caller
+from portico.kernel.events import Message, Origin
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import Summary
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

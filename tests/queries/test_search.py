@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.events import Message
-from portico.host.host import Host
-from portico.queries.index import Index
-from portico.queries.search import Hit, Search
+from portico.features.search.index import Index
+from portico.features.search.search import Hit, Search
+from portico.kernel.events import Message
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from tests.property.scene import quick, run
 

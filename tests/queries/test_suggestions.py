@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from portico.events import Message, Origin
-from portico.host.state import CallPart, SessionState, Summary, TurnState
-from portico.queries.suggestions import _means, lines
+from portico.features.board.suggestions import _means, lines
+from portico.kernel.events import Message, Origin
+from portico.kernel.state import CallPart, SessionState, Summary, TurnState
 
 
 def summary(ident: str = "session-7", title: str = "Fix the Login", **fields: Any) -> Summary:

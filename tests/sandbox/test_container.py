@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from portico.errors import SandboxUnavailable
+from portico.features.sandboxes.devcontainer import image_for
+from portico.features.sandboxes.feature import Sandboxes, confine
+from portico.kernel.errors import SandboxUnavailable
 from portico.sandbox.available import check_image
 from portico.sandbox.container import _SHELL, Engine, container, inner_command, removal, variables
 from portico.sandbox.mounts import Mount
 from portico.sandbox.policy import Limits, Namespaces, Policy
-from portico.sandboxes.devcontainer import image_for
-from portico.sandboxes.feature import Sandboxes, confine
-from portico.settings import SandboxSettings
+from portico.server.settings import SandboxSettings
 from portico.testing.fixtures import HostOpener
 from portico.workspace.process import environment, run
 from tests.features import feature
@@ -239,7 +239,7 @@ import asyncio, sys
 from pathlib import Path
 from portico.sandbox.network import Network
 from portico.sandbox.policy import Limits, Policy
-from portico.sandboxes.running import RunningSandbox
+from portico.features.sandboxes.running import RunningSandbox
 from portico.workspace.process import environment, run
 
 async def main():

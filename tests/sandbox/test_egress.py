@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import LogUnavailable
+from portico.kernel.errors import LogUnavailable
 from portico.sandbox import egress as listening
 from portico.sandbox.network import Destination, Network, Verdict
 from tests.sandbox.outside import Names, NotingGate, listener, serving, site, speak

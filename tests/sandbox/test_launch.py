@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from portico.errors import Forbidden, SandboxUnavailable
+from portico.kernel.errors import Forbidden, SandboxUnavailable
 from portico.sandbox import available
 from portico.sandbox.launch import launch
 from portico.sandbox.policy import Machine, Policy, SandboxedSession, SandboxRules, policy_for

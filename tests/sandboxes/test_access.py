@@ -7,16 +7,16 @@ import msgspec
 import pytest
 
 from portico.agents.agent import Message, Turn
-from portico.events import Json
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import Approval, CallPart
+from portico.features.sandboxes import access as requests
+from portico.features.sandboxes.access import AccessRequests, SessionGate
+from portico.features.sandboxes.grants import SandboxGrants
+from portico.features.sandboxes.record import NetworkRecord
+from portico.kernel.events import Json
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import Approval, CallPart
 from portico.sandbox.network import Network
 from portico.sandbox.policy import Mode
-from portico.sandboxes import access as requests
-from portico.sandboxes.access import AccessRequests, SessionGate
-from portico.sandboxes.grants import SandboxGrants
-from portico.sandboxes.record import NetworkRecord
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico.errors import BadRequest, Forbidden, SandboxUnavailable
-from portico.events import Message
-from portico.host.action import Action, command
-from portico.host.approval import Request
-from portico.host.turn import Turn
+from portico.features.sandboxes.choice import mode_of
+from portico.features.sandboxes.feature import Sandboxes, confine
+from portico.kernel import commands as c
+from portico.kernel.action import Action, command
+from portico.kernel.approval import Request
+from portico.kernel.errors import BadRequest, Forbidden, SandboxUnavailable
+from portico.kernel.events import Message
+from portico.kernel.turn import Turn
 from portico.sandbox import available
-from portico.sandboxes.choice import mode_of
-from portico.sandboxes.feature import Sandboxes, confine
-from portico.settings import AgentSandbox, SandboxSettings
+from portico.server.settings import AgentSandbox, SandboxSettings
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.agents.acp_agent import fake_agent, said, steps

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from portico.agents.agent import Message, Turn
-from portico.host.session import Session
-from portico.host.state import CallPart
+from portico.features.sandboxes.agent import ConfinableAgent
+from portico.features.sandboxes.feature import Sandboxes, confine
+from portico.features.sandboxes.record import NetworkRecord
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart
 from portico.sandbox import egress
-from portico.sandboxes.agent import ConfinableAgent
-from portico.sandboxes.feature import Sandboxes, confine
-from portico.sandboxes.record import NetworkRecord
-from portico.settings import SandboxSettings
+from portico.server.settings import SandboxSettings
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from portico.workspace.process import environment, run
@@ -136,10 +136,10 @@ HOST = """
 import asyncio, os, sys
 from pathlib import Path
 from portico.agents.agent import Message
-from portico.compose import build_host
-from portico.log.sqlite import SqliteLog
+from portico.server.compose import build_host
+from portico.kernel.log.sqlite import SqliteLog
 from portico.sandbox.network import Destination
-from portico.sandboxes.record import NetworkRecord
+from portico.features.sandboxes.record import NetworkRecord
 from portico.testing.play import PlayAgent
 from tests.features import feature
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from portico import commands as c
-from portico.events import Message
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import CallPart, TurnState
+from portico.kernel import commands as c
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, TurnState
 from portico.sandbox import attempts
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import fake_agent, said, steps

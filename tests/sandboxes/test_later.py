@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import Forbidden
-from portico.host.session import Session
+from portico.features.sandboxes.feature import Sandboxes, confine
+from portico.features.sandboxes.git_protection import configured_paths, git_folders_in, prepare
+from portico.features.sandboxes.links import GitLinks
+from portico.features.sandboxes.paths import program_folders, unmoved, without_links
+from portico.kernel.errors import Forbidden
+from portico.kernel.session import Session
 from portico.sandbox.vendors import Vendor
-from portico.sandboxes.feature import Sandboxes, confine
-from portico.sandboxes.git_protection import configured_paths, git_folders_in, prepare
-from portico.sandboxes.links import GitLinks
-from portico.sandboxes.paths import program_folders, unmoved, without_links
 from portico.testing.fixtures import HostOpener
 from tests.features import feature
 from tests.sandboxes.test_running import output

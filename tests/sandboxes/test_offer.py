@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from portico.client.acp.options import SessionOptions
-from portico.events import Record
-from portico.host.agent import AgentInfo
-from portico.log.sqlite import SqliteLog
+from portico.features.sandboxes.events import SandboxChosen
+from portico.features.sandboxes.folders import CHOICES, FOLDERS, ChoiceAt, FolderChoices, _with, chosen_in
+from portico.features.sandboxes.offer import modes_for, session_property
+from portico.features.sandboxes.shapes import SandboxChoice
+from portico.kernel.agent import AgentInfo
+from portico.kernel.events import Record
+from portico.kernel.log.sqlite import SqliteLog
 from portico.sandbox.policy import MODES, Mode
-from portico.sandboxes.events import SandboxChosen
-from portico.sandboxes.folders import CHOICES, FOLDERS, ChoiceAt, FolderChoices, _with, chosen_in
-from portico.sandboxes.offer import modes_for, session_property
-from portico.sandboxes.shapes import SandboxChoice
 
 
 def choice(mode: Mode = "off", *, required: bool = False, problem: str = "") -> SandboxChoice:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from portico.agents.agent import Message, Turn
-from portico.host.host import Host
-from portico.host.session import Session
+from portico.features.sandboxes import record as records
+from portico.features.sandboxes.events import NetworkReached
+from portico.features.sandboxes.record import NetworkRecord
+from portico.features.sandboxes.shapes import HostUse
+from portico.kernel.host import Host
+from portico.kernel.session import Session
 from portico.sandbox.network import Destination
-from portico.sandboxes import record as records
-from portico.sandboxes.events import NetworkReached
-from portico.sandboxes.record import NetworkRecord
-from portico.sandboxes.shapes import HostUse
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

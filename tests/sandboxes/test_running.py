@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from portico.host.session import Session
+from portico.features.sandboxes.feature import confine
+from portico.features.sandboxes.running import PREFIX, RunningSandbox, remove_left
+from portico.kernel.session import Session
 from portico.sandbox import cgroup
 from portico.sandbox.launch import launch
 from portico.sandbox.network import Destination, Network, Verdict
 from portico.sandbox.policy import SYSTEM, Limits, Namespaces, Policy
-from portico.sandboxes.feature import confine
-from portico.sandboxes.running import PREFIX, RunningSandbox, remove_left
 from portico.testing.fixtures import HostOpener
 from portico.workspace.process import environment, run
 from tests.workspace.living import gone, pids_in
@@ -209,7 +209,7 @@ import asyncio, sys
 from pathlib import Path
 from portico.sandbox.network import Network
 from portico.sandbox.policy import Limits, Policy
-from portico.sandboxes.running import RunningSandbox
+from portico.features.sandboxes.running import RunningSandbox
 from portico.workspace.process import environment, run
 
 async def main():

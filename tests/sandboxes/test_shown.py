@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from portico.cli.network import print_hosts, size
-from portico.host.session import Session
+from portico.features.sandboxes.record import NetworkRecord
+from portico.features.sandboxes.shapes import HostUse
+from portico.kernel.session import Session
 from portico.sandbox.network import Destination
-from portico.sandboxes.record import NetworkRecord
-from portico.sandboxes.shapes import HostUse
 from tests.doors.standing import Standing, standing
 
 

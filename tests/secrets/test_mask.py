@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.secrets.mask import Mask
+from portico.features.secrets.mask import Mask
 from portico.workspace.process import command_environment, run
 from tests.free import FREE
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico.errors import NotFound
-from portico.home import Home
+from portico.kernel.errors import NotFound
+from portico.server.home import Home
 from tests.doors.standing import problem, standing
 from tests.process import HostProcess, portico
 

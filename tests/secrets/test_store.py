@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from portico.errors import BadRequest, Conflict, NotFound
-from portico.home import Home
-from portico.secrets.store import LONGEST, Secret, SecretStore
+from portico.features.secrets.store import LONGEST, Secret, SecretStore
+from portico.kernel.errors import BadRequest, Conflict, NotFound
+from portico.server.home import Home
 
 VALUE = "c4nary-value"
 

@@ -4,13 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico import commands as c
-from portico import events as e
-from portico import limits
-from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, PorticoError, RateLimited
-from portico.events import Json, Record, encode
-from portico.terminals import events as te
-from portico.terminals.commands import (
+from portico.features.terminals import events as te
+from portico.features.terminals.commands import (
     ClaimTerminal,
     ClearTerminal,
     CloseTerminal,
@@ -18,8 +13,13 @@ from portico.terminals.commands import (
     ResizeTerminal,
     TypeInput,
 )
-from portico.terminals.decide import DECISIONS, TerminalContext, check_new, decide
-from portico.terminals.state import TerminalState
+from portico.features.terminals.decide import DECISIONS, TerminalContext, check_new, decide
+from portico.features.terminals.state import TerminalState
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden, PorticoError, RateLimited
+from portico.kernel.events import Json, Record, encode
 from portico.workspace.terminal import INPUT_MAX, SIDE_MAX
 
 SCOPES = frozenset(c.SCOPES)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from portico.events import Event, Json, Record
-from portico.terminals import events as te
-from portico.terminals.state import TerminalState
+from portico.features.terminals import events as te
+from portico.features.terminals.state import TerminalState
+from portico.kernel.events import Event, Json, Record
 from portico.workspace.scrollback import Scrollback, ShellCommand
 
 CLIENT: Json = {"kind": "client", "clientId": "c1"}

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
-from portico import limits
-from portico.errors import AlreadyExists, NotFound, PorticoError
-from portico.host.host import Host
-from portico.terminals import events as te
-from portico.terminals.terminals import OPEN, LiveTerminal, Terminals
+from portico.features.terminals import events as te
+from portico.features.terminals.terminals import OPEN, LiveTerminal, Terminals
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import AlreadyExists, NotFound, PorticoError
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from portico.workspace.scrollback import ShellCommand
 from tests.features import feature

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 from portico.testing.model import Error, ModelRule, Script, ScriptedCall, Step, load
 from portico.testing.model.script import find
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portico.errors import BadRequest, NotFound
+from portico.kernel.errors import BadRequest, NotFound
 from portico.testing.model import Error, First, ModelRule, ModelServer, Script, Step
 from tests.testing.wire import WIRES, Wire, events
 

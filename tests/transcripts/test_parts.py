@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from portico.errors import BadRequest
-from portico.events import Message
-from portico.host.host import Host
-from portico.host.state import Approval, CallPart, QuestionPart, TurnState
+from portico.features.transcripts.archive import FORMAT, Archive, _settle, export_archive, import_archive, rename
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.state import Approval, CallPart, QuestionPart, TurnState
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from portico.transcripts.archive import FORMAT, Archive, _settle, export_archive, import_archive, rename
 from tests.host.plays import idle
 
 

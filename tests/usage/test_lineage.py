@@ -2,17 +2,17 @@
 
 import pytest
 
-from portico import events as e
-from portico.automation import events as ae
-from portico.events import Budget, Event, Record
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import SessionState, TurnState, Usage
-from portico.jobs import events as je
+from portico.features.automations import events as ae
+from portico.features.jobs import events as je
+from portico.features.usage.lineage import Lineage, Lineages
+from portico.features.usage.usage_index import UsageIndex, count
+from portico.kernel import events as e
+from portico.kernel.events import Budget, Event, Record
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import SessionState, TurnState, Usage
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from portico.usage.lineage import Lineage, Lineages
-from portico.usage.usage_index import UsageIndex, count
 from tests.host.plays import idle
 
 BUDGET = Budget(dollars=2.0)

@@ -10,19 +10,19 @@ from types import SimpleNamespace
 import pytest
 
 from portico.cli.usage import cost_words
-from portico.errors import BadRequest
-from portico.events import Message
-from portico.host.session import Session
-from portico.host.state import SessionState, TurnState, Usage
-from portico.host.turn import Turn
+from portico.features.usage import prices
+from portico.features.usage.prices import TokenUse, price
+from portico.features.usage.rollup import read_keys, roll_up
+from portico.features.usage.shapes import UsageCounts, UsageRow
+from portico.features.usage.usage_index import UsageIndex, count, priced
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Message
+from portico.kernel.session import Session
+from portico.kernel.state import SessionState, TurnState, Usage
+from portico.kernel.turn import Turn
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from portico.usage import prices
-from portico.usage.prices import TokenUse, price
-from portico.usage.rollup import read_keys, roll_up
-from portico.usage.shapes import UsageCounts, UsageRow
-from portico.usage.usage_index import UsageIndex, count, priced
 from tests.process import HostProcess, inside
 
 

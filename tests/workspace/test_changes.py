@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound
 from portico.workspace import changes as module
 from portico.workspace import git as git_module
 from portico.workspace.changes import _INDEXES, Changes

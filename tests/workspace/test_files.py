@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound, PorticoError, TooLarge
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound, PorticoError, TooLarge
 from portico.workspace import files as module
 from portico.workspace import tree
 from portico.workspace.atomic_write import TEMPORARY

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 from portico.workspace.glob import BRACES_MAX, PATTERN_MAX, Glob, unfold
 
 PATHS = ["a.py", "b.txt", "src/a.py", "src/deep/a.py", "src/deep/b.txt", "tests/a.py", "[x].py", "src"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.errors import BadRequest, Forbidden, PorticoError
+from portico.kernel.errors import BadRequest, Forbidden, PorticoError
 from portico.workspace import jail as module
 from portico.workspace.files import Files
 from portico.workspace.jail import LINKS_MAX, PATH_MAX, Jail, closed, is_closed

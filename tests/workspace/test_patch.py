@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import BadRequest, Conflict, TooLarge
+from portico.kernel.errors import BadRequest, Conflict, TooLarge
 from portico.workspace import patch as module
 from portico.workspace.patch import apply, counted, diff, edit
 

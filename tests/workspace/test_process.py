@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import BadRequest, Forbidden, NotFound, RateLimited
+from portico.kernel.errors import BadRequest, Forbidden, NotFound, RateLimited
 from portico.workspace import process
 from portico.workspace.child import UnownedPipe, refusal
 from portico.workspace.process import Clip, command_environment, environment, run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 from portico.workspace.replacement import replace, replace_one
 
 TEXT = "def one():\n    return 1\n\ndef two():\n    return 1\n"

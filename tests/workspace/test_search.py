@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import BadRequest, Forbidden
+from portico.kernel.errors import BadRequest, Forbidden
 from portico.workspace import search as module
 from portico.workspace.git import git
 from portico.workspace.glob import Glob

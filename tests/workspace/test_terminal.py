@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import BadRequest, Conflict, NotFound, TooLarge
+from portico.kernel.errors import BadRequest, Conflict, NotFound, TooLarge
 from portico.workspace import terminal as module
 from portico.workspace.escapes import plain
 from portico.workspace.process import environment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 from portico.workspace.text_form import read_form
 
 FORMS: dict[str, tuple[bytes, str]] = {

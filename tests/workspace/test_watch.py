@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import BadRequest, Forbidden, NotFound, TooLarge
+from portico.kernel.errors import BadRequest, Forbidden, NotFound, TooLarge
 from portico.workspace import watch as module
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from portico.workspace import worktree
 from portico.workspace.changes import Changes
 from portico.workspace.git import git

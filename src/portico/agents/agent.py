@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from portico.errors import AgentDied, AgentError, AgentUnavailable, SignInRequired, Unauthenticated
-from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
-from portico.host.agent import Agent, AgentInfo, Capabilities, Check, Checks, Conversation, Model, Opening, Resource
-from portico.host.approval import Decision
-from portico.host.autonomy import Autonomy
-from portico.host.call import Call
-from portico.host.question import Answer
-from portico.host.turn import Turn
+from portico.kernel.agent import Agent, AgentInfo, Capabilities, Check, Checks, Conversation, Model, Opening, Resource
+from portico.kernel.approval import Decision
+from portico.kernel.autonomy import Autonomy
+from portico.kernel.call import Call
+from portico.kernel.errors import AgentDied, AgentError, AgentUnavailable, SignInRequired, Unauthenticated
+from portico.kernel.events import ErrorInfo, Json, Message, Option, ToolSpec
+from portico.kernel.question import Answer
+from portico.kernel.turn import Turn
 
 if TYPE_CHECKING:
     from portico.agents.pool import Pool

@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlparse
 
 from msgspec import Struct
 
-from portico.errors import PorticoError
-from portico.events import Json
+from portico.kernel.errors import PorticoError
+from portico.kernel.events import Json
 from portico.workspace.files import Files, is_binary
 
 TEXT_BYTES = 64 * 1024

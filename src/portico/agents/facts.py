@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from portico import limits
-from portico.home import stamp, write_private
+from portico.kernel import limits
+from portico.server.home import stamp, write_private
 
 F = TypeVar("F", bound=Struct)
 logger = logging.getLogger("portico.agents")

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from portico.host.state import TurnState
+from portico.kernel.state import TurnState
 
 
 class NativeSession(Struct, frozen=True, omit_defaults=True):

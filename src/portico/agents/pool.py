@@ -15,7 +15,7 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from portico.agents.loop.settings import SettingsFile
-from portico.host.agent import QUEUED, STARTED
+from portico.kernel.agent import QUEUED, STARTED
 from portico.workspace import adoption
 
 MIB = 1024 * 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from portico.home import write_private
+from portico.server.home import write_private
 from portico.workspace import adoption
 from portico.workspace.child import MARK, end_all, started
 

@@ -6,8 +6,8 @@ from importlib.metadata import EntryPoint
 
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Conversation, Opening
 from portico.agents.servers import TABLE, mcp_servers
-from portico.errors import AgentUnavailable, BadRequest, NotFound, PorticoError, nearest
-from portico.plugins import installed
+from portico.kernel.errors import AgentUnavailable, BadRequest, NotFound, PorticoError, nearest
+from portico.server.plugins import installed
 
 GROUP = "portico.agents"
 SCRIPTED = "scripted"

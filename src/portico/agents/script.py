@@ -11,9 +11,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field
 
-from portico.errors import BadRequest
-from portico.events import Json
-from portico.host.agent import Model
+from portico.kernel.agent import Model
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
 
 
 class AgentStep(Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

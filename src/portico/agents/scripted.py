@@ -33,12 +33,12 @@ from portico.agents.agent import (
     Turn,
     Unauthenticated,
 )
-from portico.events import Json, PartKind
-from portico.host.agent import SignInState
-from portico.host.context import ABOUT, ATTACHED, MESSAGE
-from portico.host.host import Host
-from portico.host.state import Part, TextPart, TurnState, client_of
-from portico.sandboxes.agent import ConfinableAgent
+from portico.features.sandboxes.agent import ConfinableAgent
+from portico.kernel.agent import SignInState
+from portico.kernel.context import ABOUT, ATTACHED, MESSAGE
+from portico.kernel.events import Json, PartKind
+from portico.kernel.host import Host
+from portico.kernel.state import Part, TextPart, TurnState, client_of
 from portico.workspace import patch
 
 _READ_CHARS = 20_000

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import Struct
 
-from portico.client_servers.commands import ClientServer
-from portico.errors import BadRequest
-from portico.events import Json
+from portico.features.client_servers.commands import ClientServer
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
 
 TABLE = "mcp"
 """The table below `[agents]` that belongs to no single agent."""

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 from portico.agents.pipe import PIPE_BYTES, PipeReader
 from portico.agents.pool import Pool, Tell
 from portico.agents.process_registry import ProcessRegistry
-from portico.errors import AgentDied, AgentUnavailable
+from portico.kernel.errors import AgentDied, AgentUnavailable
 from portico.sandbox.policy import Confinement
 from portico.tasks import end_tasks
 from portico.workspace import adoption

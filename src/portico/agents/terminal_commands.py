@@ -8,11 +8,11 @@ import asyncio
 import contextlib
 
 from portico.agents.agent import Json
-from portico.errors import BadRequest, Conflict, NotFound
-from portico.host.action import Action
-from portico.host.session import Session
-from portico.sandboxes.feature import confine
-from portico.terminals.command_turn import CommandOutput
+from portico.features.sandboxes.feature import confine
+from portico.features.terminals.command_turn import CommandOutput
+from portico.kernel.action import Action
+from portico.kernel.errors import BadRequest, Conflict, NotFound
+from portico.kernel.session import Session
 from portico.workspace.process import command_environment, shell
 
 OUTPUT_BYTES = 1024 * 1024

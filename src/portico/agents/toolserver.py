@@ -15,8 +15,9 @@ import msgspec
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from portico import limits, mcp
-from portico.events import Json
+from portico import mcp
+from portico.kernel import limits
+from portico.kernel.events import Json
 
 _HOSTS = ("127.0.0.1", "localhost")
 

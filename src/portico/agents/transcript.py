@@ -1,7 +1,7 @@
 """An earlier conversation in words, for an agent that forgot it or never had it."""
 
-from portico.host.context import transcript
-from portico.host.state import TurnState
+from portico.kernel.context import transcript
+from portico.kernel.state import TurnState
 
 NOTE = "The agent began a new conversation; it was told what was said before."
 

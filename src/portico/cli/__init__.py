@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from portico.cli.output import complain
-from portico.errors import LogUnavailable, PorticoError, kind
+from portico.kernel.errors import LogUnavailable, PorticoError, kind
 
 VERBS = (
     "serve",
@@ -83,7 +83,7 @@ def _add(app: typer.Typer, verb: str, found: Any) -> None:
 
 def _add_installed(app: typer.Typer) -> None:
     """Add the verbs of features of other packages. One that cannot be imported is left out with a line on stderr."""
-    from portico.feature_registry import installed_verbs
+    from portico.features.registry import installed_verbs
 
     for verb, place in installed_verbs().items():
         module, _, name = place.partition(":")

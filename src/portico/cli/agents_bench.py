@@ -9,9 +9,9 @@ import typer
 from portico.agents.agent import Agent, AgentContext
 from portico.agents.registry import discover
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
-from portico.errors import NotFound
-from portico.home import Home
-from portico.settings_load import load
+from portico.kernel.errors import NotFound
+from portico.server.home import Home
+from portico.server.settings_load import load
 
 if TYPE_CHECKING:
     from portico.testing.tasks.run import Played

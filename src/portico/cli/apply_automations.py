@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from portico.automation.events import AutomationPlan, JobAction, Trigger
 from portico.cli.output import JsonFlag, plain, print_json
 from portico.cli.verb import connected
 from portico.client.client import Client, segment
-from portico.errors import AlreadyExists, BadRequest, NotFound, PorticoError
-from portico.jobs.step import Flow
-from portico.jobs.workflow.files import FOLDER, load_workflow, workflows
+from portico.features.automations.events import AutomationPlan, JobAction, Trigger
+from portico.features.jobs.step import Flow
+from portico.features.jobs.workflow.files import FOLDER, load_workflow, workflows
+from portico.kernel.errors import AlreadyExists, BadRequest, NotFound, PorticoError
 
 
 @connected

@@ -8,10 +8,10 @@ import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 
-from portico import events as e
 from portico.cli.output import plain
 from portico.client import Client
-from portico.errors import PorticoError
+from portico.kernel import events as e
+from portico.kernel.errors import PorticoError
 from portico.tasks import end_tasks
 
 

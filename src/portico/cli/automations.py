@@ -9,19 +9,19 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from portico import commands as c
-from portico.automation import commands as ac
-from portico.automation.events import AutomationPlan
-from portico.automation.listing import AutomationInfo
-from portico.automation.state import MissedTimes, RunSummary
-from portico.automation.triggers import schedules_of
 from portico.cli.apply_automations import apply
 from portico.cli.output import HomeOption, JsonFlag, dollars, plain, print_json, print_table, run, when
 from portico.cli.verb import connected, with_options
 from portico.client.client import Client, segment
-from portico.errors import BadRequest, PorticoError
-from portico.events import Json
-from portico.home import Home
+from portico.features.automations import commands as ac
+from portico.features.automations.events import AutomationPlan
+from portico.features.automations.listing import AutomationInfo
+from portico.features.automations.state import MissedTimes, RunSummary
+from portico.features.automations.triggers import schedules_of
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, PorticoError
+from portico.kernel.events import Json
+from portico.server.home import Home
 
 app = typer.Typer(help="Schedules, hooks and other automations, and their runs.", no_args_is_help=True)
 
@@ -264,7 +264,7 @@ def validate(
 
     Example: portico automations validate
     """
-    from portico.automation.source import read  # late: it needs the jobs
+    from portico.features.automations.source import read  # late: it needs the jobs
 
     own = Home.default(home)
     if file is not None and not file.exists():

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 import typer
 
 from portico.cli.output import JsonFlag, print_json
-from portico.errors import NotFound
-from portico.jobs import generate_chart
-from portico.jobs.draw import draw_svg
-from portico.jobs.legacy import import_file
-from portico.jobs.tree import draw_tree
+from portico.features.jobs import generate_chart
+from portico.features.jobs.draw import draw_svg
+from portico.features.jobs.legacy import import_file
+from portico.features.jobs.tree import draw_tree
+from portico.kernel.errors import NotFound
 
 
 def chart(

@@ -7,12 +7,12 @@ import typer
 
 from portico.cli.apply_automations import triggers_of
 from portico.cli.output import JsonFlag, print_json
-from portico.errors import BadRequest
-from portico.jobs.legacy import import_file
-from portico.jobs.schema import entry_schema
-from portico.jobs.tree import draw_entry, draw_workflow
-from portico.jobs.workflow.files import is_workflow, load_workflow, workflows
-from portico.jobs.workflow.problem import WorkflowError
+from portico.features.jobs.legacy import import_file
+from portico.features.jobs.schema import entry_schema
+from portico.features.jobs.tree import draw_entry, draw_workflow
+from portico.features.jobs.workflow.files import is_workflow, load_workflow, workflows
+from portico.features.jobs.workflow.problem import WorkflowError
+from portico.kernel.errors import BadRequest
 
 
 def check(

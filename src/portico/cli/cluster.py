@@ -16,8 +16,8 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 import typer
 
 from portico.cli.output import print_json, program
-from portico.errors import BadRequest
-from portico.home import Home
+from portico.kernel.errors import BadRequest
+from portico.server.home import Home
 from portico.tasks import end_tasks
 from portico.testing.postgres import PostgresServer
 from portico.testing.round_robin import RoundRobin

@@ -5,9 +5,19 @@ from typing import Annotated
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
-from portico.errors import NotFound, nearest
-from portico.home import Home
-from portico.settings_load import TABLES, SettingSource, describe, env_name, has_variable, is_secret, keys, load, shown
+from portico.kernel.errors import NotFound, nearest
+from portico.server.home import Home
+from portico.server.settings_load import (
+    TABLES,
+    SettingSource,
+    describe,
+    env_name,
+    has_variable,
+    is_secret,
+    keys,
+    load,
+    shown,
+)
 
 
 def config(

@@ -10,7 +10,7 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run
 from portico.client import Client
 from portico.client.context import HostContext, named_cacert, read, write
-from portico.errors import BadRequest, NotFound
+from portico.kernel.errors import BadRequest, NotFound
 
 app = typer.Typer(help="Save hosts on other machines, and choose one.", no_args_is_help=True)
 

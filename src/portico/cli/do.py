@@ -8,11 +8,11 @@ import typer
 from msgspec.structs import FieldInfo
 
 from portico import command_shapes
-from portico import commands as c
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run
 from portico.client import Client
-from portico.errors import BadRequest, NotFound, nearest
-from portico.feature_registry import installed_features
+from portico.features.registry import installed_features
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, NotFound, nearest
 
 
 def do(

@@ -22,18 +22,18 @@ from portico.cli.finding import Finding
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.cli.trial import probe_asking
 from portico.client import Client
-from portico.doors.app import DoorInfo
-from portico.doors.oidc import missing_package
-from portico.doors.registry import load_doors
 from portico.doors.web import NO_PAGES, pages_folder, pages_missing
-from portico.errors import BadRequest, LogUnavailable, PorticoError
-from portico.home import Home
-from portico.host.readiness import check_agent
-from portico.maintenance.examination import examine
-from portico.people.identity import read_tokens
+from portico.features.people.identity import read_tokens
+from portico.kernel.errors import BadRequest, LogUnavailable, PorticoError
+from portico.kernel.readiness import check_agent
 from portico.sandbox import available, cgroup
 from portico.sandbox.seccomp import FILTER
-from portico.settings_load import load
+from portico.server.app import DoorInfo
+from portico.server.home import Home
+from portico.server.maintenance.examination import examine
+from portico.server.oidc import missing_package
+from portico.server.registry import load_doors
+from portico.server.settings_load import load
 
 _ROOM = 100_000_000
 """Bytes: some days of work."""
@@ -233,7 +233,7 @@ async def _log(home: Home) -> Finding:
 
 async def _database(url: str) -> str:
     try:
-        from portico.log.postgres.examine import examine as examine_database
+        from portico.cluster.postgres.examine import examine as examine_database
     except ImportError as error:
         raise LogUnavailable(f"PostgreSQL needs more packages: pip install 'portico[cluster]' ({error}).") from error
     return await examine_database(url)
@@ -244,7 +244,7 @@ async def _temporal(home: Home) -> list[Finding]:
     if settings.engine != "temporal":
         return []
     try:
-        from portico.jobs.temporal_connect import check, connect
+        from portico.features.jobs.temporal_connect import check, connect
     except ImportError as error:
         return [Finding("temporal", False, f"Jobs need more packages: pip install 'portico[temporal]' ({error}).")]
     try:

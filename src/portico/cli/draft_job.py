@@ -14,11 +14,11 @@ from portico.cli.output import HomeOption, JsonFlag, plain, print_json
 from portico.cli.output import run as finish
 from portico.cli.run import connect
 from portico.client import RemoteSession
-from portico.errors import AgentError, AlreadyExists, BadRequest
-from portico.host.state import TextPart
-from portico.jobs.draft import ROUNDS, draft_prompt, mistakes_in, repair_prompt, workflow_in
-from portico.jobs.preview import draw_plan, preview
-from portico.jobs.workflow.files import FOLDER, find_workflow, load_workflow
+from portico.features.jobs.draft import ROUNDS, draft_prompt, mistakes_in, repair_prompt, workflow_in
+from portico.features.jobs.preview import draw_plan, preview
+from portico.features.jobs.workflow.files import FOLDER, find_workflow, load_workflow
+from portico.kernel.errors import AgentError, AlreadyExists, BadRequest
+from portico.kernel.state import TextPart
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 

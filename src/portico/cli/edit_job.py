@@ -8,7 +8,7 @@ import click
 
 from portico.cli.follow_job import JobView
 from portico.cli.output import plain
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 
 def changed_text(view: JobView, edit: bool) -> str:

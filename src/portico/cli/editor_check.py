@@ -14,9 +14,9 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.typing import Origin
 
 from portico.cli.finding import Finding
-from portico.errors import NotFound
-from portico.events import Json
-from portico.home import Home
+from portico.kernel.errors import NotFound
+from portico.kernel.events import Json
+from portico.server.home import Home
 
 SECONDS = 5
 WINDOW = "vscode-file://vscode-app"

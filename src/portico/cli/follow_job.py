@@ -13,21 +13,21 @@ import msgspec
 from rich.live import Live
 from rich.text import Text
 
-from portico import events as e
 from portico.cli.job_questions import JobQuestions
 from portico.cli.job_tree import MARKS, workflow_lines
 from portico.cli.output import plain, terminal, trouble
 from portico.cli.usage import cost_words
 from portico.client.client import Client, segment
 from portico.client.record import RemoteRecord
-from portico.errors import PorticoError
-from portico.host.state import TextPart
-from portico.jobs import events as je
-from portico.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
-from portico.jobs.result import Lane
-from portico.jobs.rows import JobRow
-from portico.jobs.state import LANE, JobSummary, WorkSummary, up_from
-from portico.sandboxes.shapes import HostUse
+from portico.features.jobs import events as je
+from portico.features.jobs.entry import Ask, Entry, Ref, Wait, Work, leaves_of, name_of, parts_of
+from portico.features.jobs.result import Lane
+from portico.features.jobs.rows import JobRow
+from portico.features.jobs.state import LANE, JobSummary, WorkSummary, up_from
+from portico.features.sandboxes.shapes import HostUse
+from portico.kernel import events as e
+from portico.kernel.errors import PorticoError
+from portico.kernel.state import TextPart
 from portico.tasks import end_tasks
 from portico.workspace.escapes import visible_json
 

@@ -10,9 +10,9 @@ from portico.agents.acp.catalogue import VARIABLE, AgentSource, Listed, local_co
 from portico.agents.acp.install import Offer, install, megabytes, offer, size
 from portico.agents.acp.program import PRESETS, Program
 from portico.cli.output import plain, print_json
-from portico.errors import BadRequest, Conflict, PorticoError, nearest
-from portico.home import Home
-from portico.settings_load import load
+from portico.kernel.errors import BadRequest, Conflict, PorticoError, nearest
+from portico.server.home import Home
+from portico.server.settings_load import load
 
 RegistryOption = Annotated[
     str | None,

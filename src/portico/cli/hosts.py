@@ -9,7 +9,7 @@ import typer
 from portico.cli.output import JsonFlag, plain, print_json, print_table, when
 from portico.cli.verb import connected
 from portico.client import Client
-from portico.host.members import Member
+from portico.kernel.members import Member
 
 app = typer.Typer(help="List, drain and give up the hosts on one log.", no_args_is_help=True)
 

@@ -7,13 +7,13 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from portico.budgets.commands import UnansweredBudget
 from portico.cli.output import JsonFlag, plain, print_json, print_table, when
 from portico.cli.verb import connected
 from portico.client import Client
-from portico.errors import BadRequest, NotFound
-from portico.events import Breadth
-from portico.queries.board import InterruptedSession, PendingRequest
+from portico.features.board.board import InterruptedSession, PendingRequest
+from portico.features.budgets.commands import UnansweredBudget
+from portico.kernel.errors import BadRequest, NotFound
+from portico.kernel.events import Breadth
 
 app = typer.Typer(help="List and answer what waits for a person.", invoke_without_command=True)
 

@@ -7,9 +7,9 @@ import msgspec
 import typer
 
 from portico.cli.output import JsonFlag, plain, print_json, print_table, run
-from portico.errors import BadRequest
-from portico.jobs.recipes import copy_recipe, recipes
-from portico.jobs.workflow.files import FOLDER, load_workflow
+from portico.features.jobs.recipes import copy_recipe, recipes
+from portico.features.jobs.workflow.files import FOLDER, load_workflow
+from portico.kernel.errors import BadRequest
 
 CwdOption = Annotated[Path, typer.Option(help="The folder of the project.")]
 

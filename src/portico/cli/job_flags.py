@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from portico.errors import BadRequest
-from portico.jobs.step import Flow, JobInput
-from portico.jobs.workflow.inputs import check_inputs
-from portico.jobs.workflow.problem import did_you_mean
-from portico.jobs.workflow.template import text_of
+from portico.features.jobs.step import Flow, JobInput
+from portico.features.jobs.workflow.inputs import check_inputs
+from portico.features.jobs.workflow.problem import did_you_mean
+from portico.features.jobs.workflow.template import text_of
+from portico.kernel.errors import BadRequest
 
 
 def read_flags(spec: dict[str, JobInput], arguments: list[str]) -> dict[str, Any]:

@@ -11,9 +11,9 @@ import msgspec
 from portico.cli.ask import read_line
 from portico.cli.output import plain
 from portico.client import Client
-from portico.errors import AlreadyAnswered, PorticoError
-from portico.events import Json
-from portico.host.state import QuestionPart
+from portico.kernel.errors import AlreadyAnswered, PorticoError
+from portico.kernel.events import Json
+from portico.kernel.state import QuestionPart
 from portico.tasks import end_tasks
 
 LOOK_SECONDS = 1.0

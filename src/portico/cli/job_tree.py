@@ -5,9 +5,9 @@ import time
 from collections import Counter
 
 from portico.cli.output import plain
-from portico.jobs.entry import Again, Branches, If, Over, Seq, Work, name_of, parts_of
-from portico.jobs.rows import JobRow, RowStatus
-from portico.jobs.step import FlowStep
+from portico.features.jobs.entry import Again, Branches, If, Over, Seq, Work, name_of, parts_of
+from portico.features.jobs.rows import JobRow, RowStatus
+from portico.features.jobs.step import FlowStep
 
 MARKS: dict[RowStatus, str] = {"running": "▶", "succeeded": "✔", "failed": "✘", "stopped": "■"}
 SHOWN = 8

@@ -6,7 +6,6 @@ from typing import Annotated
 import msgspec
 import typer
 
-from portico import commands as c
 from portico.cli import job_files
 from portico.cli.draft_job import draft
 from portico.cli.edit_job import changed_text
@@ -16,8 +15,9 @@ from portico.cli.network import print_hosts
 from portico.cli.output import HomeOption, JobArgument, JsonFlag, plain, print_json, print_table, run, when
 from portico.cli.verb import connected
 from portico.client import Client
-from portico.jobs import commands as jc
-from portico.jobs.state import JobSummary
+from portico.features.jobs import commands as jc
+from portico.features.jobs.state import JobSummary
+from portico.kernel import commands as c
 
 app = typer.Typer(help="List, show, follow, stop, resume and retry jobs.", no_args_is_help=True)
 

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json
-from portico.errors import BadRequest
-from portico.home import Home
-from portico.maintenance import repair as work
-from portico.maintenance.repair import RepairReport
+from portico.kernel.errors import BadRequest
+from portico.server.home import Home
+from portico.server.maintenance import repair as work
+from portico.server.maintenance.repair import RepairReport
 
 app = typer.Typer(help="Look at the log as a file, repair it, and move it.", no_args_is_help=True)
 
@@ -73,8 +73,8 @@ def copy(
 
     Example: portico log copy ~/.local/share/portico postgresql://portico@db.example/portico
     """
-    from portico.maintenance.copy import CopyReport, file_of, opened
-    from portico.maintenance.copy import copy as copy_log
+    from portico.server.maintenance.copy import CopyReport, file_of, opened
+    from portico.server.maintenance.copy import copy as copy_log
 
     async def run() -> CopyReport:
         async with opened(source, new=False) as one, opened(target, new=True) as other:

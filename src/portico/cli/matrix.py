@@ -21,14 +21,14 @@ from portico.agents.native import KeepsSessions
 from portico.agents.transcript import NOTE
 from portico.cli.native_checks import NATIVE, NativeCheck
 from portico.cli.trial import lone_host
-from portico.errors import PorticoError
-from portico.events import Json, PartDelta, ToolSpec
-from portico.host.call import Call
-from portico.host.host import Host
-from portico.host.readiness import check_agent
-from portico.host.session import Session
-from portico.host.state import CallPart, SessionState, TextPart, TurnState
-from portico.host.tool import Tool, ToolResult
+from portico.kernel.call import Call
+from portico.kernel.errors import PorticoError
+from portico.kernel.events import Json, PartDelta, ToolSpec
+from portico.kernel.host import Host
+from portico.kernel.readiness import check_agent
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, SessionState, TextPart, TurnState
+from portico.kernel.tool import Tool, ToolResult
 
 SECONDS = 120.0
 """For one check: a slow model on a busy machine."""

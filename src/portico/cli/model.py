@@ -15,14 +15,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, program, terminal
-from portico.errors import Unreachable
-from portico.home import Home
+from portico.kernel.errors import Unreachable
 from portico.models import download
 from portico.models.catalogue import KNOWN, KnownModel, known
 from portico.models.download import Work
 from portico.models.store import ModelStore
 from portico.models.store import Progress as StoreProgress
-from portico.settings_load import load
+from portico.server.home import Home
+from portico.server.settings_load import load
 
 app = typer.Typer(help="List, get, remove and choose local models.", no_args_is_help=True)
 

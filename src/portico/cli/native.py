@@ -9,8 +9,8 @@ import typer
 from portico.cli.output import JsonFlag, SessionArgument, plain, print_json, print_table, when
 from portico.cli.verb import connected
 from portico.client import Client
-from portico.errors import BadRequest, NotFound
-from portico.native.commands import FoundPage, FoundSession
+from portico.features.native.commands import FoundPage, FoundSession
+from portico.kernel.errors import BadRequest, NotFound
 
 AgentOption = Annotated[str | None, typer.Option("--agent", "-a", help="Only sessions of this agent. [all agents]")]
 FolderOption = Annotated[str | None, typer.Option("--cwd", help="Only sessions of this folder. [all folders]")]

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from portico.agents.native import KeepsSessions, NativeHistory, NativeSession
-from portico.commands import Caller
-from portico.errors import PorticoError
-from portico.host.session import Session
-from portico.host.state import SessionState
-from portico.native.commands import ContinueInTerminal
+from portico.features.native.commands import ContinueInTerminal
+from portico.kernel.commands import Caller
+from portico.kernel.errors import PorticoError
+from portico.kernel.session import Session
+from portico.kernel.state import SessionState
 
 SECONDS = 60.0
 """For one message in the agent's own program: it starts and asks its model once."""

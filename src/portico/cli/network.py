@@ -1,7 +1,7 @@
 """The hosts of a session or a job as a table."""
 
 from portico.cli.output import plain, print_table, when
-from portico.sandboxes.shapes import HostUse
+from portico.features.sandboxes.shapes import HostUse
 
 COLUMNS = ["host", "connections", "refused", "sent", "received", "first", "last", "allowed by", "refused by"]
 

@@ -8,7 +8,7 @@ import typer
 from portico.cli.output import JsonFlag, plain, print_json, print_table, when
 from portico.cli.verb import connected
 from portico.client import Client
-from portico.notices.notice import Delivery
+from portico.features.notices.notice import Delivery
 
 app = typer.Typer(help="Notices by webhooks and commands: the list, sending again, a test.", no_args_is_help=True)
 

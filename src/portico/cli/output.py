@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from portico.errors import PorticoError
+from portico.kernel.errors import PorticoError
 from portico.workspace.escapes import visible, visible_json
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import typer
 from portico.cli.output import JsonFlag, print_json
 from portico.cli.verb import connected
 from portico.client import Client
-from portico.doors.route import SCOPES
+from portico.server.route import SCOPES
 
 
 @connected

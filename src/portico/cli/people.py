@@ -8,12 +8,12 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run, when
 from portico.cli.retention import ask, show
 from portico.client.client import segment
-from portico.doors.route import SCOPES
-from portico.errors import BadRequest
-from portico.home import Home
-from portico.people.identity import read_tokens, remove_person
-from portico.people.people import add_person, read_people
-from portico.settings_load import load
+from portico.features.people.identity import read_tokens, remove_person
+from portico.features.people.people import add_person, read_people
+from portico.kernel.errors import BadRequest
+from portico.server.home import Home
+from portico.server.route import SCOPES
+from portico.server.settings_load import load
 
 app = typer.Typer(help="List, add, remove and erase people.", no_args_is_help=True)
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json
-from portico.home import Home
-from portico.maintenance.backup import restore as put_back
+from portico.server.home import Home
+from portico.server.maintenance.backup import restore as put_back
 
 
 def restore(

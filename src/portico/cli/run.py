@@ -16,15 +16,15 @@ from portico.cli.job_flags import inputs_help, read_flags
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json
 from portico.cli.output import run as finish
 from portico.client import Client
-from portico.errors import BadRequest, PorticoError
-from portico.home import Home
-from portico.jobs import Entry, find_entry
-from portico.jobs.jobs import check_job
-from portico.jobs.legacy import import_file
-from portico.jobs.preview import draw_plan, preview
-from portico.jobs.step import Flow
-from portico.jobs.workflow.files import FOLDER, find_workflow, load_workflow
-from portico.jobs.workflow.inputs import check_inputs
+from portico.features.jobs import Entry, find_entry
+from portico.features.jobs.jobs import check_job
+from portico.features.jobs.legacy import import_file
+from portico.features.jobs.preview import draw_plan, preview
+from portico.features.jobs.step import Flow
+from portico.features.jobs.workflow.files import FOLDER, find_workflow, load_workflow
+from portico.features.jobs.workflow.inputs import check_inputs
+from portico.kernel.errors import BadRequest, PorticoError
+from portico.server.home import Home
 
 _HELP = {"-h", "--help"}
 
@@ -143,8 +143,8 @@ async def connect(home: Path | None, agents: list[str], detach: bool) -> AsyncIt
         return
     if detach:
         raise BadRequest("There is no running host to leave the job to. Start one with: portico serve", field="detach")
-    from portico.doors.serve_options import ServeOptions
-    from portico.doors.server import Server
+    from portico.server.serve_options import ServeOptions
+    from portico.server.server import Server
 
     flags: dict[str, Any] = {"server.port": 0}
     async with Server(ServeOptions(home=place, flags=flags, agents=tuple(agents))), Client.local(home) as client:

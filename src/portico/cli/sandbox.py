@@ -12,17 +12,17 @@ from typing import Annotated, Literal, cast, get_args
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
-from portico.errors import BadRequest
-from portico.home import Home
+from portico.features.sandboxes.agent import AgentProcess
+from portico.features.sandboxes.build import build_policy, rules_of
+from portico.features.sandboxes.grants import SandboxGrants
+from portico.features.sandboxes.running import RunningSandbox
+from portico.kernel.errors import BadRequest
 from portico.sandbox import attempts
 from portico.sandbox.network import Destination, Verdict
 from portico.sandbox.policy import Policy
 from portico.sandbox.seccomp import FILTER
-from portico.sandboxes.agent import AgentProcess
-from portico.sandboxes.build import build_policy, rules_of
-from portico.sandboxes.grants import SandboxGrants
-from portico.sandboxes.running import RunningSandbox
-from portico.settings_load import load
+from portico.server.home import Home
+from portico.server.settings_load import load
 from portico.workspace import adoption
 from portico.workspace.child import command_environment, exit_code
 from portico.workspace.jail import closed

@@ -11,10 +11,10 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run, when
 from portico.client import Client
 from portico.client.context import chosen
-from portico.errors import BadRequest
-from portico.home import Home
-from portico.secrets.commands import RemoveSecret, SetSecret
-from portico.secrets.store import LONGEST, Secret, SecretStore, check_name
+from portico.features.secrets.commands import RemoveSecret, SetSecret
+from portico.features.secrets.store import LONGEST, Secret, SecretStore, check_name
+from portico.kernel.errors import BadRequest
+from portico.server.home import Home
 
 app = typer.Typer(help="Set, list and remove the secrets of jobs.", no_args_is_help=True)
 

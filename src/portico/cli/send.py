@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from portico import events as e
 from portico.cli.ask import Asker
 from portico.cli.output import HomeOption, JsonFlag, dollars, print_json, run, trouble
 from portico.cli.show import Printer
 from portico.client import Client, RemoteRecord, RemoteSession
-from portico.errors import BadRequest, PorticoError
-from portico.events import Json
+from portico.kernel import events as e
+from portico.kernel.errors import BadRequest, PorticoError
+from portico.kernel.events import Json
 
 
 def send(

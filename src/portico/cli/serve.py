@@ -17,11 +17,11 @@ from typing import Annotated, Any
 
 import typer
 
-from portico import memory
 from portico.cli.output import HomeOption, print_json, program
-from portico.correlation import current
-from portico.errors import BadRequest
-from portico.home import Home
+from portico.kernel.correlation import current
+from portico.kernel.errors import BadRequest
+from portico.server import memory
+from portico.server.home import Home
 from portico.workspace.adoption import adopt
 from portico.workspace.escapes import visible, visible_json
 
@@ -73,8 +73,8 @@ def serve(
     gc.disable()  # imported objects never become garbage, and scanning them takes a tenth of the start
     try:
         _import_uvicorn()
-        from portico.doors.serve_options import ServeOptions
-        from portico.doors.server import Server, run
+        from portico.server.serve_options import ServeOptions
+        from portico.server.server import Server, run
     finally:
         gc.enable()
 
@@ -138,7 +138,7 @@ def serve(
 
 def _lan_flags(place: Home, flags: dict[str, Any]) -> dict[str, Any]:
     """The private address of this machine, with a certificate for it."""
-    from portico.doors.lan import certificate, private_address  # late: few ask for it
+    from portico.server.lan import certificate, private_address  # late: few ask for it
 
     if flags["server.host"] or flags["server.tls_cert"]:
         raise BadRequest("--lan chooses the address and the certificate: leave --host and --tls-cert out.", field="lan")
@@ -171,8 +171,8 @@ def _import_uvicorn() -> None:
 
 def say_hello(server: Any, without_token: bool, say: Say) -> None:
     from portico.agents.loop.roots import nowhere
-    from portico.doors.oidc import missing_package
     from portico.doors.web import NO_PAGES, pages_missing
+    from portico.server.oidc import missing_package
 
     where = server.public_url if server.port else f"unix:{server.socket_path}"
     kept = not without_token and (server.loaded.settings.log.format == "json" or _in_journal())
@@ -218,7 +218,7 @@ def _loop_factory() -> Any:
 def _start_logging(home: Home) -> Say:
     """Configure logging and return the function that prints messages for the user; with JSON logs, they are log lines
     like all others."""
-    from portico.settings_load import load
+    from portico.server.settings_load import load
 
     settings = load(home.settings_path).settings.log
     handler = logging.StreamHandler()

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json
-from portico.errors import BadRequest
-from portico.home import Home
+from portico.kernel.errors import BadRequest
+from portico.server.home import Home
 
 app = typer.Typer(help="Install and remove the service of systemd.", no_args_is_help=True)
 

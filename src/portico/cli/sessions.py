@@ -18,9 +18,9 @@ from portico.cli.send import answering, watch
 from portico.cli.show import Printer
 from portico.cli.verb import connected
 from portico.client import Client
-from portico.errors import BadRequest
-from portico.events import Right
-from portico.host.state import CallPart, ChangeList, FileChange, QuestionPart, SessionState
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Right
+from portico.kernel.state import CallPart, ChangeList, FileChange, QuestionPart, SessionState
 from portico.redaction import Redaction, redacted
 
 app = typer.Typer(help="List, show, follow, resume, adopt, export, import and delete sessions.", no_args_is_help=True)

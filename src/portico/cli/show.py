@@ -4,10 +4,10 @@ import sys
 
 import msgspec
 
-from portico import events as e
 from portico.cli.output import plain, terminal
 from portico.client import RemoteRecord
-from portico.transcripts.history_events import retold
+from portico.features.transcripts.history_events import retold
+from portico.kernel import events as e
 from portico.workspace.escapes import visible_json
 
 _DIM, _BOLD, _RED, _OFF = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[0m"

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, when
-from portico.doors.route import SCOPES
-from portico.home import Home
-from portico.people.identity import NamedToken, effective_tokens, new_token, read_uses, revoke_token
+from portico.features.people.identity import NamedToken, effective_tokens, new_token, read_uses, revoke_token
+from portico.server.home import Home
+from portico.server.route import SCOPES
 
 PersonOption = Annotated[str, typer.Option(help="Whose it is; without it the host's own, which sees everything.")]
 

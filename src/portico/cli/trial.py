@@ -11,11 +11,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from portico.agents.agent import Agent, Message, ProbesAsking
-from portico.compose import build_host
-from portico.errors import PorticoError
-from portico.host.host import Host
-from portico.host.state import CallPart, TextPart, TurnState
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import PorticoError
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.state import CallPart, TextPart, TurnState
+from portico.server.compose import build_host
 
 SECONDS = 180.0
 """A turn of two tool calls: a slow model on a busy machine takes a minute."""

@@ -9,8 +9,8 @@ import typer
 from portico.cli.output import JsonFlag, plain, print_json, print_table
 from portico.cli.verb import connected
 from portico.client import Client
-from portico.usage.rollup import read_keys
-from portico.usage.shapes import KEYS, UsageSum
+from portico.features.usage.rollup import read_keys
+from portico.features.usage.shapes import KEYS, UsageSum
 
 _EAST = 14 * 60
 

@@ -5,8 +5,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from portico import commands as c
 from portico.command_shapes import method_name
+from portico.kernel import commands as c
 
 T = TypeVar("T")
 

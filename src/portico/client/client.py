@@ -13,19 +13,19 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from portico import commands as c
-from portico import errors, limits
 from portico.client.context import chosen, named_token
 from portico.client.methods import Methods
 from portico.client.record import RemoteRecord, decoder
 from portico.client.tls import authorities, is_near, trusting
-from portico.errors import KINDS, PorticoError, Unreachable
-from portico.events import Json, QuestionResponse, TurnEnded, TurnStarted
-from portico.home import Home, HostEndpoint
-from portico.host.agent import AgentInfo, Check
-from portico.host.state import ChangeList, SessionState, Summary
-from portico.sandboxes.shapes import NetworkUse, SandboxChoice
-from portico.usage.shapes import UsageAnswer
+from portico.features.sandboxes.shapes import NetworkUse, SandboxChoice
+from portico.features.usage.shapes import UsageAnswer
+from portico.kernel import commands as c
+from portico.kernel import errors, limits
+from portico.kernel.agent import AgentInfo, Check
+from portico.kernel.errors import KINDS, PorticoError, Unreachable
+from portico.kernel.events import Json, QuestionResponse, TurnEnded, TurnStarted
+from portico.kernel.state import ChangeList, SessionState, Summary
+from portico.server.home import Home, HostEndpoint
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Delays between attempts to reconnect; the last one repeats."""

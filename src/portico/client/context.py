@@ -10,8 +10,8 @@ import msgspec
 import platformdirs
 from msgspec import Struct
 
-from portico.errors import BadRequest, NotFound
-from portico.home import write_private
+from portico.kernel.errors import BadRequest, NotFound
+from portico.server.home import write_private
 
 
 class HostContext(Struct, omit_defaults=True):

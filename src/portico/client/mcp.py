@@ -11,7 +11,7 @@ import httpx
 import msgspec
 
 from portico.client.client import Client
-from portico.events import Json
+from portico.kernel.events import Json
 from portico.mcp import NAMED_BY, VERSION_KEY, Mistake, as_header, decode, failure, is_stateless
 from portico.tasks import end_tasks, settle
 

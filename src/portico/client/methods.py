@@ -7,22 +7,22 @@
 # ruff: noqa: B006, B008
 from typing import Any
 
-import portico.automation.events as automation_events
-import portico.client_servers.commands as client_servers
-import portico.configuration.commands as configuration
-import portico.drafts.commands as drafts
-import portico.files.commands as files
-import portico.native.commands as native
-import portico.notices.commands as notices
-import portico.pairing.commands as pairing
-import portico.projects.commands as projects
-import portico.sandboxes.commands as sandboxes
-import portico.secrets.commands as secrets
-from portico import commands as c
-from portico import events as e
-from portico import limits
+import portico.features.automations.events as automation_events
+import portico.features.client_servers.commands as client_servers
+import portico.features.configuration.commands as configuration
+import portico.features.drafts.commands as drafts
+import portico.features.files.commands as files
+import portico.features.native.commands as native
+import portico.features.notices.commands as notices
+import portico.features.pairing.commands as pairing
+import portico.features.projects.commands as projects
+import portico.features.sandboxes.commands as sandboxes
+import portico.features.secrets.commands as secrets
 from portico.client.call import calls
-from portico.host.state import Summary
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.state import Summary
 
 
 @calls
@@ -284,40 +284,6 @@ class Methods:
     async def identify_client(self, client: str, *, request: str = "") -> c.Done:
         """Take an id for a client; it belongs to the token that used it first."""
 
-    async def run_job(
-        self,
-        job: str,
-        cwd: str,
-        *,
-        input: str = "",
-        entry: dict[str, Any] | None = None,
-        place: str = "",
-        label: str = "",
-        inputs: dict[str, Any] = {},
-        trigger: dict[str, Any] = {},
-        workflow: str = "",
-        request: str = "",
-    ) -> c.JobNamed:
-        """Start a job."""
-
-    async def stop_job(self, job: str, *, request: str = "") -> c.Done:
-        """Cancel a job."""
-
-    async def resume_job(self, job: str, *, request: str = "") -> c.JobNamed:
-        """Resume a waiting, failed or canceled job."""
-
-    async def retry_job(self, job: str, *, step: str = "", workflow: str = "", request: str = "") -> c.JobNamed:
-        """Run a job again: from the beginning, or a workflow from one of its steps."""
-
-    async def call_hook(self, job: str, hook: str, *, request: str = "") -> c.Done:
-        """Call a hook that a job waits for, now or later."""
-
-    async def start_task(self, session: str, name: str, *, input: str = "", request: str = "") -> c.TaskNamed:
-        """Run a task inside a session; the session stays when the task is over."""
-
-    async def stop_task(self, task: str, *, request: str = "") -> c.Done:
-        """Stop a task."""
-
     async def import_archive(
         self, archive: e.Json, *, agent: str | None = None, cwd: str | None = None, request: str = ""
     ) -> Summary:
@@ -491,6 +457,40 @@ class Methods:
 
     async def make_folder(self, path: str, *, request: str = "") -> c.Done:
         """Make a folder, and those above it."""
+
+    async def run_job(
+        self,
+        job: str,
+        cwd: str,
+        *,
+        input: str = "",
+        entry: dict[str, Any] | None = None,
+        place: str = "",
+        label: str = "",
+        inputs: dict[str, Any] = {},
+        trigger: dict[str, Any] = {},
+        workflow: str = "",
+        request: str = "",
+    ) -> c.JobNamed:
+        """Start a job."""
+
+    async def stop_job(self, job: str, *, request: str = "") -> c.Done:
+        """Cancel a job."""
+
+    async def resume_job(self, job: str, *, request: str = "") -> c.JobNamed:
+        """Resume a waiting, failed or canceled job."""
+
+    async def retry_job(self, job: str, *, step: str = "", workflow: str = "", request: str = "") -> c.JobNamed:
+        """Run a job again: from the beginning, or a workflow from one of its steps."""
+
+    async def call_hook(self, job: str, hook: str, *, request: str = "") -> c.Done:
+        """Call a hook that a job waits for, now or later."""
+
+    async def start_task(self, session: str, name: str, *, input: str = "", request: str = "") -> c.TaskNamed:
+        """Run a task inside a session; the session stays when the task is over."""
+
+    async def stop_task(self, task: str, *, request: str = "") -> c.Done:
+        """Stop a task."""
 
     async def find_sessions(
         self,

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from portico.events import Event, decode
+from portico.kernel.events import Event, decode
 
 
 class RemoteRecord(Struct):

@@ -8,7 +8,7 @@ import os
 import ssl
 from urllib.parse import urlsplit
 
-from portico.errors import Unreachable
+from portico.kernel.errors import Unreachable
 
 
 def trusting(path: str) -> ssl.SSLContext:

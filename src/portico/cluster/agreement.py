@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from portico.cluster.cluster import STRIDE
-from portico.errors import BadRequest
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.schema import AGREEMENT
-from portico.settings import Settings
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.schema import AGREEMENT
+from portico.kernel.errors import BadRequest
+from portico.server.settings import Settings
 
 _KEY = "settings"
 _JOBS = ("jobs.engine", "jobs.namespace")

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from portico import commands as c
 from portico.cluster.forward import PAUSE, TRY_SECONDS, read_answer
 from portico.cluster.host_tables import Peer
 from portico.cluster.link import NOT_OWNER
-from portico.errors import LogUnavailable, Unreachable
-from portico.events import HOST
-from portico.host.members import PeerAnswer
+from portico.kernel import commands as c
+from portico.kernel.errors import LogUnavailable, Unreachable
+from portico.kernel.events import HOST
+from portico.kernel.members import PeerAnswer
 
 if TYPE_CHECKING:
     from portico.cluster.cluster import Cluster

@@ -15,26 +15,26 @@ from typing import Any, TypeVar
 import msgspec
 
 from portico import __version__
-from portico import commands as c
 from portico.cluster.claims import Claims, sent_by
 from portico.cluster.forward import Forwarding, away
 from portico.cluster.host_tables import EVERYTHING, HANDED, SCHEDULER, HostTables, Info, Peer, Share
 from portico.cluster.link import NOT_OWNER, Asked, HostLink, Inside, Told, refusal
 from portico.cluster.placement import Needs, choose, has_folder, offers, serves
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import OWNED
 from portico.cluster.tls import link_tls
-from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
-from portico.events import Channel
-from portico.host.component import Component
-from portico.host.host import Host
-from portico.host.members import Fetched, Forward, Member, Members, PeerAnswer
-from portico.host.session import IDLE_SECONDS, Session
-from portico.jobs import commands as jc
-from portico.log.log import NotOwner
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import OWNED
-from portico.settings import ClusterSettings
+from portico.features.jobs import commands as jc
+from portico.features.terminals.commands import OpenTerminal
+from portico.kernel import commands as c
+from portico.kernel.component import Component
+from portico.kernel.errors import Conflict, LogUnavailable, NotFound, PorticoError, Unreachable
+from portico.kernel.events import Channel
+from portico.kernel.host import Host
+from portico.kernel.log.log import NotOwner
+from portico.kernel.members import Fetched, Forward, Member, Members, PeerAnswer
+from portico.kernel.session import IDLE_SECONDS, Session
+from portico.server.settings import ClusterSettings
 from portico.tasks import end_tasks
-from portico.terminals.commands import OpenTerminal
 
 logger = logging.getLogger("portico.cluster")
 T = TypeVar("T")

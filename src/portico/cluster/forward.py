@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from portico import commands as c
 from portico.cluster.host_tables import SCHEDULER, Peer
 from portico.cluster.link import NOT_OWNER, Told, raised
-from portico.errors import PlaceAway, Unreachable
-from portico.events import Channel
-from portico.host.state import Summary
+from portico.kernel import commands as c
+from portico.kernel.errors import PlaceAway, Unreachable
+from portico.kernel.events import Channel
+from portico.kernel.state import Summary
 
 if TYPE_CHECKING:
     from portico.cluster.cluster import Cluster

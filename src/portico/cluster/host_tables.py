@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from portico.host.members import Member
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.text import parameter
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.text import parameter
+from portico.kernel.members import Member
 
 LEASES = "lease/"
 SCHEDULER = f"{LEASES}scheduler"

@@ -21,11 +21,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from portico import commands as c
-from portico import errors, limits
 from portico.cluster.tls import LinkTls
-from portico.errors import BadRequest, PorticoError, Unreachable
-from portico.host.members import Fetched
+from portico.kernel import commands as c
+from portico.kernel import errors, limits
+from portico.kernel.errors import BadRequest, PorticoError, Unreachable
+from portico.kernel.members import Fetched
 from portico.tasks import settle
 
 logger = logging.getLogger("portico.cluster")

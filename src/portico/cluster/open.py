@@ -5,10 +5,10 @@ from pathlib import Path
 
 from portico.cluster.agreement import agree
 from portico.cluster.cluster import Cluster
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import OWNED, PostgresOpening
 from portico.cluster.shared_files import SharedFiles
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import OWNED, PostgresOpening
-from portico.settings import Settings
+from portico.server.settings import Settings
 
 START_SECONDS = 60.0
 """Lease during the start. It takes a second or two, and many times that on a busy machine. A takeover by another host

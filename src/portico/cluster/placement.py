@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from portico.cluster.host_tables import Peer
-from portico.errors import NotFound, PlaceAway
+from portico.kernel.errors import NotFound, PlaceAway
 
 
 class Needs(NamedTuple):

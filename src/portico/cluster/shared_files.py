@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from portico.errors import LogUnavailable
-from portico.home import stamp, write_private
-from portico.log.postgres.log import PostgresLog
-from portico.settings import SHARED
+from portico.cluster.postgres.log import PostgresLog
+from portico.kernel.errors import LogUnavailable
+from portico.server.home import stamp, write_private
+from portico.server.settings import SHARED
 
 logger = logging.getLogger("portico.cluster")
 

@@ -8,8 +8,8 @@ import ssl
 from pathlib import Path
 from typing import NamedTuple
 
-from portico.errors import BadRequest
-from portico.settings import ClusterSettings
+from portico.kernel.errors import BadRequest
+from portico.server.settings import ClusterSettings
 
 _FIELDS = ("tls_cert", "tls_key", "tls_ca")
 

@@ -6,23 +6,23 @@ The events of an automation are in its channel, `/v1/events?channel=automation/I
 from msgspec import Struct
 from starlette.requests import Request
 
-from portico import limits
-from portico.automation import commands as ac
-from portico.automation.automations import Automations, Delivered
-from portico.automation.events import AutomationPlan
-from portico.automation.hook import HEADERS
-from portico.automation.listing import AutomationInfo, info_of, words
-from portico.automation.plan import check_plan
-from portico.automation.schedule import first_due
-from portico.automation.state import MissedTimes, RunSummary
-from portico.automation.triggers import schedules_of
-from portico.doors.app import App
-from portico.doors.body import check_depth, read_as
-from portico.doors.door import Door
 from portico.doors.rest.commands import routes
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import Table
-from portico.doors.routes import Routes
+from portico.features.automations import commands as ac
+from portico.features.automations.automations import Automations, Delivered
+from portico.features.automations.events import AutomationPlan
+from portico.features.automations.hook import HEADERS
+from portico.features.automations.listing import AutomationInfo, info_of, words
+from portico.features.automations.plan import check_plan
+from portico.features.automations.schedule import first_due
+from portico.features.automations.state import MissedTimes, RunSummary
+from portico.features.automations.triggers import schedules_of
+from portico.kernel import limits
+from portico.server.app import App
+from portico.server.body import check_depth, read_as
+from portico.server.door import Door
+from portico.server.route import Table
+from portico.server.routes import Routes
 
 
 class Listing(Struct, omit_defaults=True):

@@ -9,23 +9,23 @@ import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 
-from portico.doors.app import App
-from portico.doors.body import read_as
-from portico.doors.door import Door
 from portico.doors.rest.commands import routes
-from portico.doors.route import Param, Table
-from portico.doors.routes import Routes
-from portico.errors import BadRequest
-from portico.events import Json
-from portico.jobs import Entry, EntryError, Jobs, JobStatus, JobSummary, job_listing, load_entry
-from portico.jobs import commands as jc
-from portico.jobs.chart import ChartGraph, generate_chart
-from portico.jobs.events import Artifact
-from portico.jobs.load import Syntax, parse
-from portico.jobs.rows import JobRow, RowFilter
-from portico.jobs.schema import entry_schema
-from portico.sandboxes.record import NetworkRecord
-from portico.sandboxes.shapes import HostUse
+from portico.features.jobs import Entry, EntryError, Jobs, JobStatus, JobSummary, job_listing, load_entry
+from portico.features.jobs import commands as jc
+from portico.features.jobs.chart import ChartGraph, generate_chart
+from portico.features.jobs.events import Artifact
+from portico.features.jobs.load import Syntax, parse
+from portico.features.jobs.rows import JobRow, RowFilter
+from portico.features.jobs.schema import entry_schema
+from portico.features.sandboxes.record import NetworkRecord
+from portico.features.sandboxes.shapes import HostUse
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
+from portico.server.app import App
+from portico.server.body import read_as
+from portico.server.door import Door
+from portico.server.route import Param, Table
+from portico.server.routes import Routes
 
 
 class JobHistory(Struct):

@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import __version__
-from portico.doors.app import App
-from portico.doors.body import ErrorBody
-from portico.doors.door import Door
 from portico.doors.openapi_examples import EXAMPLES
 from portico.doors.openapi_schema import public_names, tidy
-from portico.doors.route import LaterShape, Param, Route, Table
-from portico.doors.routes import Routes
-from portico.errors import KINDS
+from portico.kernel.errors import KINDS
+from portico.server.app import App
+from portico.server.body import ErrorBody
+from portico.server.door import Door
+from portico.server.route import LaterShape, Param, Route, Table
+from portico.server.routes import Routes
 
 JSON = "application/json"
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")

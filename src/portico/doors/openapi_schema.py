@@ -1,7 +1,7 @@
 """Makes the schemas of the structs usable for generators of clients.
 
 - Names are those of the classes. Where two classes share one, the module is added: `AgentModel`, not
-  `portico.host.agent.Model`. A class with a field of its own name, such as `Agents` with `agents`, is `AgentsAnswer`:
+  `portico.kernel.agent.Model`. A class with a field of its own name, such as `Agents` with `agents`, is `AgentsAnswer`:
   generators use one name for both.
 - An object without declared fields is marked as open. Generators otherwise make it an object that is always empty.
 - A default is a sentence and `x-default`. Generators take a field with `default` for one that is always present, but it
@@ -12,7 +12,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from portico.events import Json
+from portico.kernel.events import Json
 
 _REFERENCE = "#/components/schemas/"
 

@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import __version__
-from portico.doors.app import App
-from portico.doors.body import JsonResponse
-from portico.doors.door import Door
-from portico.doors.gate import Gate
-from portico.doors.meter import Meter, Metric
-from portico.doors.route import Table
-from portico.doors.routes import Routes
-from portico.host.members import Members
+from portico.kernel.members import Members
+from portico.server.app import App
+from portico.server.body import JsonResponse
+from portico.server.door import Door
+from portico.server.gate import Gate
+from portico.server.meter import Meter, Metric
+from portico.server.route import Table
+from portico.server.routes import Routes
 
 
 class Health(Struct, omit_defaults=True):

@@ -19,20 +19,20 @@ from urllib.parse import parse_qs, quote, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from portico.cache import Cache
-from portico.doors.app import App
-from portico.doors.door import Door
-from portico.doors.feature_pages import FeaturePages, served_pages
-from portico.doors.gate import VISITOR
-from portico.doors.lan import LAN_AUTHORITY
-from portico.doors.login import login_routes, record_logout
-from portico.doors.login_redirect import UNKEPT, WORKBENCH, landing, log_in, root
-from portico.doors.origin import host_name, is_loopback
-from portico.doors.request_head import HEAD, RequestHead
-from portico.doors.route import Caller, Media, Param, Table, caller
-from portico.doors.routes import Routes
-from portico.errors import BadRequest, NotFound
-from portico.home import stamp
+from portico.kernel.cache import Cache
+from portico.kernel.errors import BadRequest, NotFound
+from portico.server.app import App
+from portico.server.door import Door
+from portico.server.feature_pages import FeaturePages, served_pages
+from portico.server.gate import VISITOR
+from portico.server.home import stamp
+from portico.server.lan import LAN_AUTHORITY
+from portico.server.login import login_routes, record_logout
+from portico.server.login_redirect import UNKEPT, WORKBENCH, landing, log_in, root
+from portico.server.origin import host_name, is_loopback
+from portico.server.request_head import HEAD, RequestHead
+from portico.server.route import Caller, Media, Param, Table, caller
+from portico.server.routes import Routes
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "

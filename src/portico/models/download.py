@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from portico.errors import BadRequest, Conflict, NotFound, TooLarge, Unreachable
+from portico.kernel.errors import BadRequest, Conflict, NotFound, TooLarge, Unreachable
 from portico.models.catalogue import KNOWN, KnownModel, known
 from portico.models.store import CHUNK, ModelStore, Progress, check_gguf, checksum
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico.errors import AgentUnavailable
+from portico.kernel.errors import AgentUnavailable
 from portico.models.catalogue import known
 from portico.models.serve import KEY, READY
 from portico.sandbox.policy import Unconfined

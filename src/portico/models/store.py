@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from portico.errors import AlreadyExists, BadRequest, NotFound
-from portico.home import write_private
+from portico.kernel.errors import AlreadyExists, BadRequest, NotFound
+from portico.server.home import write_private
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _SUFFIX = ".gguf"

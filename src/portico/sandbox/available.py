@@ -6,7 +6,7 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
-from portico.errors import SandboxUnavailable
+from portico.kernel.errors import SandboxUnavailable
 from portico.sandbox.bubblewrap import BWRAP, NSENTER, PRLIMIT
 from portico.sandbox.container import ENGINES, Engine
 

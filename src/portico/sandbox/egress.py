@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from portico.addresses import Lookup, NoAddress, PrivateAddress, is_public, resolve, system_lookup
-from portico.errors import PorticoError
+from portico.kernel.errors import PorticoError
 from portico.sandbox.network import Destination, EgressGate, Network, Verdict
 from portico.sandbox.proxy_request import (
     HEAD_BYTES,

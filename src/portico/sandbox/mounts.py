@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.errors import Forbidden
+from portico.kernel.errors import Forbidden
 from portico.sandbox.policy import Policy
 
 Kind = Literal["home", "read", "write", "link", "protect", "hide_folder", "hide_file"]

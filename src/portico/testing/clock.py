@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from portico.host.clock import Clock
+from portico.kernel.clock import Clock
 
 
 class FakeClock(Clock):

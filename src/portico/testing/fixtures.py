@@ -12,12 +12,12 @@ import pytest
 from portico.agents import script
 from portico.agents.agent import Agent, AgentContext
 from portico.agents.scripted import ScriptedAgent, demo
-from portico.compose import build_host
-from portico.host.clock import Clock
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.log.log import Log
-from portico.log.sqlite import SqliteLog
+from portico.kernel.clock import Clock
+from portico.kernel.host import Host
+from portico.kernel.log.log import Log
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.session import Session
+from portico.server.compose import build_host
 from portico.testing.clock import FakeClock
 
 

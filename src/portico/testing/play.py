@@ -8,9 +8,9 @@ host = await open_host(PlayAgent(play))
 
 from collections.abc import Awaitable, Callable
 
-from portico.events import Message
-from portico.host.agent import AgentInfo, Capabilities, Model, Opening
-from portico.host.turn import Turn
+from portico.kernel.agent import AgentInfo, Capabilities, Model, Opening
+from portico.kernel.events import Message
+from portico.kernel.turn import Turn
 
 Play = Callable[[Message, Turn], Awaitable[None]]
 

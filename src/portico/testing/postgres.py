@@ -17,7 +17,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 _USER = "portico"
 

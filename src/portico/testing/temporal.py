@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 from portico.testing.postgres import free_port
 
 

@@ -18,26 +18,26 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from portico import events as e
-from portico.compose import build_host
-from portico.errors import BadRequest
-from portico.events import Message
-from portico.host.agent import Opening
-from portico.host.host import Host
-from portico.host.turn import Turn
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs.context import context_at
-from portico.jobs.entry import Entry, Model, Over
-from portico.jobs.rows import rows_of
-from portico.jobs.state import JobState
-from portico.jobs.step import AskDo, FlowStep, HttpDo, MergeDo, PromptDo, RunDo, WaitDo
-from portico.jobs.work import ROOT
-from portico.jobs.workflow.files import SUFFIXES, load_workflow
-from portico.jobs.workflow.inputs import check_inputs
-from portico.jobs.workflow.read import read_yaml
-from portico.jobs.workflow.template import evaluate
-from portico.log.sqlite import SqliteLog
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs.context import context_at
+from portico.features.jobs.entry import Entry, Model, Over
+from portico.features.jobs.rows import rows_of
+from portico.features.jobs.state import JobState
+from portico.features.jobs.step import AskDo, FlowStep, HttpDo, MergeDo, PromptDo, RunDo, WaitDo
+from portico.features.jobs.work import ROOT
+from portico.features.jobs.workflow.files import SUFFIXES, load_workflow
+from portico.features.jobs.workflow.inputs import check_inputs
+from portico.features.jobs.workflow.read import read_yaml
+from portico.features.jobs.workflow.template import evaluate
+from portico.kernel import events as e
+from portico.kernel.agent import Opening
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Message
+from portico.kernel.host import Host
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.turn import Turn
+from portico.server.compose import build_host
 from portico.testing.play import PlayAgent, PlayConversation
 
 CASE_SECONDS = 60.0

@@ -15,9 +15,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico import limits
-from portico.cache import Cache
-from portico.errors import BadRequest
+from portico.kernel import limits
+from portico.kernel.cache import Cache
+from portico.kernel.errors import BadRequest
 from portico.workspace import refs
 from portico.workspace.git import Repository, plumbing, plumbing_text, repository
 from portico.workspace.thread import threaded

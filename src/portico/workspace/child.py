@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
+from portico.kernel.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
 from portico.sandbox.launch import MARK as MARK
 from portico.sandbox.policy import Confinement
 from portico.workspace import adoption

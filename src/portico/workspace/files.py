@@ -16,7 +16,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound, PorticoError, TooLarge
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, NotFound, PorticoError, TooLarge
 from portico.workspace import tree
 from portico.workspace.atomic_write import place
 from portico.workspace.jail import Jail, Spot, open_at, speakable, told

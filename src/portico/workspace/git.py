@@ -16,9 +16,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from portico import limits
-from portico.cache import Cache
-from portico.errors import Conflict, Forbidden, NotFound, PorticoError, TooLarge
+from portico.kernel import limits
+from portico.kernel.cache import Cache
+from portico.kernel.errors import Conflict, Forbidden, NotFound, PorticoError, TooLarge
 from portico.sandbox.policy import Unconfined
 from portico.workspace import adoption
 from portico.workspace.git_files import GitFiles, git_files, plain_work_tree

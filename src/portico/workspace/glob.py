@@ -9,7 +9,7 @@ import fnmatch
 import re
 from functools import lru_cache
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 PATTERN_MAX = 1000  # characters; longer than any handwritten glob
 BRACES_MAX = 64  # patterns that `{a,b}{c,d}...` may unfold to

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound, PorticoError
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound, PorticoError
 
 LINKS_MAX = 40  # the number of links that Linux follows before it returns ELOOP
 PATH_MAX = 4096  # the kernel's limit for a path; longer ones cannot exist

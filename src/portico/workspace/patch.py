@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from portico.errors import BadRequest, Conflict, TooLarge
+from portico.kernel.errors import BadRequest, Conflict, TooLarge
 
 DIFF_LINES_MAX = 20_000  # the comparison takes quadratic time; above this, the changed middle is one block
 PATCH_MAX = 4 * 1024 * 1024  # characters of a diff that is applied

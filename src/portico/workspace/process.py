@@ -18,7 +18,7 @@ from typing import IO, Protocol
 
 from msgspec import Struct
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 from portico.sandbox.policy import Confinement
 from portico.workspace.child import Child, Outlet, command_environment, environment
 from portico.workspace.escapes import Plain, plain

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from portico.errors import Conflict
+from portico.kernel.errors import Conflict
 
 _OBJECT = re.compile(r"[0-9a-f]{40,64}")
 _LOCK_SECONDS = 1.0

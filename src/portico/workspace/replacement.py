@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 PLACES_SHOWN = 5
 """Where an ambiguous piece occurs; more would not help."""

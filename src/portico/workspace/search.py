@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from portico.errors import BadRequest, PorticoError
+from portico.kernel.errors import BadRequest, PorticoError
 from portico.sandbox.policy import Unconfined
 from portico.workspace.atomic_write import TEMPORARY
 from portico.workspace.files import SNIFF, is_binary

@@ -18,7 +18,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.errors import BadRequest, Conflict, TooLarge
+from portico.kernel.errors import BadRequest, Conflict, TooLarge
 from portico.sandbox.policy import Confinement
 from portico.workspace.child import Child, Outlet, refusal
 from portico.workspace.escapes import Plain, Scanner

@@ -4,7 +4,7 @@ import difflib
 
 from msgspec import Struct
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _SAMPLE = 8192

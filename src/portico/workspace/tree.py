@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from portico.errors import AlreadyExists, BadRequest, Forbidden, TooLarge
+from portico.kernel.errors import AlreadyExists, BadRequest, Forbidden, TooLarge
 from portico.workspace.atomic_write import place_with, temporary_name
 from portico.workspace.jail import STEP, Spot, check_whole, open_at
 

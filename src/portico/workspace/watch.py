@@ -15,7 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.errors import BadRequest, Conflict, NotFound, PorticoError, TooLarge
+from portico.kernel.errors import BadRequest, Conflict, NotFound, PorticoError, TooLarge
 from portico.workspace.atomic_write import TEMPORARY
 from portico.workspace.glob import Glob
 from portico.workspace.jail import Jail

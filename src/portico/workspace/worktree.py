@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from portico.errors import AlreadyExists, BadRequest, Conflict
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict
 from portico.workspace.git import call, failure, git, repository
 
 BRANCH_PREFIX = "portico/"

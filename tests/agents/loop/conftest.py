@@ -11,9 +11,9 @@ import pytest
 
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
-from portico.host.host import Host
-from portico.host.session import Session
-from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
+from portico.kernel.host import Host
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, QuestionPart, TextPart, TurnState
 from portico.testing.fixtures import HostOpener
 from portico.testing.model import ModelRule, ModelServer, Script, Step
 

@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 from portico.agents.agent import Message
-from portico.approvals.policy import ApprovalRules, Rules
-from portico.commands import AddFolder
-from portico.events import Audited, ToolSpec
-from portico.host.tool import ToolResult
+from portico.features.approvals.policy import ApprovalRules, Rules
+from portico.kernel.commands import AddFolder
+from portico.kernel.events import Audited, ToolSpec
+from portico.kernel.tool import ToolResult
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
 from tests.features import feature
 from tests.host.commands import join

@@ -32,9 +32,9 @@ from portico.agents.loop.transcript import (
 from portico.agents.loop.visible_text import Form, VisibleText
 from portico.agents.loop.wires import chat
 from portico.agents.loop.wires.request import CompletionRequest
-from portico.events import ErrorInfo, Message, Outcome, ToolSpec
-from portico.host.state import CallPart, Part, TextPart, TurnState
-from portico.host.turn import Turn
+from portico.kernel.events import ErrorInfo, Message, Outcome, ToolSpec
+from portico.kernel.state import CallPart, Part, TextPart, TurnState
+from portico.kernel.turn import Turn
 
 TOOLS = ["readFiles", "runCommand"]
 READ = ModelAction("readFiles", {"files": ["a"]})

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from portico.agents.agent import Message
-from portico.events import Json
-from portico.host.state import TurnState
+from portico.kernel.events import Json
+from portico.kernel.state import TurnState
 from portico.testing.model import Error, First, Step
 from tests.agents.loop.conftest import Desk, texts
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from portico.events import Json
+from portico.kernel.events import Json
 from portico.testing.model import ScriptedCall, Step
 from tests.agents.loop.conftest import Desk, calls
 

@@ -7,7 +7,7 @@ import pytest
 from portico.agents.loop.arguments import NoArguments, canonical, parse
 from portico.agents.loop.thoughts import ThoughtFilter
 from portico.agents.loop.written_calls import find
-from portico.events import Json
+from portico.kernel.events import Json
 from tests.agents.loop.conftest import Desk, calls, texts
 from tests.agents.loop.vendor import call, frames, stream, vendor
 

@@ -6,16 +6,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico import commands as c
 from portico.agents.loop.judged_transport import JudgedTransport
 from portico.agents.loop.toolset.web import FetchFailed, fetch
-from portico.errors import Forbidden
-from portico.events import Message
-from portico.host.state import CallPart, SessionState
+from portico.features.sandboxes.feature import Sandboxes
+from portico.features.sandboxes.record import NetworkRecord
+from portico.kernel import commands as c
+from portico.kernel.errors import Forbidden
+from portico.kernel.events import Message
+from portico.kernel.state import CallPart, SessionState
 from portico.sandbox.network import Network, Verdict
-from portico.sandboxes.feature import Sandboxes
-from portico.sandboxes.record import NetworkRecord
-from portico.settings import SandboxSettings
+from portico.server.settings import SandboxSettings
 from portico.testing.model import ScriptedCall, Step
 from tests.agents.loop.conftest import Desk
 from tests.features import feature

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from portico.agents.agent import Message
-from portico.events import PartDelta
+from portico.kernel.events import PartDelta
 from portico.testing.model import First, Script, ScriptedCall, ScriptedUsage, Step
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
 

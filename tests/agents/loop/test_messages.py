@@ -6,7 +6,7 @@ import pytest
 
 from portico.agents.agent import Message
 from portico.agents.loop.wires.merge import merge
-from portico.events import Json
+from portico.kernel.events import Json
 from tests.agents.loop.conftest import Desk, calls, texts
 from tests.agents.loop.vendor import call, stream, vendor
 

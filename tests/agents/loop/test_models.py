@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
 from portico.agents.loop.model_call import WAITS
-from portico.events import Json
+from portico.kernel.events import Json
 from portico.testing.model import Error, First, ModelRule, ModelServer, Script, ScriptedUsage, Step
 from tests.agents.loop.conftest import Desk, acts, ends, questions, texts
 

@@ -5,7 +5,7 @@ import pytest
 
 from portico.agents.loop.wires import chat
 from portico.agents.loop.wires.request import CompletionRequest
-from portico.events import Json, Message
+from portico.kernel.events import Json, Message
 from portico.testing.model import ScriptedCall, Step
 from tests.agents.loop.conftest import Desk, calls
 from tests.agents.loop.vendor import call, stream, vendor

@@ -13,8 +13,8 @@ import pytest
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
 from portico.agents.loop.servers import NAME_CHARS, tool_name
-from portico.events import Json, ToolOutput
-from portico.host.state import QuestionPart
+from portico.kernel.events import Json, ToolOutput
+from portico.kernel.state import QuestionPart
 from portico.testing.model import ScriptedCall, Step
 from portico.workspace.child import started
 from tests.agents.loop.conftest import Desk, calls, ends, texts

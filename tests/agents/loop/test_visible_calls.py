@@ -6,7 +6,7 @@ import json
 import pytest
 
 from portico.agents.agent import Message
-from portico.events import ToolInput, ToolStarted
+from portico.kernel.events import ToolInput, ToolStarted
 from portico.testing.model import First, ScriptedCall, Step
 from tests.agents.loop.conftest import Desk, calls, texts
 

@@ -4,7 +4,7 @@ import pytest
 
 from portico.agents.loop.model_call import WAITS_MAX, ModelCaller, Way
 from portico.agents.loop.wires.request import CompletionRequest
-from portico.errors import AgentError
+from portico.kernel.errors import AgentError
 from tests.agents.loop.conftest import Desk
 from tests.agents.loop.vendor import stream, vendor
 

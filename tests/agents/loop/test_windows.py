@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from portico.agents.loop.windows import Windows, listed, of_llama_cpp, of_ollama, of_price_list
-from portico.events import Json
+from portico.kernel.events import Json
 from tests.agents.loop.conftest import Desk, calls, texts
 from tests.agents.loop.vendor import SETTINGS, call, stream, vendor
 

@@ -10,7 +10,7 @@ from portico.agents.loop.reply import ModelError, NativeCall, Reply, Said, Token
 from portico.agents.loop.transcript import Entry, Exchange, UserText
 from portico.agents.loop.wires.registry import CODECS, wire_of
 from portico.agents.loop.wires.request import CompletionRequest
-from portico.events import Json, ToolSpec
+from portico.kernel.events import Json, ToolSpec
 from portico.testing.model import Error, First, ScriptedCall, ScriptedUsage, Step
 from tests.agents.loop.conftest import Desk, calls, texts
 from tests.agents.loop.vendor import frames, vendor

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from portico.events import Json
+from portico.kernel.events import Json
 from portico.testing.model import ModelServer
 from tests.agents.loop.conftest import Desk
 

@@ -12,19 +12,19 @@ import pytest
 import uvicorn
 import yaml
 
-from portico import limits
 from portico.agents import script as s
 from portico.agents.scripted import ScriptedAgent
-from portico.compose import build_host
 from portico.doors.ahp.connection.broker import Broker
 from portico.doors.ahp.door import build
-from portico.doors.app import App
-from portico.doors.gate import Gate
-from portico.doors.websocket import WsProtocol
-from portico.home import Home
-from portico.log.sqlite import SqliteLog
-from portico.people.identity import Tokens
-from portico.settings_load import load
+from portico.features.people.identity import Tokens
+from portico.kernel import limits
+from portico.kernel.log.sqlite import SqliteLog
+from portico.server.app import App
+from portico.server.compose import build_host
+from portico.server.gate import Gate
+from portico.server.home import Home
+from portico.server.settings_load import load
+from portico.server.websocket import WsProtocol
 from tests.doors.ahp.wire_client import WireClient
 
 SCRIPT = """

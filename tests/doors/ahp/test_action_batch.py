@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from portico import limits
 from portico.doors.ahp.act import action_batch
-from portico.log import group_commit
-from portico.log.sqlite import SqliteLog
+from portico.kernel import limits
+from portico.kernel.log import group_commit
+from portico.kernel.log.sqlite import SqliteLog
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import WireClient
 

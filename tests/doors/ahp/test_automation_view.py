@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from portico.automation.events import AutomationPlan, JobAction, PromptAction, Schedule
-from portico.automation.state import AutomationState, RunSummary
 from portico.doors.ahp.view import automations
-from portico.errors import BadRequest
-from portico.events import Json
+from portico.features.automations.events import AutomationPlan, JobAction, PromptAction, Schedule
+from portico.features.automations.state import AutomationState, RunSummary
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
 
 HOST: Any = SimpleNamespace(
     find=lambda ident: SimpleNamespace(

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico.automation.automations import Automations
-from portico.automation.commands import CreateAutomation, EditAutomation
-from portico.automation.events import AutomationPlan, JobAction, PromptAction, Schedule
-from portico.automation.state import AutomationState
-from portico.commands import Caller
 from portico.doors.ahp.view.automations import definition, plan_of
 from portico.doors.ahp.wire import uri
+from portico.features.automations.automations import Automations
+from portico.features.automations.commands import CreateAutomation, EditAutomation
+from portico.features.automations.events import AutomationPlan, JobAction, PromptAction, Schedule
+from portico.features.automations.state import AutomationState
+from portico.kernel.commands import Caller
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened
 

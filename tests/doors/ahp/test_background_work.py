@@ -1,6 +1,6 @@
 """A command of an agent that goes on when its turn is over is background work of its chat (1.0)."""
 
-from portico.terminals.terminals import LiveTerminal, Terminals
+from portico.features.terminals.terminals import LiveTerminal, Terminals
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.features import feature

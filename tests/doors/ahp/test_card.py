@@ -7,8 +7,8 @@ import pytest
 
 from portico.doors.ahp.view import card, parts
 from portico.doors.ahp.wire.versions import Dialect
-from portico.host.decide.approval import OPTIONS
-from portico.host.state import Approval, CallPart
+from portico.kernel.decide.approval import OPTIONS
+from portico.kernel.state import Approval, CallPart
 from portico.markdown import escape, is_disguised
 from tests.doors.ahp.conftest import Connect
 from tests.doors.ahp.test_edits import begin

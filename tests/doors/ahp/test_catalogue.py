@@ -3,7 +3,7 @@
 import pytest
 
 from portico.doors.ahp.wire import uri
-from portico.events import Message
+from portico.kernel.events import Message
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient
 

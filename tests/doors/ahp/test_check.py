@@ -13,7 +13,7 @@ from tools import ahp_types
 from portico.doors.ahp.wire import types, types_v1
 from portico.doors.ahp.wire.actions import dispatchable
 from portico.doors.ahp.wire.check import check, check_action
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 from tests.doors.ahp.fixtures import AHP, V1, dialect, load, needs_fixtures
 
 MODERN = dialect("1.0.0")

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from portico import limits
 from portico.agents.copilot.option import thinking
-from portico.commands import Caller, JoinSession
 from portico.doors.ahp.view import message, snapshots
 from portico.doors.ahp.wire.versions import Dialect
-from portico.events import Message
-from portico.host.agent import AgentInfo, Model
+from portico.kernel import limits
+from portico.kernel.agent import AgentInfo, Model
+from portico.kernel.commands import Caller, JoinSession
+from portico.kernel.events import Message
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from portico.doors.ahp.act.clients import GRACE_SECONDS
-from portico.host.clock import Clock
+from portico.kernel.clock import Clock
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import call_of, waiting_call
 from tests.doors.ahp.wire_client import WireClient

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from portico.commands import Caller, RunCommand, SendMessage
-from portico.errors import BadRequest, Forbidden
-from portico.host.context import history, transcript
-from portico.people.view import View
+from portico.features.people.view import View
+from portico.kernel.commands import Caller, RunCommand, SendMessage
+from portico.kernel.context import history, transcript
+from portico.kernel.errors import BadRequest, Forbidden
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import WireClient, opened
 

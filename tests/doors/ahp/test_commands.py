@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.doors.ahp.view.names import file_uri
 from portico.doors.ahp.wire import uri
+from portico.kernel import events as e
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, without_times
 from tests.doors.ahp.wire_client import Refused, WireClient

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from portico import limits
 from portico.doors.ahp.view import names
 from portico.doors.ahp.view.content import content_of, file_edit, visible
 from portico.doors.ahp.wire import uri
-from portico.events import Json
-from portico.host.state import Approval, CallPart
+from portico.kernel import limits
+from portico.kernel.events import Json
+from portico.kernel.state import Approval, CallPart
 
 
 def call(output: str = "", *content: Json, done: bool = True, **fields: Any) -> CallPart:

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from portico.events import Message
-from portico.host.agent import Opening
-from portico.host.customization import KEY
-from portico.host.turn import Turn
+from portico.kernel.agent import Opening
+from portico.kernel.customization import KEY
+from portico.kernel.events import Message
+from portico.kernel.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.doors.ahp.conftest import Connect, Served

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from portico.doors.ahp.view import git_meta
-from portico.events import Message
-from portico.host.turn import Turn
+from portico.kernel.events import Message
+from portico.kernel.turn import Turn
 from portico.testing.play import PlayAgent
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_changesets import folder, git

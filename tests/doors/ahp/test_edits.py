@@ -7,7 +7,7 @@ import pytest
 
 from portico.doors.ahp.view import content, parts
 from portico.doors.ahp.wire.versions import Dialect
-from portico.host.state import CallPart
+from portico.kernel.state import CallPart
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Refused, WireClient
 

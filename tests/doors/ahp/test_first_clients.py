@@ -5,9 +5,9 @@ import contextlib
 
 import pytest
 
-from portico.errors import LogUnavailable
-from portico.host.agent import AgentInfo
-from portico.people.identity import new_token
+from portico.features.people.identity import new_token
+from portico.kernel.agent import AgentInfo
+from portico.kernel.errors import LogUnavailable
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Refused, WireClient
 

@@ -7,7 +7,7 @@ import portico.doors.ahp
 
 AHP = Path(portico.doors.ahp.__file__).parent
 FLOORS = ("wire", "view", "act", "connection")
-HOST_FREE = ("portico.host", "portico.log", "portico.commands")
+HOST_FREE = ("portico.host", "portico.log", "portico.kernel.commands")
 
 
 def imported(path: Path) -> set[str]:

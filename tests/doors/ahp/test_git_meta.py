@@ -4,8 +4,8 @@ import pytest
 
 from portico.doors.ahp.view.config import session_schema, values
 from portico.doors.ahp.view.git_meta import parse
-from portico.events import Json
-from portico.host.agent import AgentInfo
+from portico.kernel.agent import AgentInfo
+from portico.kernel.events import Json
 
 OID = "# branch.oid 1234\n"
 

@@ -7,8 +7,8 @@ import pytest
 
 from portico.doors.ahp.view import parts
 from portico.doors.ahp.wire.labels import ENGLISH, OTHERS, labels_of, localized
-from portico.events import Option
-from portico.sandboxes.access import OPTIONS
+from portico.features.sandboxes.access import OPTIONS
+from portico.kernel.events import Option
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import standing
 

@@ -7,12 +7,12 @@ import pytest
 from websockets.asyncio.client import connect as ws_connect
 from websockets.exceptions import InvalidStatus
 
-from portico import limits
 from portico.doors.ahp.act import changes
 from portico.doors.ahp.connection import lifecycle
 from portico.doors.ahp.wire import rpc, uri
 from portico.doors.ahp.wire.envelope import Outgoing
-from portico.people.identity import new_token
+from portico.features.people.identity import new_token
+from portico.kernel import limits
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
 from tests.doors.ahp.wire_client import Refused, WireClient, opened

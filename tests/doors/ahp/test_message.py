@@ -4,7 +4,7 @@ import pytest
 
 from portico.doors.ahp.view.message import from_wire, to_wire
 from portico.doors.ahp.wire.versions import SEED, SUPPORTED, Dialect
-from portico.events import Json, Message
+from portico.kernel.events import Json, Message
 
 V1 = Dialect(SEED, lambda: 0)
 NEW = Dialect("1.0.0", lambda: 0)

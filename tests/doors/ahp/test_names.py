@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire import uri
-from portico.errors import BadRequest, NotFound
-from portico.events import Origin
-from portico.host.state import Summary
+from portico.kernel.errors import BadRequest, NotFound
+from portico.kernel.events import Origin
+from portico.kernel.state import Summary
 
 
 def session(ident: str = "session-1", agent: str = "loop", **fields: Any) -> Summary:

@@ -7,7 +7,7 @@ import pytest
 from portico.doors.ahp.act.command import Method, optional, text, texts
 from portico.doors.ahp.act.completions import _word
 from portico.doors.ahp.wire.versions import SEED, Dialect
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 
 from portico.doors.ahp.view import parts
 from portico.doors.ahp.wire.versions import SEED, Dialect
-from portico.events import ErrorInfo, Json, Message, Option, SignInAsked
-from portico.host.decide.approval import OPTIONS
-from portico.host.state import Approval, CallPart, QuestionPart, Stop, TextPart, TurnState, Usage
-from portico.host.tool import ToolResult
+from portico.kernel.decide.approval import OPTIONS
+from portico.kernel.events import ErrorInfo, Json, Message, Option, SignInAsked
+from portico.kernel.state import Approval, CallPart, QuestionPart, Stop, TextPart, TurnState, Usage
+from portico.kernel.tool import ToolResult
 
 V1, V05, V08, V09, V10 = (Dialect(each, lambda: 0) for each in (SEED, "0.5.2", "0.8.0", "0.9.0", "1.0.0"))
 ALLOW, DENY = OPTIONS[0], OPTIONS[-1]

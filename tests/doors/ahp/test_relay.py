@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from portico import commands as c
-from portico import limits
-from portico.events import HOST, Audited
+from portico.kernel import commands as c
+from portico.kernel import limits
+from portico.kernel.events import HOST, Audited
 from tests.doors.ahp.conftest import Served
 from tests.doors.ahp.mcp_host import serving, with_loop
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened

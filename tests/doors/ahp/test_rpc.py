@@ -7,7 +7,7 @@ import pytest
 
 from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.rpc import WireError
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from portico.approvals.policy import ApprovalRules
-from portico.commands import READS
 from portico.doors.ahp.connection import commands as methods
 from portico.doors.ahp.wire import uri
-from portico.errors import LogUnavailable
-from portico.people.identity import new_token
+from portico.features.approvals.policy import ApprovalRules
+from portico.features.people.identity import new_token
+from portico.kernel.commands import READS
+from portico.kernel.errors import LogUnavailable
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_changesets import git
 from tests.doors.ahp.wire_client import Refused, WireClient

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from portico import events as e
 from portico.doors.ahp.view import catalogue, names
 from portico.doors.ahp.view.catalogue import ChatLine
-from portico.events import Event, Json, Message, Origin, Record
-from portico.host.customization import KEY, PLUGIN
-from portico.host.decide.approval import OPTIONS
-from portico.host.state import CHANGES, Approval, CallPart, QuestionPart, SessionState, TextPart, TurnState
+from portico.kernel import events as e
+from portico.kernel.customization import KEY, PLUGIN
+from portico.kernel.decide.approval import OPTIONS
+from portico.kernel.events import Event, Json, Message, Origin, Record
+from portico.kernel.state import CHANGES, Approval, CallPart, QuestionPart, SessionState, TextPart, TurnState
 
 FILE = "file:///w"
 

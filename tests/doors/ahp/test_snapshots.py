@@ -7,10 +7,10 @@ import pytest
 from portico.doors.ahp.view import snapshots
 from portico.doors.ahp.wire.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_ARCHIVED, IS_READ
 from portico.doors.ahp.wire.versions import SEED, Dialect
-from portico.events import Json, Message, Origin, Outcome, ToolSpec
-from portico.host.agent import AgentInfo, Capabilities, Model, Resource
-from portico.host.decide.approval import OPTIONS
-from portico.host.state import (
+from portico.kernel.agent import AgentInfo, Capabilities, Model, Resource
+from portico.kernel.decide.approval import OPTIONS
+from portico.kernel.events import Json, Message, Origin, Outcome, ToolSpec
+from portico.kernel.state import (
     Approval,
     CallPart,
     ClientState,

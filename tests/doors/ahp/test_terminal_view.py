@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from portico.doors.ahp.view import terminals
-from portico.events import Event, Json, Record
-from portico.terminals import events as te
+from portico.features.terminals import events as te
+from portico.kernel.events import Event, Json, Record
 from tests.terminals.test_state import CLIENT, data, terminal
 
 HOST: Any = SimpleNamespace(find=lambda ident: None)

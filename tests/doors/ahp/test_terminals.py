@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from portico import limits
 from portico.doors.ahp.connection.connection import Connection
 from portico.doors.ahp.view.names import file_uri
 from portico.doors.ahp.wire import uri
-from portico.doors.route import SCOPES
-from portico.people.identity import new_token
-from portico.terminals.terminals import Terminals
+from portico.features.people.identity import new_token
+from portico.features.terminals.terminals import Terminals
+from portico.kernel import limits
+from portico.server.route import SCOPES
 from portico.workspace.scrollback import SCROLLBACK_MAX
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_commands import refused

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from portico import events as e
 from portico.doors.ahp.connection.lifecycle import corrects
 from portico.doors.ahp.view import snapshots, translate
 from portico.doors.ahp.wire.actions import knows
 from portico.doors.ahp.wire.versions import Dialect
-from portico.events import ErrorInfo, Event, Message, Record
-from portico.host.closing import closing
-from portico.host.decide.approval import OPTIONS
-from portico.host.fold import fold
-from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
+from portico.kernel import events as e
+from portico.kernel.closing import closing
+from portico.kernel.decide.approval import OPTIONS
+from portico.kernel.events import ErrorInfo, Event, Message, Record
+from portico.kernel.fold import fold
+from portico.kernel.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 from portico.testing.ahp import reducer
 
 Json = dict[str, Any]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico import limits
 from portico.doors.ahp.view.names import file_uri
 from portico.doors.ahp.wire import uri
+from portico.kernel import limits
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_commands import refused
 from tests.doors.ahp.wire_client import WireClient, opened

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico.doors.ahp.wire import uri
-from portico.errors import Conflict, NotFound
+from portico.kernel.errors import Conflict, NotFound
 from tests.doors.ahp.conftest import Served, run_served
 from tests.doors.ahp.test_conversation import without_times
 from tests.doors.ahp.wire_client import WireClient

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from portico import limits
 from portico.doors.ahp.view.names import file_uri
 from portico.doors.ahp.wire import uri
-from portico.people.identity import new_token
+from portico.features.people.identity import new_token
+from portico.kernel import limits
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened
 

@@ -14,9 +14,9 @@ import httpx
 from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent, endpoint
 from portico.agents.registry import discover
-from portico.doors import server as module
-from portico.doors.server import Server
-from portico.events import HOST, Audited
+from portico.kernel.events import HOST, Audited
+from portico.server import server as module
+from portico.server.server import Server
 from portico.testing.model import ModelServer, Script, Step
 from tests.doors.standing import Standing, options
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from portico import commands as c
-from portico import limits
-from portico.doors.route import Route
-from portico.events import Message
-from portico.host.turn import Turn
-from portico.log import group_commit
-from portico.log.sqlite import SqliteLog
+from portico.kernel import commands as c
+from portico.kernel import limits
+from portico.kernel.events import Message
+from portico.kernel.log import group_commit
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.turn import Turn
+from portico.server.route import Route
 from portico.testing.model import Step
 from portico.testing.play import PlayAgent
 from tests.doors.anywhere.bridge import CREATE, Bridge, acts, bridge, ends

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from portico.commands import Caller, StartSession
-from portico.events import Message
+from portico.kernel.commands import Caller, StartSession
+from portico.kernel.events import Message
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, read_events, standing
 

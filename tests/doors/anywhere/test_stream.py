@@ -10,7 +10,7 @@ import pytest
 
 from portico.doors.anywhere import AnywhereDoor
 from portico.doors.anywhere.translate import FRAME_CHARS
-from portico.events import Message, PartDelta
+from portico.kernel.events import Message, PartDelta
 from portico.testing.model import Step
 from portico.workspace.git import git
 from tests.doors.anywhere.bridge import CREATE, Bridge, acts, bridge, ends

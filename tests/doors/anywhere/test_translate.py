@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico import events as e
 from portico.doors.anywhere.translate import (
     FRAME_CHARS,
     Watched,
@@ -16,8 +15,9 @@ from portico.doors.anywhere.translate import (
     resumed,
     start_of,
 )
-from portico.events import ErrorInfo, Event, Json, Message, Record
-from portico.host.state import CallPart, Part, TextPart, TurnState
+from portico.kernel import events as e
+from portico.kernel.events import ErrorInfo, Event, Json, Message, Record
+from portico.kernel.state import CallPart, Part, TextPart, TurnState
 
 Frame = tuple[str, str, Json]
 

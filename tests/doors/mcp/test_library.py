@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from mcp import MCPError
 
-from portico.jobs.recipes import recipes
-from portico.people.identity import new_token
-from portico.people.people import add_person
+from portico.features.jobs.recipes import recipes
+from portico.features.people.identity import new_token
+from portico.features.people.people import add_person
 from tests.doors.mcp.test_mcp import connected, driving, use
 from tests.doors.mcp.test_sets import git
 

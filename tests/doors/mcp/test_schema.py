@@ -6,9 +6,9 @@ import pytest
 from msgspec import Struct
 
 from portico.command_shapes import method_name
-from portico.commands import COMMANDS, Caller
 from portico.doors.mcp.schema import OPEN, as_object, field_docs, flat, input_schema, meanings, output_schema
 from portico.doors.mcp.sets import annotations, shown
+from portico.kernel.commands import COMMANDS, Caller
 
 
 class Inner(Struct):

@@ -8,16 +8,16 @@ from typing import Any
 import httpx
 import pytest
 
-from portico.doors.app import App
-from portico.doors.gate import Gate
 from portico.doors.jobs import JobsDoor
 from portico.doors.portal import PortalDoor
-from portico.home import Home
-from portico.host.clock import Clock
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.people.identity import Tokens
-from portico.settings_load import load
+from portico.features.jobs import Jobs
+from portico.features.people.identity import Tokens
+from portico.kernel.clock import Clock
+from portico.kernel.host import Host
+from portico.server.app import App
+from portico.server.gate import Gate
+from portico.server.home import Home
+from portico.server.settings_load import load
 from portico.testing.fixtures import HostOpener
 
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.jobs import to_json
+from portico.features.jobs import to_json
 from portico.testing.fixtures import HostOpener
 from tests.doors.portal.conftest import Opener
 from tests.jobs.playing import make, ok

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico import events as e
 from portico.doors.portal.callbacks import (
     Element,
     closes,
@@ -18,8 +17,9 @@ from portico.doors.portal.callbacks import (
     session_elements,
     task_elements,
 )
-from portico.events import ErrorInfo, Message
-from portico.jobs import events as je
+from portico.features.jobs import events as je
+from portico.kernel import events as e
+from portico.kernel.events import ErrorInfo, Message
 
 TURN: dict[str, Any] = {"turn": "t1"}
 

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from portico.doors.gate import Gate
-from portico.doors.route import Route
+from portico.server.gate import Gate
+from portico.server.route import Route
 from tests.doors.portal.conftest import Opener
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/portal.md").read_text("utf-8")

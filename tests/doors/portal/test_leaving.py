@@ -8,7 +8,7 @@ import pytest
 
 from portico.doors.portal import PortalDoor
 from portico.doors.portal.live import SILENT_SECONDS
-from portico.log.stored.log import StoredLog
+from portico.kernel.log.stored.log import StoredLog
 from tests.doors.standing import standing
 
 

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from portico.jobs import to_json
+from portico.features.jobs import to_json
 from tests.jobs.playing import make, ok
 from tests.jobs.test_legacy import old_entry
 from tests.process import HostProcess

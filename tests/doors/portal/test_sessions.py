@@ -6,7 +6,7 @@ import pytest
 
 from portico.doors.portal import repo_root
 from portico.doors.portal.answer import moment
-from portico.log.sqlite.journal import Journal
+from portico.kernel.log.sqlite.journal import Journal
 from portico.testing.clock import FakeClock
 from tests.doors.portal.conftest import Opener, Portal
 

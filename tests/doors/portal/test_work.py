@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from portico.jobs import to_json
-from portico.jobs.entry import Entry
+from portico.features.jobs import to_json
+from portico.features.jobs.entry import Entry
 from portico.testing.clock import FakeClock
 from tests.doors.portal.conftest import Opener, Portal
 from tests.jobs.playing import Data, crashing, make, ok, task

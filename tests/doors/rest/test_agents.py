@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from portico.agents.suggestions import not_installed
-from portico.settings_edit import add_table
+from portico.server.settings_edit import add_table
 from portico.testing.model import ModelServer, Script
 from tests.agents.acp_agent import FAKE
 from tests.doors.standing import Standing, problem, standing

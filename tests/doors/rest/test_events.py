@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from portico import limits
-from portico.errors import LogUnavailable
-from portico.events import PartDelta
-from portico.log.sqlite import SqliteLog
-from portico.people.identity import new_token
+from portico.features.people.identity import new_token
+from portico.kernel import limits
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import PartDelta
+from portico.kernel.log.sqlite import SqliteLog
 from tests.doors.standing import Standing, problem, read_events, standing
 
 SSE = {"Accept": "text/event-stream"}
@@ -196,7 +196,7 @@ async def test_the_audit_record_comes_in_pages(shared: Standing, monkeypatch: py
         await host.audit(f"page.{number}", "tester")
         await host.start(by="tester", cwd="/")
     whole = (await shared.http.get("/v1/audit")).json()
-    monkeypatch.setattr("portico.limits.READ_EVENTS", 2)
+    monkeypatch.setattr("portico.kernel.limits.READ_EVENTS", 2)
     found: list[Any] = []
     after: int | None = 0
     while after is not None:

@@ -8,7 +8,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from portico.doors.rest import attachment, board
-from portico.errors import LogUnavailable, TooSlow
+from portico.kernel.errors import LogUnavailable, TooSlow
 from tests.doors import sharing
 from tests.doors.standing import Standing
 

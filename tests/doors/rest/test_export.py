@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from portico.doors.rest.export import _page
-from portico.events import ErrorInfo, Message
-from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
+from portico.features.transcripts.document import markdown
+from portico.kernel.events import ErrorInfo, Message
+from portico.kernel.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 from portico.markdown import escape_line
-from portico.transcripts.document import markdown
 
 
 def document(*parts: Any, title: str = "Title", **fields: Any) -> str:

@@ -4,7 +4,7 @@ import pytest
 from starlette.requests import Request
 
 from portico.doors.rest.query import flag, number
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 
 def asking(query: str) -> Request:

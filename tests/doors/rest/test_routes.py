@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico import limits
-from portico.doors.route import Route
+from portico.kernel import limits
+from portico.server.route import Route
 from tests.doors.standing import Standing, problem
 
 REFERENCE = Path(__file__).parents[3] / "docs/reference"

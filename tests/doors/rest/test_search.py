@@ -2,7 +2,7 @@
 
 import asyncio
 
-from portico.queries.search import Search
+from portico.features.search.search import Search
 from tests.doors.standing import Standing, problem
 
 

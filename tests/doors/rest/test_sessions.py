@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from portico import __version__, limits
-from portico.events import Message
-from portico.host.state import CallPart, QuestionPart, SessionState, TurnState
-from portico.transcripts.document import markdown
+from portico import __version__
+from portico.features.transcripts.document import markdown
+from portico.kernel import limits
+from portico.kernel.events import Message
+from portico.kernel.state import CallPart, QuestionPart, SessionState, TurnState
 from tests.doors.standing import Standing, problem, standing
 
 

@@ -12,13 +12,13 @@ import pytest
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
-from portico import commands as c
-from portico import limits
 from portico.doors.rest import attachment
-from portico.doors.route import SCOPES
-from portico.people.identity import new_token
-from portico.terminals.commands import ClaimTerminal
-from portico.terminals.terminals import LiveTerminal, Terminals
+from portico.features.people.identity import new_token
+from portico.features.terminals.commands import ClaimTerminal
+from portico.features.terminals.terminals import LiveTerminal, Terminals
+from portico.kernel import commands as c
+from portico.kernel import limits
+from portico.server.route import SCOPES
 from portico.workspace.terminal import SIDE_MAX
 from tests.doors.standing import Standing, problem, read_events, standing
 from tests.features import feature

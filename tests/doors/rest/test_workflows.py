@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico.jobs import events as je
-from portico.notices.read import RESULT_CHARS, read_notice
+from portico.features.jobs import events as je
+from portico.features.notices.read import RESULT_CHARS, read_notice
 from portico.testing.fixtures import HostOpener
 from tests.doors.standing import Standing, standing
 from tests.jobs.playing import until_ended

@@ -4,13 +4,13 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from portico import events as e
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs.flow import FlowValues
-from portico.jobs.state import JobState, JobSummary
-from portico.jobs.workflow.files import load_text
-from portico.jobs.workflow.inputs import check_inputs
+from portico.features.jobs import Jobs
+from portico.features.jobs.flow import FlowValues
+from portico.features.jobs.state import JobState, JobSummary
+from portico.features.jobs.workflow.files import load_text
+from portico.features.jobs.workflow.inputs import check_inputs
+from portico.kernel import events as e
+from portico.kernel.host import Host
 from tests.jobs.playing import until_ended
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
-from portico.errors import AlreadyAnswered, Conflict
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs.entry import Entry
-from portico.jobs.state import JobState, begin, plan_of
-from portico.jobs.workflow.files import load_text
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs.entry import Entry
+from portico.features.jobs.state import JobState, begin, plan_of
+from portico.features.jobs.workflow.files import load_text
+from portico.kernel import events as e
+from portico.kernel.errors import AlreadyAnswered, Conflict
+from portico.kernel.host import Host
 from tests.jobs.playing import both_engines
 from tests.jobs.workflow.playing import finish, run, start
 from tests.jobs.workflow.test_folders import git, repository

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from portico.jobs.draft import ROUNDS, draft_prompt, mistakes_in, repair_prompt, workflow_in
-from portico.jobs.workflow.file import KINDS
+from portico.features.jobs.draft import ROUNDS, draft_prompt, mistakes_in, repair_prompt, workflow_in
+from portico.features.jobs.workflow.file import KINDS
 from tests.process import HostProcess, portico
 
 GOOD = "about: Say hello.\nsteps:\n  - {id: hello, run: echo hello}\nresult: '{{ steps.hello.output }}'\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs.state import JobSummary
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs.state import JobSummary
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import both_engines, until_ended, until_started
 from tests.jobs.workflow.playing import start

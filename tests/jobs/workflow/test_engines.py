@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs import temporal_messages as messages
-from portico.jobs.artifacts import ARTIFACT_BYTES, keep_artifacts
-from portico.jobs.result import StepResult, shown
-from portico.jobs.state import JobState, begin, plan_of
-from portico.jobs.step import FlowStep, RunDo
-from portico.jobs.steps.outcome import OUTPUT_CHARS, StepOutcome, with_output
-from portico.jobs.workflow.files import load_text
-from portico.secrets.mask import Mask
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs import temporal_messages as messages
+from portico.features.jobs.artifacts import ARTIFACT_BYTES, keep_artifacts
+from portico.features.jobs.result import StepResult, shown
+from portico.features.jobs.state import JobState, begin, plan_of
+from portico.features.jobs.step import FlowStep, RunDo
+from portico.features.jobs.steps.outcome import OUTPUT_CHARS, StepOutcome, with_output
+from portico.features.jobs.workflow.files import load_text
+from portico.features.secrets.mask import Mask
+from portico.kernel.host import Host
 from tests.jobs.test_temporal import history, on_temporal, replayer
 from tests.jobs.workflow.playing import finish, start
 from tests.jobs.workflow.test_run import WHOLE

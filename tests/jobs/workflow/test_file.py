@@ -6,13 +6,13 @@ from textwrap import dedent
 import pytest
 from tools import workflow_reference
 
-from portico.errors import BadRequest
-from portico.jobs.step import JobInput, RunDo
-from portico.jobs.tree import draw_workflow
-from portico.jobs.workflow.files import find_workflow, is_workflow, load_text, load_workflow, workflows
-from portico.jobs.workflow.inputs import check_inputs
-from portico.jobs.workflow.problem import WorkflowError
-from portico.jobs.workflow.schema import full_schema
+from portico.features.jobs.step import JobInput, RunDo
+from portico.features.jobs.tree import draw_workflow
+from portico.features.jobs.workflow.files import find_workflow, is_workflow, load_text, load_workflow, workflows
+from portico.features.jobs.workflow.inputs import check_inputs
+from portico.features.jobs.workflow.problem import WorkflowError
+from portico.features.jobs.workflow.schema import full_schema
+from portico.kernel.errors import BadRequest
 
 
 def problems(text: str, file: str = "main.yaml") -> list[str]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from portico.host.host import Host
-from portico.jobs import Jobs
+from portico.features.jobs import Jobs
+from portico.kernel.host import Host
 from tests.jobs.playing import both_engines
 from tests.jobs.workflow.playing import finish, run, start, steps
 from tests.jobs.workflow.test_steps import question

@@ -6,13 +6,13 @@ from textwrap import dedent
 
 import pytest
 
-from portico import events as e
-from portico.events import Budget
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs.entry import leaves_of
-from portico.jobs.step import FlowStep
-from portico.jobs.workflow.files import load_text
+from portico.features.jobs import Jobs
+from portico.features.jobs.entry import leaves_of
+from portico.features.jobs.step import FlowStep
+from portico.features.jobs.workflow.files import load_text
+from portico.kernel import events as e
+from portico.kernel.events import Budget
+from portico.kernel.host import Host
 from portico.testing.workflow_case import read_cases, run_case
 from tests.jobs.workflow.playing import finish, start, steps
 from tests.jobs.workflow.test_folders import git, repository

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from portico.jobs.preview import PlannedJob, draw_plan, preview
-from portico.jobs.recipes import recipes
-from portico.jobs.workflow.files import load_text, load_workflow
-from portico.jobs.workflow.inputs import check_inputs
+from portico.features.jobs.preview import PlannedJob, draw_plan, preview
+from portico.features.jobs.recipes import recipes
+from portico.features.jobs.workflow.files import load_text, load_workflow
+from portico.features.jobs.workflow.inputs import check_inputs
 from tests.process import inside
 
 WORKFLOW = """

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import AlreadyExists, BadRequest, NotFound
-from portico.jobs.recipes import copy_recipe, recipes
-from portico.jobs.workflow.files import load_workflow
+from portico.features.jobs.recipes import copy_recipe, recipes
+from portico.features.jobs.workflow.files import load_workflow
+from portico.kernel.errors import AlreadyExists, BadRequest, NotFound
 from portico.testing.workflow_case import CaseResult, read_cases, run_case
 from tests.process import inside
 

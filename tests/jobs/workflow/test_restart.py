@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from portico import events as e
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs import events as je
-from portico.jobs.state import JobSummary
+from portico.features.jobs import Jobs
+from portico.features.jobs import events as je
+from portico.features.jobs.state import JobSummary
+from portico.kernel import events as e
+from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import both_engines, until_ended, until_started
 from tests.jobs.workflow.playing import start

@@ -5,13 +5,13 @@ from textwrap import dedent
 
 import pytest
 
-from portico.errors import BadRequest, NotFound
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs.retry import kept_before
-from portico.jobs.state import JobSummary
-from portico.jobs.workflow.files import load_text
-from portico.jobs.workflow.problem import WorkflowError
+from portico.features.jobs import Jobs
+from portico.features.jobs.retry import kept_before
+from portico.features.jobs.state import JobSummary
+from portico.features.jobs.workflow.files import load_text
+from portico.features.jobs.workflow.problem import WorkflowError
+from portico.kernel.errors import BadRequest, NotFound
+from portico.kernel.host import Host
 from tests.jobs.playing import both_engines
 from tests.jobs.workflow.playing import finish, start
 

@@ -6,10 +6,10 @@ from textwrap import dedent
 
 import pytest
 
-from portico import events as e
-from portico.host.host import Host
-from portico.jobs import Jobs
-from portico.jobs.call import CALL_DEPTH
+from portico.features.jobs import Jobs
+from portico.features.jobs.call import CALL_DEPTH
+from portico.kernel import events as e
+from portico.kernel.host import Host
 from tests.jobs.playing import both_engines, until_started
 from tests.jobs.workflow.playing import finish, run, start, steps
 

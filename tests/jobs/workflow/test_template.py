@@ -4,8 +4,16 @@ import subprocess
 
 import pytest
 
-from portico.jobs.workflow.quote import payload, unmarked
-from portico.jobs.workflow.template import VALUE_BYTES, TemplateError, evaluate, render, render_prompt, shell, text_of
+from portico.features.jobs.workflow.quote import payload, unmarked
+from portico.features.jobs.workflow.template import (
+    VALUE_BYTES,
+    TemplateError,
+    evaluate,
+    render,
+    render_prompt,
+    shell,
+    text_of,
+)
 
 HOSTILE = ("$(touch x)", "`touch x`", "'; touch x; '", '"; touch x; "', "a  b\nc", "{{ 7*7 }}", "\\", "$HOME", "-n")
 LINES = (

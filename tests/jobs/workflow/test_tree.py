@@ -8,16 +8,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico import events as e
-from portico.jobs import events as je
-from portico.jobs.chart import generate_chart
-from portico.jobs.entry import Again, Entry, Flowing, If, Leaf, Over, leaves_of
-from portico.jobs.rows import rows_of
-from portico.jobs.state import begin, fold, plan_of
-from portico.jobs.step import FlowStep, Retry
-from portico.jobs.tree import draw_tree, draw_workflow
-from portico.jobs.work import walk, work_at
-from portico.jobs.workflow.files import load_text
+from portico.features.jobs import events as je
+from portico.features.jobs.chart import generate_chart
+from portico.features.jobs.entry import Again, Entry, Flowing, If, Leaf, Over, leaves_of
+from portico.features.jobs.rows import rows_of
+from portico.features.jobs.state import begin, fold, plan_of
+from portico.features.jobs.step import FlowStep, Retry
+from portico.features.jobs.tree import draw_tree, draw_workflow
+from portico.features.jobs.work import walk, work_at
+from portico.features.jobs.workflow.files import load_text
+from portico.kernel import events as e
 
 Data = dict[str, Any]
 LEAVES: list[Data] = [

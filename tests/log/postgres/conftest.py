@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from portico.log.postgres import log as module
-from portico.log.postgres.connect import connect
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import PostgresOpening
+from portico.cluster.postgres import log as module
+from portico.cluster.postgres.connect import connect
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import PostgresOpening
 from tests.postgres import Databases
 
 
@@ -51,7 +51,7 @@ class Hosts:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less patience than with a real database."""
-    monkeypatch.setattr("portico.log.group_commit.PROBE_SECONDS", 0.02)
+    monkeypatch.setattr("portico.kernel.log.group_commit.PROBE_SECONDS", 0.02)
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.3)
     monkeypatch.setattr(module, "OUTAGE_SECONDS", 0.3)
 

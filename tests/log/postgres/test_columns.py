@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.log.postgres.columns import event_columns, heads_of, numbers
+from portico.cluster.postgres.columns import event_columns, heads_of, numbers
 from tests.log.events import fact
 
 IDS = {"session/a": 3, "session/b": 5, "host": 7, "job/1": 9}

@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import pytest
 
-from portico.errors import HomeInUse, LogUnavailable, NotFound
-from portico.events import HOST, Record
-from portico.log.log import NotOwner
-from portico.log.postgres import log as module
-from portico.log.postgres.connect import _BOUNDS, connect
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.schema import LOCK
+from portico.cluster.postgres import log as module
+from portico.cluster.postgres.connect import _BOUNDS, connect
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.schema import LOCK
+from portico.kernel.errors import HomeInUse, LogUnavailable, NotFound
+from portico.kernel.events import HOST, Record
+from portico.kernel.log.log import NotOwner
 from tests.log.events import fact
 from tests.log.postgres.conftest import Hosts
 from tests.log.test_notes import ran

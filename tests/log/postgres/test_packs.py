@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from portico.events import HOST, Event, PartDelta, Record
-from portico.log.postgres.log import PostgresLog
+from portico.cluster.postgres.log import PostgresLog
+from portico.kernel.events import HOST, Event, PartDelta, Record
 from tests.log.events import fact
 from tests.log.postgres.conftest import Hosts
 from tests.log.postgres.test_hosts import seen

@@ -10,11 +10,11 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from portico.events import HOST
-from portico.log.postgres.log import PostgresLog
-from portico.log.postgres.opening import PostgresOpening
-from portico.log.sqlite import SqliteLog
-from portico.log.stored.log import StoredLog
+from portico.cluster.postgres.log import PostgresLog
+from portico.cluster.postgres.opening import PostgresOpening
+from portico.kernel.events import HOST
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.log.stored.log import StoredLog
 from portico.testing.clock import FakeClock
 from tests.log.events import delta, ended, fact
 from tests.log.test_notes import ran

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
-from portico.events import HOST
-from portico.log.postgres import log as module
-from portico.log.postgres import schema, store
-from portico.log.postgres.error_text import check_url, translate
-from portico.log.postgres.examine import examine
-from portico.log.postgres.log import PostgresLog
+from portico.cluster.postgres import log as module
+from portico.cluster.postgres import schema, store
+from portico.cluster.postgres.error_text import check_url, translate
+from portico.cluster.postgres.examine import examine
+from portico.cluster.postgres.log import PostgresLog
+from portico.kernel.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
+from portico.kernel.events import HOST
 from portico.testing.postgres import PostgresServer
 from tests.log.events import fact
 from tests.log.postgres.conftest import Hosts
@@ -119,7 +119,7 @@ async def test_a_newer_schema_is_told_at_the_start_and_while_running(hosts: Host
 
 async def test_an_older_schema_is_migrated_by_one_host(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "VERSION", 2)
-    monkeypatch.setattr("portico.log.postgres.lease.VERSION", 2)
+    monkeypatch.setattr("portico.cluster.postgres.lease.VERSION", 2)
     monkeypatch.setitem(schema.STEPS, 2, "CREATE TABLE added (x int); INSERT INTO added VALUES (1)")
     await asyncio.gather(*(hosts(name) for name in "abc"))
     assert len(await hosts.sql("SELECT * FROM added")) == 1

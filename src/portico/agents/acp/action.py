@@ -12,7 +12,7 @@ from typing import Any
 
 from portico.agents.acp.update import Track
 from portico.agents.agent import Json
-from portico.host.action import Action, Kind, command
+from portico.kernel.action import Action, Kind, command
 from portico.workspace.jail import Jail
 
 _COMMAND = ("command", "cmd")

@@ -26,11 +26,11 @@ from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations, with_brought
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
-from portico.client_servers.agent import TakesServers
-from portico.errors import AgentUnavailable, Conflict, SignInRequired
-from portico.events import Json
+from portico.features.client_servers.agent import TakesServers
+from portico.features.sandboxes.agent import OFF, AgentProcess, ConfinableAgent
+from portico.kernel.errors import AgentUnavailable, Conflict, SignInRequired
+from portico.kernel.events import Json
 from portico.sandbox.policy import Confinement, Policy
-from portico.sandboxes.agent import OFF, AgentProcess, ConfinableAgent
 
 if TYPE_CHECKING:
     from portico.agents.acp.conversation import AcpConversation

@@ -12,8 +12,8 @@ from portico.agents.acp.autonomy import asking
 from portico.agents.acp.choice import choices
 from portico.agents.acp.link import AgentLink
 from portico.agents.acp.service import choose
-from portico.errors import AgentError, AgentUnavailable, BadRequest, Forbidden, NotFound
-from portico.events import Json
+from portico.kernel.errors import AgentError, AgentUnavailable, BadRequest, Forbidden, NotFound
+from portico.kernel.events import Json
 
 if TYPE_CHECKING:
     from portico.agents.acp.agent import AcpAgent

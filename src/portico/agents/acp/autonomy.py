@@ -9,7 +9,7 @@ from collections.abc import Container, Mapping
 from pathlib import PurePath
 
 from portico.agents.acp.program import Program
-from portico.host.autonomy import Autonomy
+from portico.kernel.autonomy import Autonomy
 
 ANY = "*"
 _ASKS, _LESS, _NOBODY = Autonomy.ASKS, Autonomy.ASKS_LESS, Autonomy.ASKS_NOBODY

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from portico.errors import BadRequest, TooLarge, Unreachable
+from portico.kernel.errors import BadRequest, TooLarge, Unreachable
 
 ADDRESS = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
 SHIPPED = Path(__file__).with_name("registry.json")

@@ -18,9 +18,9 @@ from portico.agents.acp.autonomy import kind_of
 from portico.agents.acp.link import AgentLink
 from portico.agents.acp.program import Program
 from portico.agents.supervisor import SlowStart
-from portico.errors import AgentError, AgentUnavailable
-from portico.events import Json
-from portico.host.agent import Check, CheckStatus
+from portico.kernel.agent import Check, CheckStatus
+from portico.kernel.errors import AgentError, AgentUnavailable
+from portico.kernel.events import Json
 
 if TYPE_CHECKING:
     from portico.agents.acp.agent import AcpAgent

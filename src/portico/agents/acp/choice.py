@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from portico.events import Json
-from portico.host.autonomy import APPROVAL_KEYS, HOST_KEYS
+from portico.kernel.autonomy import APPROVAL_KEYS, HOST_KEYS
+from portico.kernel.events import Json
 
 RESERVED = APPROVAL_KEYS | HOST_KEYS
 

@@ -24,9 +24,9 @@ from portico.agents.agent import Autonomy, Json, Message, Opening, Turn
 from portico.agents.elicitation import elicit
 from portico.agents.supervisor import Supervisor
 from portico.agents.transcript import NOTE, retold
-from portico.errors import AgentDied, AgentError, AgentUnavailable, Conflict
-from portico.events import SessionConfigured, ToolSpec
-from portico.host.tool import ToolResult
+from portico.kernel.errors import AgentDied, AgentError, AgentUnavailable, Conflict
+from portico.kernel.events import SessionConfigured, ToolSpec
+from portico.kernel.tool import ToolResult
 
 if TYPE_CHECKING:
     from portico.agents.acp.agent import AcpAgent

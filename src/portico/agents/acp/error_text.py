@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from portico.errors import AgentError, SignInRequired
-from portico.events import Json
+from portico.kernel.errors import AgentError, SignInRequired
+from portico.kernel.events import Json
 
 RETRYING = "Info: Request failed due to a transient API error. Retrying..."
 """Copilot's own chunk before each retry."""

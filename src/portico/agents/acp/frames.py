@@ -17,7 +17,7 @@ import msgspec
 from portico import surrogates
 from portico.agents.acp.error_text import OPENINGS
 from portico.agents.supervisor import LINE_BYTES, Process
-from portico.events import Json
+from portico.kernel.events import Json
 
 UPDATE = "session/update"
 CHUNK_BYTES = 256 * 1024

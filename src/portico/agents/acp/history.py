@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from portico import limits
 from portico.agents.acp.update import diff_of, json_of, kind_of, name_of, output_of
 from portico.agents.attachment import text_of
-from portico.events import ErrorInfo, Json, Message
-from portico.host.state import CallPart, TextPart, TurnState
+from portico.kernel import limits
+from portico.kernel.events import ErrorInfo, Json, Message
+from portico.kernel.state import CallPart, TextPart, TurnState
 
 IMPORTED = "imported"
 """The author of imported turns, and the key in the metadata of their messages."""

@@ -17,7 +17,7 @@ import httpx
 from msgspec import Struct
 
 from portico.agents.acp.catalogue import AgentSource
-from portico.errors import AgentUnavailable, BadRequest, Unreachable
+from portico.kernel.errors import AgentUnavailable, BadRequest, Unreachable
 
 SECONDS = 900
 """For one command of npm or pip: an agent is up to some hundred megabytes."""

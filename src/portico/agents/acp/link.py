@@ -16,8 +16,8 @@ from portico import __version__
 from portico.agents.acp.error_text import wants_sign_in
 from portico.agents.acp.frames import Frames
 from portico.agents.supervisor import Connected, Process
-from portico.errors import AgentDied, AgentError, NotFound, PorticoError, SignInRequired
-from portico.events import Json
+from portico.kernel.errors import AgentDied, AgentError, NotFound, PorticoError, SignInRequired
+from portico.kernel.events import Json
 
 logger = logging.getLogger("portico.agents.acp")
 

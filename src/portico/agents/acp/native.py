@@ -11,8 +11,8 @@ from portico.agents.acp.choice import choices
 from portico.agents.acp.program import Program
 from portico.agents.native import NativeHistory, NativePage, NativeSession, OwnCommand
 from portico.agents.supervisor import agent_environment
-from portico.errors import AgentError, Conflict
-from portico.events import Json
+from portico.kernel.errors import AgentError, Conflict
+from portico.kernel.events import Json
 
 if TYPE_CHECKING:
     from portico.agents.acp.agent import AcpAgent

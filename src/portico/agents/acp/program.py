@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from portico.agents.supervisor import IDLE_SECONDS, START_SECONDS
-from portico.errors import BadRequest
-from portico.events import Json
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
 
 
 class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from portico.agents.attachment import Attached, read
-from portico.events import Json, Message
+from portico.kernel.events import Json, Message
 from portico.workspace.files import Files
 
 Texts = Literal["embedded", "words", "links"]

@@ -9,8 +9,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Protocol
 
-from portico.errors import AgentDied, AgentError, Conflict
-from portico.events import Json
+from portico.kernel.errors import AgentDied, AgentError, Conflict
+from portico.kernel.events import Json
 
 if TYPE_CHECKING:
     from portico.agents.acp.link import AgentLink

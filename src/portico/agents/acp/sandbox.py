@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from portico.agents.acp.autonomy import kind_of
 from portico.agents.acp.program import Program
 from portico.agents.supervisor import agent_environment
+from portico.features.sandboxes.agent import AgentProcess
 from portico.sandbox.vendors import VENDORS, Vendor
-from portico.sandboxes.agent import AgentProcess
 
 _XDG = (
     ("XDG_CONFIG_HOME", ".config"),

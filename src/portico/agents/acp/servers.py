@@ -13,8 +13,8 @@ from portico.agents.mcp.relay import Relay
 from portico.agents.mcp.server import ConfineServer, RunningServer
 from portico.agents.servers import McpServer, session_server
 from portico.agents.toolserver import ToolServer
-from portico.errors import AgentError
-from portico.events import Json
+from portico.kernel.errors import AgentError
+from portico.kernel.events import Json
 from portico.mcp import Toolbox
 
 

@@ -17,10 +17,10 @@ from portico.agents.acp.update import CANCELLED, Track
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.elicitation import elicit
 from portico.agents.terminal_commands import TerminalCommands
-from portico.approvals.coverage import same
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
-from portico.host.action import Action
-from portico.terminals.command_turn import CommandOutput
+from portico.features.approvals.coverage import same
+from portico.features.terminals.command_turn import CommandOutput
+from portico.kernel.action import Action
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.workspace import patch
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail

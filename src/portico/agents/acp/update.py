@@ -14,9 +14,9 @@ from portico.agents.acp.own_tools import OwnTools, tool_names
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.attachment import text_of
 from portico.agents.terminal_commands import TerminalCommands
-from portico.errors import AgentError
+from portico.features.terminals.command_turn import CommandOutput
+from portico.kernel.errors import AgentError
 from portico.markdown import PLAN, checklist
-from portico.terminals.command_turn import CommandOutput
 from portico.workspace import patch
 
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"})

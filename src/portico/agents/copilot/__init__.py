@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from portico.agents.agent import Agent, AgentContext
 from portico.agents.process_registry import ProcessRegistry
-from portico.errors import AgentUnavailable
+from portico.kernel.errors import AgentUnavailable
 
 
 def copilot(context: AgentContext) -> Iterable[Agent]:

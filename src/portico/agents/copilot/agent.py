@@ -22,10 +22,10 @@ from portico.agents.native import NativeHistory, NativePage, NativeSession, OwnC
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers, with_brought
 from portico.agents.supervisor import Process, Supervisor, agent_environment
-from portico.client_servers.agent import TakesServers
-from portico.errors import AgentError, AgentUnavailable, SignInRequired, Unauthenticated
-from portico.events import Json
-from portico.host.agent import SignInState
+from portico.features.client_servers.agent import TakesServers
+from portico.kernel.agent import SignInState
+from portico.kernel.errors import AgentError, AgentUnavailable, SignInRequired, Unauthenticated
+from portico.kernel.events import Json
 from portico.sandbox.policy import Confinement, Unconfined
 
 if TYPE_CHECKING:

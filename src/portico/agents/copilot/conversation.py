@@ -20,8 +20,8 @@ from portico.agents.elicitation import elicit
 from portico.agents.facts import Problem
 from portico.agents.supervisor import Supervisor
 from portico.agents.transcript import NOTE, retold
-from portico.errors import AgentDied, AgentError, PorticoError, SignInRequired
-from portico.host.action import Action, Kind
+from portico.kernel.action import Action, Kind
+from portico.kernel.errors import AgentDied, AgentError, PorticoError, SignInRequired
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
 

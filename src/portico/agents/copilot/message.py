@@ -9,7 +9,7 @@ from copilot import session_events as s
 
 from portico.agents.agent import Turn
 from portico.agents.copilot.notice import failure_words
-from portico.events import PartKind
+from portico.kernel.events import PartKind
 
 
 class CopilotMessages:

@@ -15,8 +15,8 @@ from portico.agents.acp.history import HistoryBuilder
 from portico.agents.copilot.event import KINDS
 from portico.agents.copilot.runtime import Runtime
 from portico.agents.native import NativeHistory, NativePage, NativeSession
-from portico.errors import BadRequest
-from portico.events import Json
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
 
 PAGE = 100
 """Sessions per page: as many as the other programs list."""

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from portico.agents.supervisor import IDLE_SECONDS, START_SECONDS
-from portico.errors import AgentUnavailable, BadRequest
-from portico.events import Json
+from portico.kernel.errors import AgentUnavailable, BadRequest
+from portico.kernel.events import Json
 
 EFFORT = "reasoning_effort"
 """The session setting for how long its model thinks."""

@@ -18,7 +18,7 @@ from copilot._jsonrpc import JsonRpcError, ProcessExitedError
 
 from portico.agents.copilot.speed import drop_unheard, read_times_fast
 from portico.agents.supervisor import Connected, Process
-from portico.errors import AgentDied, AgentError
+from portico.kernel.errors import AgentDied, AgentError
 
 FAULTS = (JsonRpcError, ProcessExitedError, RuntimeError, ValueError, OSError)
 """What the SDK raises when the runtime refuses, has exited or sends invalid data."""

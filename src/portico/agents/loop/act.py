@@ -14,11 +14,11 @@ from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import CommandFailed, LoopToolbox, PlannedCall, plain
 from portico.agents.loop.toolset.choice import EXTRAS
 from portico.agents.mcp.sign_in import SignInNeeded, asked
-from portico.errors import Forbidden, PorticoError
-from portico.events import ErrorInfo, Json
-from portico.host.approval import Decision
-from portico.host.call import Call
-from portico.host.turn import Turn
+from portico.kernel.approval import Decision
+from portico.kernel.call import Call
+from portico.kernel.errors import Forbidden, PorticoError
+from portico.kernel.events import ErrorInfo, Json
+from portico.kernel.turn import Turn
 
 _KINDS = {name: each.kind for name, each in EXTRAS.items()} | {
     "listFiles": "search",

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Autonomy, Capabilities, Model, Opening
 from portico.agents.loop.settings import SettingsFile
 from portico.agents.servers import customizations, mcp_servers
-from portico.client_servers.agent import TakesServers
-from portico.errors import BadRequest
-from portico.events import Json
-from portico.host.agent import Resource, SignInState
+from portico.features.client_servers.agent import TakesServers
+from portico.features.sandboxes.agent import ConfinableAgent
+from portico.kernel.agent import Resource, SignInState
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
 from portico.models.catalogue import is_toy
-from portico.sandboxes.agent import ConfinableAgent
 
 if TYPE_CHECKING:
     from portico.agents.loop.conversation import LoopConversation

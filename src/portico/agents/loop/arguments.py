@@ -5,7 +5,7 @@ import json
 import re
 from typing import Any
 
-from portico.events import Json
+from portico.kernel.events import Json
 from portico.surrogates import repair
 
 _FENCE = re.compile(r"\s*```[a-z]*\s*(.*?)\s*```\s*", re.DOTALL)

@@ -1,10 +1,10 @@
 """Commands of a conversation that run while the agent continues. People can watch their terminals."""
 
 from portico.agents.terminal_commands import TerminalCommands
-from portico.errors import Conflict, NotFound
-from portico.host.action import Action
-from portico.host.session import Session
-from portico.terminals.command_turn import CommandOutput
+from portico.features.terminals.command_turn import CommandOutput
+from portico.kernel.action import Action
+from portico.kernel.errors import Conflict, NotFound
+from portico.kernel.session import Session
 
 RUNNING_MAX = 8
 """Commands of one conversation that run at the same time."""

@@ -9,10 +9,10 @@ from portico.agents.loop.act import perform_own
 from portico.agents.loop.protocol import ModelAction
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import LoopToolbox
-from portico.errors import NotFound
-from portico.events import Json
-from portico.host.state import CallPart, SessionState
-from portico.host.turn import Turn
+from portico.kernel.errors import NotFound
+from portico.kernel.events import Json
+from portico.kernel.state import CallPart, SessionState
+from portico.kernel.turn import Turn
 from portico.workspace.search import find
 
 SAMPLE = 10

@@ -7,7 +7,7 @@ asking again, even after a restart.
 from collections.abc import Sequence
 
 from portico.agents.loop.transcript import Entry, UserText, of_turns, size_of
-from portico.host.state import TextPart, TurnState
+from portico.kernel.state import TextPart, TurnState
 
 MARK = "The conversation grew too long for the model; it goes on with this summary of its own:\n\n"
 """The prefix of the notice, by which a later turn finds it."""

@@ -25,12 +25,12 @@ from portico.agents.loop.toolset.tool import ToolContext
 from portico.agents.loop.transcript import Entry, UserText
 from portico.agents.servers import McpServer, with_brought
 from portico.agents.supervisor import agent_environment
-from portico.events import Json
-from portico.host.context import to_agent
+from portico.features.sandboxes.agent import AgentProcess
+from portico.features.sandboxes.feature import confine, egress_of
+from portico.kernel.context import to_agent
+from portico.kernel.events import Json
 from portico.models.catalogue import is_toy
 from portico.sandbox.policy import Confinement
-from portico.sandboxes.agent import AgentProcess
-from portico.sandboxes.feature import confine, egress_of
 
 STEPS_MAX = 1000
 """As the setting's own ceiling."""

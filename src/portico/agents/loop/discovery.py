@@ -17,7 +17,7 @@ from portico.agents.loop.endpoint import ModelEndpoint
 from portico.agents.loop.reply import ModelError, NoList
 from portico.agents.loop.settings import Current, LoopSettings
 from portico.agents.loop.windows import Windows
-from portico.errors import AgentUnavailable
+from portico.kernel.errors import AgentUnavailable
 from portico.models.catalogue import is_toy
 from portico.models.server import LocalServers
 from portico.models.store import ModelStore

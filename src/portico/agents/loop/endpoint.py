@@ -25,7 +25,7 @@ from portico.agents.loop.reply import ANSWER_MAX, ModelError, NoList, Reply, Rep
 from portico.agents.loop.windows import listed, of_llama_cpp, of_ollama
 from portico.agents.loop.wires.registry import CODECS, AnswerStream, WireSetting, wire_of
 from portico.agents.loop.wires.request import CompletionRequest
-from portico.events import Json
+from portico.kernel.events import Json
 
 if importlib.util.find_spec("sniffio") is None:
     # httpcore looks for it some seven times a request, each time in all folders of the path: a third of our own time.

@@ -2,7 +2,7 @@
 
 import shlex
 
-from portico.approvals.commandline import program, split
+from portico.features.approvals.commandline import program, split
 
 _LOOKS = frozenset(
     {"ls", "pwd", "cat", "head", "tail", "wc", "grep", "egrep", "fgrep", "rg", "tree", "stat", "file", "du", "df"}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from portico.agents.loop.protocol import FINISH, text_rules
 from portico.agents.loop.roots import Roots
-from portico.events import ToolSpec
+from portico.kernel.events import ToolSpec
 
 VERSION = 2
 """Raised with every change of the texts below; tests/agents/loop/test_prompt.py holds the text of each version."""

@@ -15,7 +15,7 @@ import portico.agents.loop.written_calls as written_calls
 from portico.agents.loop.arguments import NoArguments, canonical, parse
 from portico.agents.loop.extract import documents
 from portico.agents.loop.reply import NativeCall
-from portico.events import Json, ToolSpec
+from portico.kernel.events import Json, ToolSpec
 from portico.surrogates import repair
 
 QUOTE = 400

@@ -15,9 +15,9 @@ from portico.agents.loop.compaction import after_summary, summary
 from portico.agents.loop.protocol import FINISH, NOT_FINAL, ModelStep
 from portico.agents.loop.reply import Said
 from portico.agents.loop.transcript import Entry, Exchange, UserText, cut, of_turns
-from portico.errors import PorticoError
-from portico.events import ErrorInfo
-from portico.host.state import CallPart, Part, StepState, TextPart, TurnState
+from portico.kernel.errors import PorticoError
+from portico.kernel.events import ErrorInfo
+from portico.kernel.state import CallPart, Part, StepState, TextPart, TurnState
 
 MODEL_CHARS = 160_000
 """Of one tool result that a model reads: 40,000 tokens. Our own tools give less."""

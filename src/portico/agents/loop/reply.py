@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from portico.errors import AgentError
+from portico.kernel.errors import AgentError
 
 ANSWER_MAX = 4 * 1024 * 1024
 """Characters of one answer: some 100 times what a model writes in one answer."""

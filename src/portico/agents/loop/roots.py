@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from portico.errors import BadRequest, Forbidden, NotFound
+from portico.kernel.errors import BadRequest, Forbidden, NotFound
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from portico.agents.loop.roots import Roots
-from portico.errors import PorticoError
+from portico.kernel.errors import PorticoError
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
 

@@ -39,11 +39,11 @@ from portico.agents.loop.visible_text import VisibleText
 from portico.agents.loop.wires.registry import CODECS
 from portico.agents.loop.wires.request import CompletionRequest
 from portico.agents.servers import McpServer
-from portico.errors import AgentError, BadRequest
-from portico.events import Json, ToolSpec
-from portico.host.call import Call
-from portico.host.customization import server_channel
-from portico.host.turn import Turn
+from portico.kernel.call import Call
+from portico.kernel.customization import server_channel
+from portico.kernel.errors import AgentError, BadRequest
+from portico.kernel.events import Json, ToolSpec
+from portico.kernel.turn import Turn
 from portico.sandbox.policy import Confinement
 
 INVALID_MAX = 3

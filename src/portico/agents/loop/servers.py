@@ -13,11 +13,11 @@ from portico.agents.mcp.client import McpClient, ServerTool
 from portico.agents.mcp.server import ConfineServer, RunningServer
 from portico.agents.mcp.sign_in import Bearer
 from portico.agents.servers import McpServer
-from portico.errors import AgentError, NotFound, PorticoError
-from portico.events import Json, ToolSpec
-from portico.host.action import Action
-from portico.host.call import Call
-from portico.host.turn import Turn
+from portico.kernel.action import Action
+from portico.kernel.call import Call
+from portico.kernel.errors import AgentError, NotFound, PorticoError
+from portico.kernel.events import Json, ToolSpec
+from portico.kernel.turn import Turn
 
 NAME_CHARS = 64
 """Of a tool's name: endpoints refuse more."""

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from portico.errors import BadRequest
-from portico.home import stamp
-from portico.settings import AgentSettings
-from portico.settings_load import load
+from portico.kernel.errors import BadRequest
+from portico.server.home import stamp
+from portico.server.settings import AgentSettings
+from portico.server.settings_load import load
 
 MINUTES_MAX = 10_000
 """A week: as good as never, and a number that a timer takes."""

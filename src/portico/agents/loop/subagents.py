@@ -18,8 +18,8 @@ from portico.agents.loop.toolset.choice import LOOKING, Toolset
 from portico.agents.loop.toolset.delegate import DELEGATE, run_in_child
 from portico.agents.loop.toolset.tool import Delegation, ToolContext
 from portico.agents.loop.transcript import UserText
-from portico.host.call import Call
-from portico.sandboxes.feature import confine, egress_of
+from portico.features.sandboxes.feature import confine, egress_of
+from portico.kernel.call import Call
 
 AT_ONCE = 4
 """Sub-agents of one run that work at the same time: endpoints limit requests by the minute."""

@@ -13,10 +13,10 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from portico.agents.loop.roots import Roots
-from portico.errors import AlreadyExists, BadRequest, Conflict, PorticoError
-from portico.events import Json, ToolSpec
-from portico.host.action import Action, command
-from portico.host.call import Call
+from portico.kernel.action import Action, command
+from portico.kernel.call import Call
+from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, PorticoError
+from portico.kernel.events import Json, ToolSpec
 from portico.sandbox.policy import Confinement
 from portico.workspace import patch
 from portico.workspace.files import Text

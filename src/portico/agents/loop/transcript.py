@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from portico.agents.loop.protocol import ModelStep
 from portico.agents.loop.reply import Said
-from portico.events import Message
-from portico.host.state import CallPart, Part, QuestionPart, TurnState
+from portico.kernel.events import Message
+from portico.kernel.state import CallPart, Part, QuestionPart, TurnState
 
 LEFT_OUT = "[left out to save room; ask again if it is needed]"
 RESULT_CHARS = 2000

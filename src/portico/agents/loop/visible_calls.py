@@ -9,9 +9,9 @@ from portico.agents.loop.act import begin
 from portico.agents.loop.arguments import canonical
 from portico.agents.loop.protocol import ModelAction
 from portico.agents.loop.record import VOID
-from portico.events import ErrorInfo
-from portico.host.call import Call
-from portico.host.turn import Turn
+from portico.kernel.call import Call
+from portico.kernel.events import ErrorInfo
+from portico.kernel.turn import Turn
 
 SHOWN_CHARS = 200
 """Of arguments after which a call is shown, also without a path."""

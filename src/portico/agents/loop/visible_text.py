@@ -3,7 +3,7 @@
 from typing import Literal
 
 from portico.agents.loop.partial_json import PartialJson
-from portico.host.turn import Turn
+from portico.kernel.turn import Turn
 
 Form = Literal["chat", "native", "text"]
 """An answer as it is; beside native calls, an answer or a call in disguise; a JSON step."""

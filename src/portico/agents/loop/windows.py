@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from portico.events import Json
-from portico.home import write_private
+from portico.kernel.events import Json
+from portico.server.home import write_private
 
 CHARS_PER_TOKEN = 3.0
 """On the safe side, until an answer reports how many tokens a request had: code has fewer characters to a token."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from portico.agents.loop.arguments import NoArguments, canonical, is_flat, parse
-from portico.events import Json
+from portico.kernel.events import Json
 from portico.surrogates import repair
 
 

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from portico import __version__
 from portico.agents.attachment import text_of
-from portico.errors import AgentError, NotFound, PorticoError
-from portico.events import ErrorInfo, Json
-from portico.host.tool import ToolResult
+from portico.kernel.errors import AgentError, NotFound, PorticoError
+from portico.kernel.events import ErrorInfo, Json
+from portico.kernel.tool import ToolResult
 from portico.mcp import INVALID_PARAMS, NO_METHOD, VERSIONS
 
 TOOLS_MAX = 1000

@@ -15,7 +15,7 @@ import msgspec
 from portico import surrogates
 from portico.agents.mcp.client import Listener, ServerError, SessionLost
 from portico.agents.mcp.sign_in import Bearer, SignInNeeded, challenge, same_origin
-from portico.events import Json, SignInReason
+from portico.kernel.events import Json, SignInReason
 
 CONNECT_SECONDS = 10.0
 EVENT_BYTES = 32 * 1024 * 1024

@@ -2,8 +2,8 @@
 
 from portico.agents.mcp.client import Serve
 from portico.agents.mcp.server import RunningServer
-from portico.events import Json, ToolSpec
-from portico.host.tool import ToolResult
+from portico.kernel.events import Json, ToolSpec
+from portico.kernel.tool import ToolResult
 
 
 class Relay:

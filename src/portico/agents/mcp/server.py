@@ -12,7 +12,7 @@ from portico.agents.mcp.stdio import StdioConnection, StdioWire
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer
 from portico.agents.supervisor import Process, Supervisor, agent_environment
-from portico.errors import AgentError
+from portico.kernel.errors import AgentError
 from portico.sandbox.policy import Confinement
 
 RETRY_SECONDS = 60.0

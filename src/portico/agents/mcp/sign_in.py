@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from portico.agents.mcp.client import ServerError
-from portico.cache import Cache
-from portico.events import Json, SignInReason
-from portico.host.agent import Resource, SignInState
-from portico.host.call import Call
+from portico.kernel.agent import Resource, SignInState
+from portico.kernel.cache import Cache
+from portico.kernel.call import Call
+from portico.kernel.events import Json, SignInReason
 
 _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 _RESOURCES = 100

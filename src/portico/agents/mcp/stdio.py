@@ -10,8 +10,8 @@ import msgspec
 from portico import surrogates
 from portico.agents.mcp.client import Listener, McpClient, ServerError
 from portico.agents.supervisor import LINE_BYTES, Connected, Process
-from portico.errors import AgentDied
-from portico.events import Json
+from portico.kernel.errors import AgentDied
+from portico.kernel.events import Json
 from portico.tasks import end_tasks
 
 _DEATH_SECONDS = 1.0

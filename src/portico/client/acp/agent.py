@@ -33,8 +33,8 @@ from portico.client.acp.options import AGENT, MODEL, SessionOptions
 from portico.client.acp.prompt import message_of
 from portico.client.acp.servers import EditorServer, client_servers
 from portico.client.acp.versions import VersionMethod, negotiated
-from portico.errors import PorticoError
-from portico.host.state import SessionState, Summary
+from portico.kernel.errors import PorticoError
+from portico.kernel.state import SessionState, Summary
 
 Servers = list[EditorServer] | None
 

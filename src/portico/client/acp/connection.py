@@ -14,7 +14,7 @@ from acp import RequestError
 from pydantic import BaseModel, ValidationError
 
 from portico import surrogates
-from portico.events import Json
+from portico.kernel.events import Json
 from portico.tasks import end_tasks
 
 CANCEL_REQUEST = "$/cancel_request"

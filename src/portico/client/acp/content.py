@@ -9,7 +9,7 @@ import acp
 import msgspec
 from acp.schema import ToolCallLocation
 
-from portico.events import Json
+from portico.kernel.events import Json
 from portico.markdown import visible
 
 OUTPUT_CHARS = 100_000

@@ -13,7 +13,7 @@ from acp.schema import (
 from msgspec import Struct
 
 from portico.client.acp.connection import plain
-from portico.events import Json
+from portico.kernel.events import Json
 
 
 class EditorChannel(Protocol):

@@ -19,8 +19,6 @@ from acp.schema import (
 )
 from pydantic import ValidationError
 
-from portico import commands as c
-from portico import events as e
 from portico.client import Client, RemoteSession
 from portico.client.acp.content import children_of
 from portico.client.acp.editor import Editor, FormAnswer
@@ -41,9 +39,11 @@ from portico.client.acp.update import (
 )
 from portico.client.acp.usage import UsageReport
 from portico.client.client import RemoteError
-from portico.errors import PorticoError
-from portico.events import Json, Outcome
-from portico.host.state import CallPart, QuestionPart, SessionState, TextPart
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.errors import PorticoError
+from portico.kernel.events import Json, Outcome
+from portico.kernel.state import CallPart, QuestionPart, SessionState, TextPart
 from portico.tasks import end_tasks
 
 logger = logging.getLogger("portico.acp")

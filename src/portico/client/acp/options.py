@@ -12,9 +12,9 @@ from acp.schema import (
     SessionModeState,
 )
 
-from portico.events import Json
-from portico.host.agent import AgentInfo
-from portico.sandboxes.shapes import SandboxChoice
+from portico.features.sandboxes.shapes import SandboxChoice
+from portico.kernel.agent import AgentInfo
+from portico.kernel.events import Json
 
 SessionOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
 

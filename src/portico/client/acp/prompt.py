@@ -17,7 +17,7 @@ from acp.schema import (
     TextContentBlock,
 )
 
-from portico.events import Json
+from portico.kernel.events import Json
 
 _NO_BLANK_AFTER = "([{<\"'`"
 _NO_BLANK_BEFORE = ")]}>\"'`.,;:!?"

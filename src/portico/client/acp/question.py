@@ -2,7 +2,7 @@
 
 from acp.schema import PermissionOption
 
-from portico.events import Json
+from portico.kernel.events import Json
 
 OTHER = "_other"
 """Suffix of the extra form field for a text of one's choice beside the options of a field."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
 
-from portico.client_servers.commands import ClientServer
+from portico.features.client_servers.commands import ClientServer
 
 EditorServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 

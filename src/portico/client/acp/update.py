@@ -28,7 +28,6 @@ from acp.schema import (
     UserMessageChunk,
 )
 
-from portico import events as e
 from portico.client.acp.content import (
     OUTPUT_CHARS,
     attached,
@@ -40,8 +39,9 @@ from portico.client.acp.content import (
     locations,
     words,
 )
-from portico.events import ErrorInfo, Json, Message, Option, Outcome
-from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
+from portico.kernel import events as e
+from portico.kernel.events import ErrorInfo, Json, Message, Option, Outcome
+from portico.kernel.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 from portico.markdown import PLAN, checklist_steps, escape, is_disguised, visible
 
 Update = Any

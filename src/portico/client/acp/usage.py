@@ -2,8 +2,8 @@
 
 from acp.schema import Cost, Usage, UsageUpdate
 
-from portico import events as e
-from portico.host.state import SessionState
+from portico.kernel import events as e
+from portico.kernel.state import SessionState
 
 
 class UsageReport:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from starlette.websockets import WebSocket
 
 from portico.doors.ahp.view.names import child_uri
-from portico.doors.app import App
-from portico.doors.door import Door
-from portico.doors.route import Socket, Table, caller
+from portico.server.app import App
+from portico.server.door import Door
+from portico.server.route import Socket, Table, caller
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.broker import Broker

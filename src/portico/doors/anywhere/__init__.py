@@ -13,20 +13,20 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from portico import commands as c
 from portico.doors.anywhere import history
 from portico.doors.anywhere.events import accepts_gzip, stream
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.message import AnywhereMessages, MessageBody
-from portico.doors.app import App
-from portico.doors.body import JsonResponse, read_as
-from portico.doors.door import Door
-from portico.doors.route import Param, Route, Table, caller
-from portico.doors.routes import Routes
-from portico.errors import BadRequest, Conflict, NotFound
-from portico.events import Json
-from portico.projects.commands import AddProject, ClearProject, ForgetProject, Project
-from portico.projects.projects import Projects
+from portico.features.projects.commands import AddProject, ClearProject, ForgetProject, Project
+from portico.features.projects.projects import Projects
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, Conflict, NotFound
+from portico.kernel.events import Json
+from portico.server.app import App
+from portico.server.body import JsonResponse, read_as
+from portico.server.door import Door
+from portico.server.route import Param, Route, Table, caller
+from portico.server.routes import Routes
 
 PACK_BYTES = 1024
 """Below this, compression costs more than it saves."""

@@ -7,20 +7,20 @@ from collections.abc import AsyncGenerator
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from portico import events as e
-from portico import limits
 from portico.doors.anywhere import translate
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.translate import Watched
-from portico.doors.app import App
-from portico.doors.cursor import read_cursor
-from portico.doors.stream import send_events
-from portico.errors import NotFound
-from portico.events import Record
-from portico.host.state import TextPart
-from portico.log.log import Log
-from portico.people.view import View
-from portico.projects.projects import Projects
+from portico.features.people.view import View
+from portico.features.projects.projects import Projects
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.errors import NotFound
+from portico.kernel.events import Record
+from portico.kernel.log.log import Log
+from portico.kernel.state import TextPart
+from portico.server.app import App
+from portico.server.cursor import read_cursor
+from portico.server.stream import send_events
 
 
 def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:

@@ -6,11 +6,11 @@ import msgspec
 
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.translate import detail
-from portico.events import Json
-from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
-from portico.people.view import View
-from portico.projects.commands import Project
-from portico.projects.projects import Projects
+from portico.features.people.view import View
+from portico.features.projects.commands import Project
+from portico.features.projects.projects import Projects
+from portico.kernel.events import Json
+from portico.kernel.state import CallPart, QuestionPart, TextPart, TurnState
 
 
 async def messages(view: View, projects: Projects, idents: Idents, project: Project) -> list[Json]:

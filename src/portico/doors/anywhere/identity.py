@@ -7,11 +7,11 @@ every id has exactly one `done`.
 
 from bisect import bisect_right
 
-from portico import limits
-from portico.cache import Cache
-from portico.errors import NotFound
-from portico.events import Event, TurnResumed, TurnStarted
-from portico.host.host import Host
+from portico.kernel import limits
+from portico.kernel.cache import Cache
+from portico.kernel.errors import NotFound
+from portico.kernel.events import Event, TurnResumed, TurnStarted
+from portico.kernel.host import Host
 
 SESSIONS_MAX = 1_000
 """Cache size in sessions. The runs of other sessions are read from the log again."""

@@ -6,17 +6,17 @@ import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 
-from portico.commands import Caller, Queued, SendMessage, SetDraft
-from portico.doors.app import App
-from portico.doors.body import decode_as
-from portico.doors.route import caller
-from portico.errors import BadRequest, Conflict
-from portico.events import Json, Message
-from portico.host.decide.turn import check_message
-from portico.host.draft import DRAFT
-from portico.host.state import Summary
-from portico.projects.commands import OpenProject, Project
-from portico.projects.projects import BUILT_IN, Projects
+from portico.features.projects.commands import OpenProject, Project
+from portico.features.projects.projects import BUILT_IN, Projects
+from portico.kernel.commands import Caller, Queued, SendMessage, SetDraft
+from portico.kernel.decide.turn import check_message
+from portico.kernel.draft import DRAFT
+from portico.kernel.errors import BadRequest, Conflict
+from portico.kernel.events import Json, Message
+from portico.kernel.state import Summary
+from portico.server.app import App
+from portico.server.body import decode_as
+from portico.server.route import caller
 
 STEPS_MAX = 1000
 """The ceiling of the setting `agent.max_steps`."""

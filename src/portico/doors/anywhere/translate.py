@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from portico import events as e
-from portico import limits
 from portico.doors.anywhere.identity import begun
-from portico.events import Json, Record
-from portico.host.draft import DRAFT, offered_text
-from portico.host.state import CallPart, TextPart, TurnState
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.draft import DRAFT, offered_text
+from portico.kernel.events import Json, Record
+from portico.kernel.state import CallPart, TextPart, TurnState
 
 FRAME_CHARS = (limits.DELTA_BYTES - 2048) // 6
 """Characters per fragment: even if all are escaped (six bytes each), the frame is below 64 KiB."""

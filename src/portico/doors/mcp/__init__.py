@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from portico import mcp as protocol
-from portico.doors.app import App
-from portico.doors.door import Door
 from portico.doors.mcp.library import HostLibrary
 from portico.doors.mcp.tools import HostTools
-from portico.doors.route import Route, caller
-from portico.events import Json
+from portico.kernel.events import Json
+from portico.server.app import App
+from portico.server.door import Door
+from portico.server.route import Route, caller
 
 _SESSION = "Mcp-Session-Id"
 _STREAM = "text/event-stream"

@@ -3,12 +3,12 @@
 import msgspec
 from msgspec import Struct
 
-from portico.automation.automations import Automations
-from portico.automation.listing import info_of
 from portico.doors.mcp.offer import Nothing
 from portico.doors.mcp.shapes import AutomationList, ShownAutomation
-from portico.events import Json
-from portico.host.feature import ToolOffer
+from portico.features.automations.automations import Automations
+from portico.features.automations.listing import info_of
+from portico.kernel.events import Json
+from portico.kernel.feature import ToolOffer
 
 _RUNS = 20
 """How many of the last runs are shown."""

@@ -4,14 +4,14 @@ import re
 from functools import cache
 from typing import Any
 
-from portico.doors.app import App
-from portico.doors.route import Caller
-from portico.errors import BadRequest, NotFound
-from portico.events import Json
-from portico.jobs.recipes import recipe, recipes
-from portico.jobs.step import Flow
-from portico.jobs.workflow.files import load_workflow
-from portico.transcripts.document import markdown
+from portico.features.jobs.recipes import recipe, recipes
+from portico.features.jobs.step import Flow
+from portico.features.jobs.workflow.files import load_workflow
+from portico.features.transcripts.document import markdown
+from portico.kernel.errors import BadRequest, NotFound
+from portico.kernel.events import Json
+from portico.server.app import App
+from portico.server.route import Caller
 
 INSTRUCTIONS = " ".join(
     (

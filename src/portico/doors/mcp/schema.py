@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from portico.events import Json
+from portico.kernel.events import Json
 
 OPEN: Json = {"type": "object", "additionalProperties": True}
 

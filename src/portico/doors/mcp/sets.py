@@ -7,8 +7,8 @@ set only hides tools: the scopes of the token are checked in any case.
 
 from typing import Literal, get_args
 
-from portico.commands import Caller
-from portico.events import Json
+from portico.kernel.commands import Caller
+from portico.kernel.events import Json
 
 ToolSet = Literal["ask", "work", "all"]
 SETS: tuple[ToolSet, ...] = get_args(ToolSet)

@@ -5,9 +5,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from portico.events import Json
-from portico.host.state import CallPart, FileChange, QuestionPart, SessionState, TextPart, TurnState
-from portico.jobs.state import JobSummary
+from portico.features.jobs.state import JobSummary
+from portico.kernel.events import Json
+from portico.kernel.state import CallPart, FileChange, QuestionPart, SessionState, TextPart, TurnState
 
 TURNS = 20
 """How many of the last turns are shown."""

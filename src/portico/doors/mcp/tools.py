@@ -11,10 +11,6 @@ import msgspec
 from msgspec import Struct
 
 from portico import command_shapes
-from portico import commands as c
-from portico.automation import commands as ac
-from portico.commands.caller import TOOL_SCOPES
-from portico.doors.app import App
 from portico.doors.mcp.automations import AutomationTools
 from portico.doors.mcp.offer import Nothing
 from portico.doors.mcp.schema import as_object, input_schema, output_schema
@@ -37,17 +33,21 @@ from portico.doors.mcp.shapes import (
     run_of,
     standing,
 )
-from portico.doors.route import Caller
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound
-from portico.events import Json, QuestionResponse
-from portico.host.feature import Feature, ToolOffer
-from portico.host.session import Session
-from portico.host.state import Summary
-from portico.host.tool import ToolResult
-from portico.jobs import commands as jc
+from portico.features.automations import commands as ac
+from portico.features.board.activity import activity
+from portico.features.jobs import commands as jc
+from portico.kernel import commands as c
+from portico.kernel.commands.caller import TOOL_SCOPES
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.kernel.events import Json, QuestionResponse
+from portico.kernel.feature import Feature, ToolOffer
+from portico.kernel.session import Session
+from portico.kernel.state import Summary
+from portico.kernel.tool import ToolResult
 from portico.mcp import CallCancelled, ServedResult, ServedTool
-from portico.queries.activity import activity
 from portico.sandbox.policy import MODES
+from portico.server.app import App
+from portico.server.route import Caller
 from portico.tasks import end_tasks
 
 WAIT_SECONDS = 50.0

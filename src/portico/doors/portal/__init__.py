@@ -13,9 +13,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.doors.app import App
-from portico.doors.body import JsonResponse
-from portico.doors.door import Door
 from portico.doors.portal.answer import UNKNOWN, Level, PortalContext, Refused, route
 from portico.doors.portal.callbacks import (
     Element,
@@ -33,9 +30,12 @@ from portico.doors.portal.live import Live, Trouble
 from portico.doors.portal.sessions import Sessions
 from portico.doors.portal.shapes import Config, Hello, PortalDone, Responses, Token
 from portico.doors.portal.work import TestEntries, Work
-from portico.doors.route import Param, Route, Table
-from portico.errors import NotFound
-from portico.events import Channel
+from portico.kernel.errors import NotFound
+from portico.kernel.events import Channel
+from portico.server.app import App
+from portico.server.body import JsonResponse
+from portico.server.door import Door
+from portico.server.route import Param, Route, Table
 
 COUNTDOWN_SECONDS = 60.0
 TEST_COUNTDOWN_SECONDS = 5.0

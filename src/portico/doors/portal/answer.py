@@ -14,12 +14,9 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.doors.app import App
-from portico.doors.behind import is_behind, not_current
-from portico.doors.body import JsonResponse
 from portico.doors.portal.live import Live
-from portico.doors.route import Doc, Endpoint, Route, Scope
-from portico.errors import (
+from portico.features.jobs import Jobs, NoEntry
+from portico.kernel.errors import (
     BadRequest,
     LogUnavailable,
     PlaceAway,
@@ -29,7 +26,10 @@ from portico.errors import (
     TooLarge,
     Unreachable,
 )
-from portico.jobs import Jobs, NoEntry
+from portico.server.app import App
+from portico.server.behind import is_behind, not_current
+from portico.server.body import JsonResponse
+from portico.server.route import Doc, Endpoint, Route, Scope
 
 Level = Literal["latest", "000"]
 Answer = Callable[[Request], Awaitable[Any]]

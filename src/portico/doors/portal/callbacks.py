@@ -8,11 +8,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from portico import events as e
-from portico.host import draft
-from portico.jobs import events as je
+from portico.features.jobs import events as je
+from portico.features.transcripts.history_events import retold
+from portico.kernel import draft
+from portico.kernel import events as e
 from portico.surrogates import repair
-from portico.transcripts.history_events import retold
 
 Element = dict[str, Any]
 Open = dict[str, str]

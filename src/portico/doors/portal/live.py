@@ -17,11 +17,11 @@ import msgspec
 from msgspec import Struct
 
 from portico.doors.portal.callbacks import Element, Open, Translate, closes, coalesce
-from portico.errors import LogUnavailable
-from portico.events import Channel, HostStopped, Record
-from portico.host.host import Host
-from portico.log.feed import Follower
-from portico.log.log import Log
+from portico.kernel.errors import LogUnavailable
+from portico.kernel.events import Channel, HostStopped, Record
+from portico.kernel.host import Host
+from portico.kernel.log.feed import Follower
+from portico.kernel.log.log import Log
 
 WAIT_SECONDS = 5.0
 """How long a call without data waits: the value that the clients use."""

@@ -2,15 +2,15 @@
 
 from starlette.requests import Request
 
-from portico.commands import CloseSession, SendMessage, StartSession
 from portico.doors.portal.answer import Endpoints, PortalContext, Refused, api, text_of, working_directory
 from portico.doors.portal.shapes import Closed, Models, ModelShown, PortalDone, SessionStartedReply
-from portico.doors.route import caller
-from portico.errors import NotFound, SessionIsClosed
-from portico.host.session import Session
-from portico.host.state import Summary
-from portico.jobs.choice import choose, offered
-from portico.jobs.tools import LENT
+from portico.features.jobs.choice import choose, offered
+from portico.features.jobs.tools import LENT
+from portico.kernel.commands import CloseSession, SendMessage, StartSession
+from portico.kernel.errors import NotFound, SessionIsClosed
+from portico.kernel.session import Session
+from portico.kernel.state import Summary
+from portico.server.route import caller
 
 NOT_FOUND = ["SessionNotFound"]
 

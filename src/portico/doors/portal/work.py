@@ -6,8 +6,6 @@ from typing import Any, get_args
 import msgspec
 from starlette.requests import Request
 
-from portico import limits
-from portico.commands import JobNamed, TaskNamed
 from portico.doors.portal.answer import (
     Endpoints,
     Level,
@@ -36,14 +34,16 @@ from portico.doors.portal.shapes import (
     TaskStartedReply,
     TaskStatus,
 )
-from portico.doors.route import Param, caller
-from portico.errors import BadRequest, NotFound, PorticoError, SessionIsClosed
-from portico.events import Json
-from portico.jobs import EntryError, Job, JobListing, JobSummary, WorkSummary, job_listing
-from portico.jobs.commands import StartJob, StartTask, StopJob, StopTask
-from portico.jobs.legacy import import_entry
-from portico.jobs.load import EntrySyntaxError, parse
-from portico.jobs.task_sessions import detailed
+from portico.features.jobs import EntryError, Job, JobListing, JobSummary, WorkSummary, job_listing
+from portico.features.jobs.commands import StartJob, StartTask, StopJob, StopTask
+from portico.features.jobs.legacy import import_entry
+from portico.features.jobs.load import EntrySyntaxError, parse
+from portico.features.jobs.task_sessions import detailed
+from portico.kernel import limits
+from portico.kernel.commands import JobNamed, TaskNamed
+from portico.kernel.errors import BadRequest, NotFound, PorticoError, SessionIsClosed
+from portico.kernel.events import Json
+from portico.server.route import Param, caller
 
 _STATUSES: dict[str, Status] = {
     "running": "Running",

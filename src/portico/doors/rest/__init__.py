@@ -3,8 +3,6 @@
 The Python client, the command line and the pages use it. It only translates and contains no rules.
 """
 
-from portico.doors.app import App
-from portico.doors.door import Door
 from portico.doors.rest import (
     admin,
     agents,
@@ -20,6 +18,8 @@ from portico.doors.rest import (
     sessions,
     terminals,
 )
+from portico.server.app import App
+from portico.server.door import Door
 
 _ROOMS = (
     commands,

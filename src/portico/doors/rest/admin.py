@@ -7,20 +7,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 
-from portico import limits
-from portico.configuration.editable import EDITABLE, Form, choices_of, form_of, needs_restart
-from portico.doors.app import App
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import Param, Table
-from portico.doors.routes import Routes
-from portico.host.members import Member
-from portico.people.identity import NamedToken, read_tokens
-from portico.secrets.store import Secret
-from portico.settings_load import describe, is_secret, keys, shown
-from portico.usage.prices import price_list
-from portico.usage.rollup import read_keys, roll_up
-from portico.usage.shapes import KEYS, UsageAnswer
-from portico.usage.usage_index import UsageIndex
+from portico.features.configuration.editable import EDITABLE, Form, choices_of, form_of, needs_restart
+from portico.features.people.identity import NamedToken, read_tokens
+from portico.features.secrets.store import Secret
+from portico.features.usage.prices import price_list
+from portico.features.usage.rollup import read_keys, roll_up
+from portico.features.usage.shapes import KEYS, UsageAnswer
+from portico.features.usage.usage_index import UsageIndex
+from portico.kernel import limits
+from portico.kernel.members import Member
+from portico.server.app import App
+from portico.server.route import Param, Table
+from portico.server.routes import Routes
+from portico.server.settings_load import describe, is_secret, keys, shown
 
 _ZONES = 14 * 60
 """Maximum offset of a time zone from UTC, in minutes."""

@@ -4,11 +4,11 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from portico.agents.suggestions import KnownAgent, not_installed
-from portico.doors.app import App
-from portico.doors.body import EmptyBody, read_as
-from portico.doors.route import Table
-from portico.doors.routes import Routes
-from portico.host.agent import AgentInfo, Check
+from portico.kernel.agent import AgentInfo, Check
+from portico.server.app import App
+from portico.server.body import EmptyBody, read_as
+from portico.server.route import Table
+from portico.server.routes import Routes
 
 
 class Agents(Struct):

@@ -12,18 +12,18 @@ import msgspec
 from msgspec import Struct
 from starlette.websockets import WebSocket
 
-from portico import limits
-from portico.doors.body import ErrorBody, decode_as
-from portico.doors.exchange import exchange
 from portico.doors.rest.events import wire
 from portico.doors.rest.shell import screen
-from portico.doors.route import caller
-from portico.errors import BadRequest, PorticoError
-from portico.host.host import Host
-from portico.people.view import View
-from portico.terminals import events as te
-from portico.terminals.commands import ResizeTerminal, TypeInput
-from portico.terminals.state import TerminalState
+from portico.features.people.view import View
+from portico.features.terminals import events as te
+from portico.features.terminals.commands import ResizeTerminal, TypeInput
+from portico.features.terminals.state import TerminalState
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest, PorticoError
+from portico.kernel.host import Host
+from portico.server.body import ErrorBody, decode_as
+from portico.server.exchange import exchange
+from portico.server.route import caller
 
 CATCH_UP = 2_000
 """Maximum number of replayed events. With more, the whole screen is smaller."""

@@ -8,19 +8,19 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from portico import limits
-from portico.budgets.commands import UnansweredBudget
-from portico.doors.app import App
-from portico.doors.exchange import exchange
-from portico.doors.read_forward import at_owner
 from portico.doors.rest.query import Flag, flag, number, numbered
-from portico.doors.route import Param, Socket, Table
-from portico.doors.routes import Routes
-from portico.errors import BadRequest
-from portico.events import Breadth
-from portico.people.view import View
-from portico.queries.answers import Answers, PastAnswers
-from portico.queries.board import Board, BoardRow, InterruptedSession, PendingRequest
+from portico.features.board.answers import Answers, PastAnswers
+from portico.features.board.board import Board, BoardRow, InterruptedSession, PendingRequest
+from portico.features.budgets.commands import UnansweredBudget
+from portico.features.people.view import View
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Breadth
+from portico.server.app import App
+from portico.server.exchange import exchange
+from portico.server.read_forward import at_owner
+from portico.server.route import Param, Socket, Table
+from portico.server.routes import Routes
 
 
 class BoardPage(Struct):

@@ -5,17 +5,17 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from portico.changes import review
-from portico.changes.captures import OwnChanges
-from portico.changes.component import captures_of
-from portico.changes.review import Side, Uncommitted
-from portico.commands import READS
-from portico.doors.app import App
-from portico.doors.read_forward import at_place
-from portico.doors.route import Param, Table
-from portico.doors.routes import Routes
-from portico.errors import BadRequest
-from portico.host.state import ChangeList
+from portico.features.changes import review
+from portico.features.changes.captures import OwnChanges
+from portico.features.changes.component import captures_of
+from portico.features.changes.review import Side, Uncommitted
+from portico.kernel.commands import READS
+from portico.kernel.errors import BadRequest
+from portico.kernel.state import ChangeList
+from portico.server.app import App
+from portico.server.read_forward import at_place
+from portico.server.route import Param, Table
+from portico.server.routes import Routes
 
 
 def which(request: Request) -> tuple[str, Side]:

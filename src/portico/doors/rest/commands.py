@@ -9,9 +9,13 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.automation import commands as ac
 from portico.command_shapes import arguments, private_field
-from portico.commands import (
+from portico.doors.rest.sessions import QueueShown
+from portico.doors.rest.shell import TerminalInfo, info
+from portico.features.automations import commands as ac
+from portico.features.jobs import commands as jc
+from portico.features.terminals.state import TerminalState
+from portico.kernel.commands import (
     COMMANDS,
     Command,
     Deleted,
@@ -19,16 +23,12 @@ from portico.commands import (
     Http,
     sentence,
 )
-from portico.doors.app import App
-from portico.doors.body import EmptyBody, JsonResponse, decode_as, field_path, identified_caller, read_as
-from portico.doors.rest.sessions import QueueShown
-from portico.doors.rest.shell import TerminalInfo, info
-from portico.doors.route import Doc, Endpoint, LaterShape, Route, Table
-from portico.errors import BadRequest
-from portico.events import Json
-from portico.host.state import Summary
-from portico.jobs import commands as jc
-from portico.terminals.state import TerminalState
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
+from portico.kernel.state import Summary
+from portico.server.app import App
+from portico.server.body import EmptyBody, JsonResponse, decode_as, field_path, identified_caller, read_as
+from portico.server.route import Doc, Endpoint, LaterShape, Route, Table
 
 _SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": QueueShown, "terminal": TerminalInfo}
 

@@ -12,18 +12,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from portico import limits
-from portico.doors.app import App
-from portico.doors.cursor import read_cursor
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import Caller, Doc, LaterShape, Param, Route, Table, caller
-from portico.doors.routes import Routes
-from portico.doors.stream import beat, send_events
-from portico.errors import BadRequest, NotFound
-from portico.events import HOST, Audited, Channel, Json, Record, known_events
-from portico.log.log import Log
-from portico.notices.notices import Notices
-from portico.people.view import View
+from portico.features.notices.notices import Notices
+from portico.features.people.view import View
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest, NotFound
+from portico.kernel.events import HOST, Audited, Channel, Json, Record, known_events
+from portico.kernel.log.log import Log
+from portico.server.app import App
+from portico.server.cursor import read_cursor
+from portico.server.route import Caller, Doc, LaterShape, Param, Route, Table, caller
+from portico.server.routes import Routes
+from portico.server.stream import beat, send_events
 
 _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
 _CHANNEL = re.compile(r"host|(session|task|job|terminal|automation|run)/[\w.-]+")

@@ -1,12 +1,12 @@
 """A session as a document: Markdown to read, HTML to print, JSON Lines to process."""
 
-from portico import limits
 from portico.doors.rest.events import wire
-from portico.host.host import Host
-from portico.host.session import Session
+from portico.features.sandboxes.shapes import HostUse, NetworkUse
+from portico.features.transcripts.document import markdown
+from portico.kernel import limits
+from portico.kernel.host import Host
+from portico.kernel.session import Session
 from portico.markdown import escape_line
-from portico.sandboxes.shapes import HostUse, NetworkUse
-from portico.transcripts.document import markdown
 
 FORMATS = {
     "markdown": ("text/markdown; charset=utf-8", "md"),

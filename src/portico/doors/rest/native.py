@@ -2,11 +2,11 @@
 
 from starlette.requests import Request
 
-from portico.doors.app import App
-from portico.doors.body import identified_caller
-from portico.doors.route import Param, Table
-from portico.doors.routes import Routes
-from portico.native.commands import FindSessions, FoundPage, FoundSessions
+from portico.features.native.commands import FindSessions, FoundPage, FoundSessions
+from portico.server.app import App
+from portico.server.body import identified_caller
+from portico.server.route import Param, Table
+from portico.server.routes import Routes
 
 
 def table(app: App) -> Table:

@@ -2,13 +2,13 @@
 
 from starlette.requests import Request
 
-from portico.commands import READS
-from portico.doors.app import App
-from portico.doors.read_forward import at_place
-from portico.doors.route import Table
-from portico.doors.routes import Routes
-from portico.sandboxes.record import NetworkRecord
-from portico.sandboxes.shapes import NetworkUse
+from portico.features.sandboxes.record import NetworkRecord
+from portico.features.sandboxes.shapes import NetworkUse
+from portico.kernel.commands import READS
+from portico.server.app import App
+from portico.server.read_forward import at_place
+from portico.server.route import Table
+from portico.server.routes import Routes
 
 
 def table(app: App) -> Table:

@@ -5,14 +5,14 @@ from typing import get_args
 from msgspec import Struct
 from starlette.requests import Request
 
-from portico.doors.app import App
-from portico.doors.route import Param, Table, caller
-from portico.doors.routes import Routes
-from portico.errors import BadRequest
-from portico.notices.notice import Delivery, State
-from portico.notices.notices import Notices
-from portico.notices.push import installed
-from portico.settings import NoticeKind
+from portico.features.notices.notice import Delivery, State
+from portico.features.notices.notices import Notices
+from portico.features.notices.push import installed
+from portico.kernel.errors import BadRequest
+from portico.server.app import App
+from portico.server.route import Param, Table, caller
+from portico.server.routes import Routes
+from portico.server.settings import NoticeKind
 
 
 class NoticeList(Struct):

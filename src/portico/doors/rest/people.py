@@ -3,15 +3,15 @@
 from msgspec import Struct
 from starlette.requests import Request
 
-from portico.commands import OwnToken, PersonShown
-from portico.doors.app import App
-from portico.doors.route import Table, caller
-from portico.doors.routes import Routes
-from portico.events import Grant
-from portico.people.commands import own_tokens
-from portico.people.identity import NamedToken
-from portico.people.people import read_people
-from portico.people.quotas import Quota, Quotas
+from portico.features.people.commands import own_tokens
+from portico.features.people.identity import NamedToken
+from portico.features.people.people import read_people
+from portico.features.people.quotas import Quota, Quotas
+from portico.kernel.commands import OwnToken, PersonShown
+from portico.kernel.events import Grant
+from portico.server.app import App
+from portico.server.route import Table, caller
+from portico.server.routes import Routes
 
 
 class GrantList(Struct):

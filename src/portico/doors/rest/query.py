@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from starlette.requests import HTTPConnection
 
-from portico.doors.route import Param
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
+from portico.server.route import Param
 
 _LARGEST = 10**18 - 1
 """Upper bound of positions in the log, with a margin."""

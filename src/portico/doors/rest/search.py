@@ -5,15 +5,15 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.requests import Request
 
-from portico.doors.app import App
-from portico.doors.read_forward import at_place
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import Param, Table
-from portico.doors.routes import Routes
-from portico.errors import BadRequest
-from portico.queries import suggestions
-from portico.queries.search import Hit, Search
-from portico.queries.suggestions import SessionReference, Suggestion
+from portico.features.board import suggestions
+from portico.features.board.suggestions import SessionReference, Suggestion
+from portico.features.search.search import Hit, Search
+from portico.kernel.errors import BadRequest
+from portico.server.app import App
+from portico.server.read_forward import at_place
+from portico.server.route import Param, Table
+from portico.server.routes import Routes
 
 LONGEST = 200
 """Maximum length of a query: enough for a sentence, too short to slow down every comparison."""

@@ -7,18 +7,19 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico import __version__, limits
-from portico import commands as c
-from portico.doors.app import App, DoorInfo
-from portico.doors.body import identified_caller, read_as
+from portico import __version__
 from portico.doors.rest.export import FORMATS, export
 from portico.doors.rest.query import Flag, flag, number, numbered
-from portico.doors.route import Param, Table, caller
-from portico.doors.routes import Routes
-from portico.errors import BadRequest
-from portico.host.state import PendingState, SessionState, Summary
-from portico.sandboxes.record import NetworkRecord
-from portico.transcripts.archive import Archive, export_archive
+from portico.features.sandboxes.record import NetworkRecord
+from portico.features.transcripts.archive import Archive, export_archive
+from portico.kernel import commands as c
+from portico.kernel import limits
+from portico.kernel.errors import BadRequest
+from portico.kernel.state import PendingState, SessionState, Summary
+from portico.server.app import App, DoorInfo
+from portico.server.body import identified_caller, read_as
+from portico.server.route import Param, Table, caller
+from portico.server.routes import Routes
 
 
 class LogHealth(Struct):

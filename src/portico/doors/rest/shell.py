@@ -4,9 +4,9 @@ from collections.abc import Container
 
 from msgspec import Struct
 
-from portico.events import Json
-from portico.terminals.decide import holder
-from portico.terminals.state import TerminalState
+from portico.features.terminals.decide import holder
+from portico.features.terminals.state import TerminalState
+from portico.kernel.events import Json
 
 
 class TerminalInfo(Struct, omit_defaults=True):

@@ -4,13 +4,13 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.websockets import WebSocket
 
-from portico.doors.app import App
 from portico.doors.rest.attachment import Attachment
 from portico.doors.rest.query import number
 from portico.doors.rest.shell import TerminalInfo, TerminalScreen, info, screen
-from portico.doors.route import Socket, Table
-from portico.doors.routes import Routes
-from portico.terminals.state import TerminalState
+from portico.features.terminals.state import TerminalState
+from portico.server.app import App
+from portico.server.route import Socket, Table
+from portico.server.routes import Routes
 
 
 class TerminalList(Struct):

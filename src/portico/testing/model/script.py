@@ -14,7 +14,7 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct
 
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 Count = Annotated[int, Meta(ge=0)]
 # A hundred thousand deltas keep a reader busy for a minute; more is a typing error, and each one costs memory.

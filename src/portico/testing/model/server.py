@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from portico.errors import BadRequest, NotFound
+from portico.kernel.errors import BadRequest, NotFound
 from portico.testing.model import anthropic, gemini, openai_chat, openai_responses
 from portico.testing.model.answer import Format, answer, choose_step
 from portico.testing.model.playback import Outcome, Playback

@@ -9,11 +9,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from portico.agents.agent import Agent, Message
-from portico.compose import build_host
-from portico.errors import PorticoError
-from portico.host.session import Session
-from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
-from portico.log.sqlite import SqliteLog
+from portico.kernel.errors import PorticoError
+from portico.kernel.log.sqlite import SqliteLog
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
+from portico.server.compose import build_host
 from portico.testing.tasks.task import BenchTask, judge, lay_out
 
 

@@ -4,10 +4,10 @@ from msgspec import Struct
 
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.loop.toolset.tool import TEXT, ExtraTool, ToolContext, declare
-from portico.errors import BadRequest
-from portico.events import Json
-from portico.host.action import Action
-from portico.host.call import Call
+from portico.kernel.action import Action
+from portico.kernel.call import Call
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json
 
 CHOICES_MAX = 10
 

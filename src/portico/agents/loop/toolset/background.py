@@ -11,10 +11,10 @@ from msgspec import Struct
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.loop.toolset.tool import TEXT, ExtraTool, ToolContext, declare
 from portico.agents.loop.transcript import cut
-from portico.errors import BadRequest
-from portico.host.action import Action, command
-from portico.host.call import Call
-from portico.terminals.command_turn import CommandOutput
+from portico.features.terminals.command_turn import CommandOutput
+from portico.kernel.action import Action, command
+from portico.kernel.call import Call
+from portico.kernel.errors import BadRequest
 
 SHOWN_CHARS = 30_000
 """Of the output that one call returns."""

@@ -17,8 +17,8 @@ from portico.agents.loop.toolset.plan import PLAN
 from portico.agents.loop.toolset.skill import SKILL
 from portico.agents.loop.toolset.tool import ExtraTool, ToolContext
 from portico.agents.loop.toolset.web import FETCH
-from portico.errors import BadRequest
-from portico.events import Json, ToolSpec
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json, ToolSpec
 
 _EXTRAS = (PLAN, ASK, VIEW, FETCH, START, OUTPUT, STOP, DELEGATE, SKILL)
 EXTRAS: dict[str, ExtraTool] = {each.name: each for each in _EXTRAS}

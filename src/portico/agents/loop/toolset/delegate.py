@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.loop.toolset.tool import TEXT, Delegation, ExtraTool, ToolContext, declare
-from portico.errors import BadRequest, PorticoError
-from portico.events import ErrorInfo
-from portico.host.action import Action
-from portico.host.call import Call
-from portico.host.turn import Turn
+from portico.kernel.action import Action
+from portico.kernel.call import Call
+from portico.kernel.errors import BadRequest, PorticoError
+from portico.kernel.events import ErrorInfo
+from portico.kernel.turn import Turn
 
 TITLE_CHARS = 80
 NO_REPORT = "The sub-agent ended without a report."

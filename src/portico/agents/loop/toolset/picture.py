@@ -7,9 +7,9 @@ from msgspec import Struct
 from portico.agents.attachment import PICTURE_BYTES
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.loop.toolset.tool import TEXT, ExtraTool, ToolContext, declare
-from portico.errors import BadRequest
-from portico.host.action import Action
-from portico.host.call import Call
+from portico.kernel.action import Action
+from portico.kernel.call import Call
+from portico.kernel.errors import BadRequest
 
 _FORMS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 """By the first bytes: the name of a file may be wrong, and endpoints reject a wrong type."""

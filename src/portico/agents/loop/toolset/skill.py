@@ -4,9 +4,9 @@ from msgspec import Struct
 
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.loop.toolset.tool import TEXT, ExtraTool, ToolContext, declare
-from portico.errors import NotFound
-from portico.host.action import Action
-from portico.host.call import Call
+from portico.kernel.action import Action
+from portico.kernel.call import Call
+from portico.kernel.errors import NotFound
 
 
 class SkillArguments(Struct, forbid_unknown_fields=True):

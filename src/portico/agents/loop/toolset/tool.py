@@ -11,9 +11,9 @@ from portico.agents.loop.background import BackgroundCommands
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.skills import Skill
 from portico.agents.loop.tools import PlannedCall
-from portico.errors import BadRequest
-from portico.events import Json, ToolSpec
-from portico.host.call import Call
+from portico.kernel.call import Call
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import Json, ToolSpec
 from portico.sandbox.egress import Egress
 
 

@@ -21,11 +21,11 @@ from portico.agents.loop.page_text import page_text
 from portico.agents.loop.tools import PlannedCall
 from portico.agents.loop.toolset.tool import TEXT, ExtraTool, ToolContext, declare
 from portico.agents.loop.transcript import cut
-from portico.errors import AgentError, BadRequest, Forbidden
-from portico.host.action import Action
-from portico.host.call import Call
+from portico.features.sandboxes.access import ASK_SECONDS
+from portico.kernel.action import Action
+from portico.kernel.call import Call
+from portico.kernel.errors import AgentError, BadRequest, Forbidden
 from portico.sandbox.egress import ConnectionDenied, Egress
-from portico.sandboxes.access import ASK_SECONDS
 
 BODY_BYTES = 4 * 1024 * 1024
 TEXT_CHARS = 60_000

@@ -8,7 +8,7 @@ from portico.agents.loop.protocol import feedback
 from portico.agents.loop.reply import Said, WireName
 from portico.agents.loop.transcript import Entry, Exchange, UserText
 from portico.agents.loop.wires.request import CompletionRequest
-from portico.events import Json, ToolSpec
+from portico.kernel.events import Json, ToolSpec
 
 PATH = "chat/completions"
 

@@ -14,7 +14,7 @@ from portico.agents.loop.refusal import in_stream
 from portico.agents.loop.reply import Growth, ModelError, NativeCall, Reply, Report, TokensSpent
 from portico.agents.loop.thoughts import ThoughtFilter
 from portico.agents.loop.wires.merge import merge
-from portico.events import Json
+from portico.kernel.events import Json
 
 _OWN = frozenset({"content", "tool_calls", "role", "index", "refusal"})
 _THOUGHTS = ("reasoning_content", "reasoning")

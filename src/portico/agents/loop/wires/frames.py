@@ -6,7 +6,7 @@ import msgspec
 
 from portico import surrogates
 from portico.agents.loop.reply import Growth, ModelError, NativeCall, Reply, Report, TokensSpent
-from portico.events import Json
+from portico.kernel.events import Json
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from portico.events import Json
+from portico.kernel.events import Json
 
 _GROWS = ("reason", "think", "thought", "content", "text", "signature", "summary")
 """Fields that stream in pieces; any other string replaces the one before."""

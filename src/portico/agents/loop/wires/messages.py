@@ -13,7 +13,7 @@ from portico.agents.loop.transcript import Entry, Exchange, UserText
 from portico.agents.loop.wires.chat import EMPTY, usable
 from portico.agents.loop.wires.frames import EventStream, number
 from portico.agents.loop.wires.request import CompletionRequest
-from portico.events import Json, ToolSpec
+from portico.kernel.events import Json, ToolSpec
 
 PATH = "messages"
 VERSION = "2023-06-01"

@@ -13,7 +13,7 @@ from portico.agents.loop.wires.chat_stream import StreamedAnswer
 from portico.agents.loop.wires.messages import MessagesStream
 from portico.agents.loop.wires.request import CompletionRequest
 from portico.agents.loop.wires.responses import ResponsesStream
-from portico.events import Json
+from portico.kernel.events import Json
 
 WireSetting = Literal["auto", "chat", "responses", "messages"]
 

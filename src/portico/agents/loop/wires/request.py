@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from portico.agents.loop.reply import WireName
-from portico.events import Json, ToolSpec
+from portico.kernel.events import Json, ToolSpec
 
 
 class CompletionRequest(Struct, frozen=True):

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from portico.commands import ArchiveSession, Command, RenameSession, ShareData
 from portico.doors.ahp.act.client_action import ClientAction
-from portico.errors import PorticoError
-from portico.host.draft import DRAFT
-from portico.host.session import Session
+from portico.kernel.commands import ArchiveSession, Command, RenameSession, ShareData
+from portico.kernel.draft import DRAFT
+from portico.kernel.errors import PorticoError
+from portico.kernel.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

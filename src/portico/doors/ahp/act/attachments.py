@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from portico.doors.ahp.view import names, snapshots
 from portico.doors.ahp.wire import uri
 from portico.doors.ahp.wire.record import Json
-from portico.errors import BadRequest, PorticoError
-from portico.host.context import transcript
+from portico.kernel.context import transcript
+from portico.kernel.errors import BadRequest, PorticoError
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

@@ -4,16 +4,16 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from portico import commands as c
-from portico.automation import commands as ac
-from portico.automation.automations import Automations
-from portico.automation.state import AutomationState
 from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import automations as view
 from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
-from portico.errors import BadRequest, Conflict, NotFound
+from portico.features.automations import commands as ac
+from portico.features.automations.automations import Automations
+from portico.features.automations.state import AutomationState
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, Conflict, NotFound
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

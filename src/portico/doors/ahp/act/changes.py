@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from portico import commands as c
-from portico.changes.commands import CommitChanges, DiscardChanges
-from portico.changes.component import captures_of
 from portico.doors.ahp.act import reported_edits
 from portico.doors.ahp.act.command import Method, text
 from portico.doors.ahp.view import names, parts
@@ -24,9 +21,12 @@ from portico.doors.ahp.view.snapshots import REVIEWED
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
-from portico.errors import BadRequest, Conflict, NotFound, PorticoError
-from portico.host.session import Session
-from portico.host.state import SessionState, is_subagent
+from portico.features.changes.commands import CommitChanges, DiscardChanges
+from portico.features.changes.component import captures_of
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, Conflict, NotFound, PorticoError
+from portico.kernel.session import Session
+from portico.kernel.state import SessionState, is_subagent
 from portico.workspace.changes import Change, Changes, Differences
 from portico.workspace.git import git
 

@@ -9,17 +9,17 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from portico.automation.automations import Automations
-from portico.commands import Caller, Command
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect
-from portico.host.agent import AgentInfo
-from portico.host.host import Host
-from portico.host.state import SessionState, Summary
-from portico.people.view import View
-from portico.terminals.terminals import Terminals
+from portico.features.automations.automations import Automations
+from portico.features.people.view import View
+from portico.features.terminals.terminals import Terminals
+from portico.kernel.agent import AgentInfo
+from portico.kernel.commands import Caller, Command
+from portico.kernel.host import Host
+from portico.kernel.state import SessionState, Summary
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.action_batch import ActionBatch

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from portico.commands import Caller, Command
 from portico.doors.ahp.wire import origin
 from portico.doors.ahp.wire.record import Json
-from portico.events import Marked
-from portico.host.session import Session
+from portico.kernel.commands import Caller, Command
+from portico.kernel.events import Marked
+from portico.kernel.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

@@ -3,14 +3,14 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from portico.commands import Caller, JoinSession, LeaveSession
 from portico.doors.ahp.act import plugins
 from portico.doors.ahp.wire.check import check
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.types import SessionActiveClient
-from portico.errors import BadRequest
-from portico.events import ToolSpec
-from portico.host.session import Session
+from portico.kernel.commands import Caller, JoinSession, LeaveSession
+from portico.kernel.errors import BadRequest
+from portico.kernel.events import ToolSpec
+from portico.kernel.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

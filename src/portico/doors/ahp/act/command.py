@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from portico.commands import Command, Readable
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect
-from portico.errors import BadRequest
+from portico.kernel.commands import Command, Readable
+from portico.kernel.errors import BadRequest
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from portico.commands import RunCommand
 from portico.doors.ahp.wire.record import Json
+from portico.kernel.commands import RunCommand
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

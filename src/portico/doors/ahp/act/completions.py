@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.record import Json
-from portico.errors import NotFound
-from portico.host.session import Session
-from portico.host.state import is_subagent
-from portico.queries import suggestions
-from portico.queries.suggestions import Suggestion
+from portico.features.board import suggestions
+from portico.features.board.suggestions import Suggestion
+from portico.kernel.errors import NotFound
+from portico.kernel.session import Session
+from portico.kernel.state import is_subagent
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

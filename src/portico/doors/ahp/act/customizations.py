@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from portico.commands import ShareData
 from portico.doors.ahp.act import relay
 from portico.doors.ahp.view.customizations import READY, offerings
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.record import Json
-from portico.errors import Conflict
-from portico.host.customization import KEY, is_on
-from portico.host.session import Session
+from portico.kernel.commands import ShareData
+from portico.kernel.customization import KEY, is_on
+from portico.kernel.errors import Conflict
+from portico.kernel.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client_action import ClientAction

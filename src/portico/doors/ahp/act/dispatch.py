@@ -8,7 +8,6 @@ so the echo is recognized even after a restart.
 import logging
 from typing import TYPE_CHECKING
 
-from portico import commands as c
 from portico.doors.ahp.act import automations, changes, terminal_commands
 from portico.doors.ahp.act.action_batch import BATCHED, ActionBatch
 from portico.doors.ahp.act.client_action import ClientAction
@@ -18,8 +17,9 @@ from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire import actions, uri
 from portico.doors.ahp.wire.check import check_action
 from portico.doors.ahp.wire.record import Json
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
-from portico.host.session import Session
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
+from portico.kernel.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

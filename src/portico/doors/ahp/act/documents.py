@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire import uri
-from portico.errors import BadRequest, Conflict, NotFound, PorticoError
-from portico.events import ErrorInfo, Json, ToolSpec
-from portico.host.call import Call
-from portico.host.session import Session
-from portico.host.state import SessionState, client_of
-from portico.host.tool import Tool, ToolResult
+from portico.kernel.call import Call
+from portico.kernel.errors import BadRequest, Conflict, NotFound, PorticoError
+from portico.kernel.events import ErrorInfo, Json, ToolSpec
+from portico.kernel.session import Session
+from portico.kernel.state import SessionState, client_of
+from portico.kernel.tool import Tool, ToolResult
 from portico.workspace import patch
 
 if TYPE_CHECKING:

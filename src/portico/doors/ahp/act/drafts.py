@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from portico.commands import Caller, DeleteSession
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.record import Json
-from portico.errors import NotFound
+from portico.kernel.commands import Caller, DeleteSession
+from portico.kernel.errors import NotFound
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorHub

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from portico import commands as c
 from portico.doors.ahp.act import (
     annotations,
     attachments,
@@ -20,11 +19,12 @@ from portico.doors.ahp.act.client_action import ClientAction
 from portico.doors.ahp.view import card, message, names, parts, snapshots
 from portico.doors.ahp.view.content import STRUCTURED
 from portico.doors.ahp.wire.record import Json, index_of
-from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
-from portico.events import ErrorInfo, QuestionResponse
-from portico.host.session import Session
-from portico.host.state import Approval, CallPart, QuestionPart, is_subagent
-from portico.host.tool import ToolResult
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, PorticoError
+from portico.kernel.events import ErrorInfo, QuestionResponse
+from portico.kernel.session import Session
+from portico.kernel.state import Approval, CallPart, QuestionPart, is_subagent
+from portico.kernel.tool import ToolResult
 
 logger = logging.getLogger("portico.ahp")
 

@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from portico.commands import Caller, ShareData
 from portico.doors.ahp.wire import uri
 from portico.doors.ahp.wire.record import Json
-from portico.errors import PorticoError
-from portico.host.customization import PLUGIN
-from portico.host.session import Session
-from portico.host.state import is_subagent
+from portico.kernel.commands import Caller, ShareData
+from portico.kernel.customization import PLUGIN
+from portico.kernel.errors import PorticoError
+from portico.kernel.session import Session
+from portico.kernel.state import is_subagent
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

@@ -7,15 +7,15 @@ are the server's; whether a tool may be called is decided by the host.
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, get_args
 
-from portico import commands as c
 from portico.doors.ahp.act.command import Method, text
 from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
-from portico.errors import NotFound
-from portico.host.customization import server_at, server_channel
-from portico.host.state import SessionState
+from portico.kernel import commands as c
+from portico.kernel.customization import server_at, server_channel
+from portico.kernel.errors import NotFound
+from portico.kernel.state import SessionState
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from portico.doors.ahp.view.content import file_edit
 from portico.doors.ahp.wire.record import Json
-from portico.host.session import Session
-from portico.host.state import CallPart, TurnState
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, TurnState
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorHub

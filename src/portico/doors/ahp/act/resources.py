@@ -16,11 +16,11 @@ from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.doors.ahp.wire.versions import iso
-from portico.doors.body import field_path
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound
-from portico.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
-from portico.host.fold import find_approval
-from portico.host.state import CallPart
+from portico.features.files.commands import CopyFile, DeleteFile, MakeFolder, MoveFile, WriteFile
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.kernel.fold import find_approval
+from portico.kernel.state import CallPart
+from portico.server.body import field_path
 from portico.workspace import patch
 from portico.workspace.changes import Changes
 from portico.workspace.files import Files

@@ -3,8 +3,6 @@
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
-from portico import commands as c
-from portico.commands import Isolation
 from portico.doors.ahp.act import attachments, clients, plugins, sign_in, working_directories
 from portico.doors.ahp.act.command import Method, optional, subject, text
 from portico.doors.ahp.view import message, names, parts, snapshots
@@ -15,12 +13,14 @@ from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.doors.ahp.wire.types import ChatSource, Message
-from portico.errors import AlreadyExists, BadRequest, NotFound
-from portico.events import Origin
-from portico.host.context import CONTEXT, transcript
-from portico.host.session import Session
-from portico.host.state import Summary, TurnState, is_subagent
-from portico.people.families import children, descendants
+from portico.features.people.families import children, descendants
+from portico.kernel import commands as c
+from portico.kernel.commands import Isolation
+from portico.kernel.context import CONTEXT, transcript
+from portico.kernel.errors import AlreadyExists, BadRequest, NotFound
+from portico.kernel.events import Origin
+from portico.kernel.session import Session
+from portico.kernel.state import Summary, TurnState, is_subagent
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

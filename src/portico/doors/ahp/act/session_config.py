@@ -8,9 +8,9 @@ from portico.doors.ahp.act import working_directories
 from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import config
 from portico.doors.ahp.wire.record import Json
-from portico.errors import NotFound
-from portico.host.agent import AgentInfo, Completes
-from portico.sandboxes.offer import properties_in
+from portico.features.sandboxes.offer import properties_in
+from portico.kernel.agent import AgentInfo, Completes
+from portico.kernel.errors import NotFound
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from portico import commands as c
 from portico.doors.ahp.act.command import Method, optional, text, texts
 from portico.doors.ahp.view import snapshots
 from portico.doors.ahp.wire import rpc, uri
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
-from portico.errors import BadRequest
-from portico.host.agent import AgentInfo, Authenticates, Resource
+from portico.kernel import commands as c
+from portico.kernel.agent import AgentInfo, Authenticates, Resource
+from portico.kernel.errors import BadRequest
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

@@ -2,16 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from portico import commands as c
-from portico import events as e
 from portico.doors.ahp.act.command import Method, optional, subject
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.check import check
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.types import TerminalClaim
-from portico.errors import AlreadyExists, BadRequest, NotFound
-from portico.host.host import Host
-from portico.terminals.commands import (
+from portico.features.terminals.commands import (
     ClaimTerminal,
     ClearTerminal,
     CloseTerminal,
@@ -20,7 +16,11 @@ from portico.terminals.commands import (
     ResizeTerminal,
     TypeInput,
 )
-from portico.terminals.state import TerminalState
+from portico.features.terminals.state import TerminalState
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel.errors import AlreadyExists, BadRequest, NotFound
+from portico.kernel.host import Host
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client import EditorClient

@@ -9,8 +9,8 @@ from portico.doors.ahp.view import names
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
-from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
-from portico.people.view import View
+from portico.features.people.view import View
+from portico.kernel.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
 from portico.workspace.watch import watch
 
 if TYPE_CHECKING:

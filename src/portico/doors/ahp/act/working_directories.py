@@ -7,14 +7,14 @@ it requires the permission to approve.
 
 from typing import TYPE_CHECKING
 
-from portico import commands as c
 from portico.doors.ahp.act.command import texts
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.record import Json
-from portico.errors import BadRequest
-from portico.host.folders import whole
-from portico.host.session import Session
-from portico.host.state import Summary
+from portico.kernel import commands as c
+from portico.kernel.errors import BadRequest
+from portico.kernel.folders import whole
+from portico.kernel.session import Session
+from portico.kernel.state import Summary
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client_action import ClientAction

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from portico import events as e
-from portico.automation import events as ae
-from portico.automation.listing import info_of
-from portico.automation.state import AutomationState
 from portico.doors.ahp.view import automations as view
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
-from portico.errors import NotFound
-from portico.events import Record
+from portico.features.automations import events as ae
+from portico.features.automations.listing import info_of
+from portico.features.automations.state import AutomationState
+from portico.kernel import events as e
+from portico.kernel.errors import NotFound
+from portico.kernel.events import Record
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.broker import Broker

@@ -6,17 +6,17 @@ what finished while they were away.
 
 from typing import TYPE_CHECKING
 
-from portico import events as e
-from portico.cache import Cache
 from portico.doors.ahp.view import names
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import iso
-from portico.events import Record
-from portico.host.state import CallPart, SessionState
-from portico.terminals import events as te
-from portico.terminals.state import TerminalState
+from portico.features.terminals import events as te
+from portico.features.terminals.state import TerminalState
+from portico.kernel import events as e
+from portico.kernel.cache import Cache
+from portico.kernel.events import Record
+from portico.kernel.state import CallPart, SessionState
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.broker import Broker

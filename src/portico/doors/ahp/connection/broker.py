@@ -14,11 +14,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from portico import events as e
-from portico import limits
-from portico.automation.automations import Automations
-from portico.cache import Cache
-from portico.chats.move import ordered
 from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
@@ -33,18 +28,23 @@ from portico.doors.ahp.wire import origin
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import SEED, SUPPORTED, Dialect
-from portico.doors.app import App
-from portico.errors import NotFound, PorticoError, SignInRequired
-from portico.events import HOST, Channel, Record
-from portico.host.agent import AgentInfo
-from portico.host.session import Session
-from portico.host.state import CallPart, SessionState, Summary, client_of
-from portico.people.view import View
-from portico.sandboxes.offer import properties_in
+from portico.features.automations.automations import Automations
+from portico.features.chats.move import ordered
+from portico.features.people.view import View
+from portico.features.sandboxes.offer import properties_in
+from portico.features.terminals import events as te
+from portico.features.terminals.state import TerminalState
+from portico.features.terminals.terminals import Terminals
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.agent import AgentInfo
+from portico.kernel.cache import Cache
+from portico.kernel.errors import NotFound, PorticoError, SignInRequired
+from portico.kernel.events import HOST, Channel, Record
+from portico.kernel.session import Session
+from portico.kernel.state import CallPart, SessionState, Summary, client_of
+from portico.server.app import App
 from portico.tasks import failed
-from portico.terminals import events as te
-from portico.terminals.state import TerminalState
-from portico.terminals.terminals import Terminals
 from portico.workspace.git import in_work_tree
 
 if TYPE_CHECKING:

@@ -15,8 +15,6 @@ from typing import Any
 from msgspec.structs import replace
 from starlette.websockets import WebSocket
 
-from portico import limits
-from portico.commands import Caller, Command
 from portico.doors.ahp.act import clients, dispatch
 from portico.doors.ahp.act.action_batch import ActionBatch
 from portico.doors.ahp.connection import commands
@@ -29,10 +27,12 @@ from portico.doors.ahp.wire.labels import Labels, labels_of, localized
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import Incoming, WireError
 from portico.doors.ahp.wire.versions import SEED
-from portico.doors.behind import not_current
-from portico.doors.websocket import WsProtocol, line
-from portico.errors import NotFound, PorticoError
-from portico.people.view import View
+from portico.features.people.view import View
+from portico.kernel import limits
+from portico.kernel.commands import Caller, Command
+from portico.kernel.errors import NotFound, PorticoError
+from portico.server.behind import not_current
+from portico.server.websocket import WsProtocol, line
 
 logger = logging.getLogger("portico.ahp")
 

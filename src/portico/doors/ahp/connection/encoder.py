@@ -7,14 +7,14 @@ the records belong to) is looked up once for all records.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from portico import events as e
 from portico.doors.ahp.view import catalogue, customizations, names, targets, terminals, translate
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Act, ActionTarget, Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import SUPPORTED
-from portico.events import HOST, Channel, Record
-from portico.host.state import SessionState
+from portico.kernel import events as e
+from portico.kernel.events import HOST, Channel, Record
+from portico.kernel.state import SessionState
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.broker import Broker

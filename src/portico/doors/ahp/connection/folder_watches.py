@@ -10,8 +10,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from portico import limits
-from portico.errors import PorticoError
+from portico.kernel import limits
+from portico.kernel.errors import PorticoError
 from portico.workspace.changes import Changes
 from portico.workspace.jail import Jail
 from portico.workspace.watch import watch

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portico import __version__, limits
-from portico import commands as c
-from portico import events as e
+from portico import __version__
 from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions, drafts, relay
 from portico.doors.ahp.act.command import Method, optional, subject, text, texts
 from portico.doors.ahp.connection.broker import ClientRecord
@@ -19,9 +17,12 @@ from portico.doors.ahp.wire import envelope, numbers, rpc, versions
 from portico.doors.ahp.wire.envelope import Act, Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
-from portico.events import HOST, Record
-from portico.host.clients import CLIENT
+from portico.kernel import commands as c
+from portico.kernel import events as e
+from portico.kernel import limits
+from portico.kernel.clients import CLIENT
+from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
+from portico.kernel.events import HOST, Record
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection

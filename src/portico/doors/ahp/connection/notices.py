@@ -14,8 +14,8 @@ from portico.doors.ahp.view.targets import ROOT
 from portico.doors.ahp.wire import rpc, uri
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect
-from portico.host.ownership import Access
-from portico.host.state import Summary, is_subagent
+from portico.kernel.ownership import Access
+from portico.kernel.state import Summary, is_subagent
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection

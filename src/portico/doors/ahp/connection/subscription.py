@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from portico.doors.ahp.connection.encoder import Encoder
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Act
-from portico.events import Record
+from portico.kernel.events import Record
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.broker import Broker

@@ -8,15 +8,15 @@ import re
 
 from msgspec.structs import replace
 
-from portico.automation.decide import stop_time
-from portico.automation.events import AutomationPlan, PromptAction, Schedule
-from portico.automation.schedule import cron_of
-from portico.automation.state import AutomationState, RunSummary
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import iso
-from portico.errors import BadRequest
-from portico.host.host import Host
+from portico.features.automations.decide import stop_time
+from portico.features.automations.events import AutomationPlan, PromptAction, Schedule
+from portico.features.automations.schedule import cron_of
+from portico.features.automations.state import AutomationState, RunSummary
+from portico.kernel.errors import BadRequest
+from portico.kernel.host import Host
 
 CATALOGUE = "ahp-automations://"
 AUTOMATION = "ahp-automation:/"

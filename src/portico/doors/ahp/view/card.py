@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from portico.doors.ahp.wire.record import Json
-from portico.host.customization import SERVER
-from portico.host.state import Approval, CallPart, SessionState
+from portico.features.board.activity import doing
+from portico.kernel.customization import SERVER
+from portico.kernel.state import Approval, CallPart, SessionState
 from portico.markdown import escape, is_disguised, visible
-from portico.queries.activity import doing
 
 _KINDS = {"execute": "terminal", "read": "read", "search": "search"}
 """The views of editors, by our kinds of calls. All other kinds have the same view."""

@@ -6,14 +6,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from portico import events as e
 from portico.doors.ahp.view import customizations, names, snapshots, translate
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.status import activity_bits
 from portico.doors.ahp.wire.versions import iso
-from portico.events import Record
-from portico.host.state import CHANGES, ClientState, SessionState
+from portico.kernel import events as e
+from portico.kernel.events import Record
+from portico.kernel.state import CHANGES, ClientState, SessionState
 
 ChatLine = Callable[[str], Json | None]
 """Maps the id of a child session to its catalogue entry in the newest version."""

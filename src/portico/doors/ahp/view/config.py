@@ -6,8 +6,8 @@ Approval settings are here because editors store and send them: which edits and 
 from pathlib import Path
 
 from portico.doors.ahp.wire.record import Json
-from portico.errors import PorticoError
-from portico.host.agent import AgentInfo
+from portico.kernel.agent import AgentInfo
+from portico.kernel.errors import PorticoError
 from portico.workspace.git import git, repository
 
 ROOT_SCHEMA: Json = {

@@ -1,10 +1,10 @@
 """What a tool call shows while it runs and when it is done: text, edits, terminals, sub-agents."""
 
-from portico import limits
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire import uri
 from portico.doors.ahp.wire.record import Json
-from portico.host.state import CallPart
+from portico.kernel import limits
+from portico.kernel.state import CallPart
 from portico.workspace import patch
 
 _CONTENT: dict[object, tuple[str, ...]] = {

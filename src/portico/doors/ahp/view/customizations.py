@@ -6,9 +6,9 @@ A customization that the host does not run has the state that the agent reports,
 
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
-from portico.events import ClientKept
-from portico.host.agent import AgentInfo
-from portico.host.customization import KEY, PLUGIN, plugins
+from portico.kernel.agent import AgentInfo
+from portico.kernel.customization import KEY, PLUGIN, plugins
+from portico.kernel.events import ClientKept
 
 READY: Json = {"kind": "ready"}
 

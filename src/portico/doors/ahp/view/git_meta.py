@@ -4,7 +4,7 @@ subscribes, and after every turn that used a tool."""
 from pathlib import Path
 
 from portico.doors.ahp.wire.record import Json
-from portico.errors import PorticoError
+from portico.kernel.errors import PorticoError
 from portico.workspace.git import git
 
 _HEADS = {"# branch.head ": "branchName", "# branch.upstream ": "upstreamBranchName"}

@@ -4,7 +4,7 @@ from typing import Any
 
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect
-from portico.events import Message
+from portico.kernel.events import Message
 
 _KEPT = ("agent", "_meta")
 _SEED_TYPES = ("file", "directory", "selection")

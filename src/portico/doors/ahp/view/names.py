@@ -10,12 +10,12 @@ from typing import Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from portico.doors.ahp.wire import uri
-from portico.errors import BadRequest, NotFound
-from portico.events import Origin
-from portico.host.session import Session
-from portico.host.state import SessionState, Summary
-from portico.people.view import View
-from portico.terminals.state import TerminalState
+from portico.features.people.view import View
+from portico.features.terminals.state import TerminalState
+from portico.kernel.errors import BadRequest, NotFound
+from portico.kernel.events import Origin
+from portico.kernel.session import Session
+from portico.kernel.state import SessionState, Summary
 
 CHAT = "ahp-chat:/"
 CHANGESET = "ahp-changeset:/"

@@ -12,9 +12,9 @@ from portico.doors.ahp.view import card, message, names
 from portico.doors.ahp.view.content import STRUCTURED, content_of
 from portico.doors.ahp.wire.record import Json, present
 from portico.doors.ahp.wire.versions import Dialect, iso
-from portico.events import ErrorInfo, Option, SignInAsked
-from portico.host.command_turn import command_line
-from portico.host.state import (
+from portico.kernel.command_turn import command_line
+from portico.kernel.events import ErrorInfo, Option, SignInAsked
+from portico.kernel.state import (
     Approval,
     CallPart,
     PendingState,
@@ -25,7 +25,7 @@ from portico.host.state import (
     TurnState,
     Usage,
 )
-from portico.host.tool import ToolResult
+from portico.kernel.tool import ToolResult
 from portico.markdown import escape
 from portico.workspace import patch
 from portico.workspace.changes import Change

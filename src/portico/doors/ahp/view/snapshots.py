@@ -5,7 +5,6 @@ from operator import attrgetter
 
 from msgspec import structs
 
-from portico.chats.move import ordered
 from portico.doors.ahp.view import card, names, parts
 from portico.doors.ahp.wire import uri
 from portico.doors.ahp.wire.record import Json, present
@@ -21,10 +20,11 @@ from portico.doors.ahp.wire.status import (
     with_activity,
 )
 from portico.doors.ahp.wire.versions import Dialect, iso
-from portico.events import ToolSpec
-from portico.host.agent import AgentInfo, Resource
-from portico.host.draft import DRAFT
-from portico.host.state import (
+from portico.features.chats.move import ordered
+from portico.kernel.agent import AgentInfo, Resource
+from portico.kernel.draft import DRAFT
+from portico.kernel.events import ToolSpec
+from portico.kernel.state import (
     CHANGES,
     CallPart,
     ClientState,

@@ -5,9 +5,9 @@ from typing import Literal, NamedTuple
 from portico.doors.ahp.view import names
 from portico.doors.ahp.view.automations import CATALOGUE, RUN
 from portico.doors.ahp.wire import uri
-from portico.errors import NotFound
-from portico.host.host import Host
-from portico.people.view import View
+from portico.features.people.view import View
+from portico.kernel.errors import NotFound
+from portico.kernel.host import Host
 
 Kind = Literal[
     "root", "seed", "session", "chat", "annotations", "terminal", "changeset", "watch", "logs", "automations", "run"

@@ -3,10 +3,10 @@
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
-from portico.events import Record
-from portico.host.host import Host
-from portico.terminals import events as te
-from portico.terminals.state import TerminalState
+from portico.features.terminals import events as te
+from portico.features.terminals.state import TerminalState
+from portico.kernel.events import Record
+from portico.kernel.host import Host
 from portico.workspace.scrollback import ShellCommand
 
 

@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from portico import events as e
 from portico.doors.ahp.view import card, content, message, names, parts
 from portico.doors.ahp.view.snapshots import MODERN, client, model
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json, present
 from portico.doors.ahp.wire.versions import Dialect, iso
-from portico.events import Record
-from portico.host.customization import KEY as CUSTOMIZATION
-from portico.host.draft import DRAFT
-from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart, TurnState, chat_flag
+from portico.kernel import events as e
+from portico.kernel.customization import KEY as CUSTOMIZATION
+from portico.kernel.draft import DRAFT
+from portico.kernel.events import Record
+from portico.kernel.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart, TurnState, chat_flag
 
 SEED = Dialect("1", lambda: 0)
 _SINCE_AUTOMATIONS = Dialect("0.9.0", lambda: 0)

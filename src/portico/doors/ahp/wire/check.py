@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, get_args, get_origin, 
 from portico.doors.ahp.wire import types, types_v1
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect
-from portico.errors import BadRequest
+from portico.kernel.errors import BadRequest
 
 Check = Callable[[Any, str], Any]
 """Takes a value and its path; returns the value without nulls that mean absent, or raises BadRequest."""

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from portico import limits
 from portico.doors.ahp.wire.record import Json
-from portico.doors.body import check_depth
-from portico.errors import AlreadyExists, BadRequest, NotFound, PorticoError, kind
+from portico.kernel import limits
+from portico.kernel.errors import AlreadyExists, BadRequest, NotFound, PorticoError, kind
+from portico.server.body import check_depth
 from portico.surrogates import repair
 
 PARSE_ERROR = -32700

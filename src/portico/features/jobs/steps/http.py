@@ -1,0 +1,84 @@
+"""One HTTP request. The attack: a value from outside makes the host call a service of its own network. So names are
+resolved here, private addresses are refused as for notices, and redirects are not followed."""
+
+import ssl
+from collections.abc import Container
+from typing import Any
+
+from portico.addresses import Lookup, NoAddress, PrivateAddress, resolve
+from portico.features.jobs.step import FlowStep, HttpDo
+from portico.features.jobs.step_values import StepValues
+from portico.features.jobs.steps.outcome import OUTPUT_CHARS, StepOutcome, with_output
+from portico.features.jobs.workflow.quote import unmarked
+
+HTTP_SECONDS = 60.0
+"""Unless the step has a timeout: longer than any API that answers while a person waits."""
+
+
+async def run(step: FlowStep, values: StepValues, allowed: Container[str], lookup: Lookup) -> StepOutcome:
+    """`allowed`: names of hosts that may have a private address (`notices.allow_private`)."""
+    import httpx  # late: most workflows send no request
+
+    do = step.do
+    assert isinstance(do, HttpDo)
+    address = values.text(do.url)
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as error:
+        return StepOutcome(False, f"{values.mask.text(address)!r} is not a URL: {error}")
+    if url.scheme not in ("http", "https") or not url.raw_host:
+        return StepOutcome(False, f"The URL should begin with https:// or http://, not {values.mask.text(address)!r}.")
+    name = url.raw_host.decode("ascii")
+    try:
+        found = await resolve(name, url.port or (443 if url.scheme == "https" else 80), allowed, lookup)
+    except PrivateAddress as refused:
+        return StepOutcome(False, f"{refused} Name it in notices.allow_private if that is meant.")
+    except NoAddress as failed:
+        return StepOutcome(False, str(failed))
+    headers = {"Host": url.netloc.decode("ascii"), "User-Agent": "Portico"}
+    headers |= {key: values.text(value) for key, value in do.headers.items()}
+    content = _content(do, values, headers)
+    timeout = httpx.Timeout(step.timeout or HTTP_SECONDS)
+    away: Exception | None = None
+    async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
+        for each in found:
+            request = client.build_request(
+                do.method, url.copy_with(host=each), headers=headers, content=content, extensions={"sni_hostname": name}
+            )
+            try:
+                response = await client.send(request, stream=True, follow_redirects=False)
+                status, text = response.status_code, await _text(response)
+            except httpx.ConnectError as failed_to_connect:
+                away = failed_to_connect
+                continue
+            except (httpx.HTTPError, ssl.SSLError) as failed_request:
+                return StepOutcome(False, values.mask.text(f"{type(failed_request).__name__}: {failed_request}"[:300]))
+            return _outcome(step, f"{do.method} {values.mask.text(str(url))}", status, values.mask.text(text))
+    return StepOutcome(False, values.mask.text(f"It cannot be reached: {away}"[:300]))
+
+
+def _content(do: HttpDo, values: StepValues, headers: dict[str, str]) -> bytes:
+    import msgspec
+
+    if do.json is None:
+        return values.text(do.body).encode()
+    headers.setdefault("Content-Type", "application/json")
+    return msgspec.json.encode(unmarked(values.value(do.json)))
+
+
+async def _text(response: Any) -> str:
+    data = b""
+    async for chunk in response.aiter_bytes():
+        data += chunk
+        if len(data) > OUTPUT_CHARS:
+            break
+    await response.aclose()
+    return data.decode(response.charset_encoding or "utf-8", "replace")
+
+
+def _outcome(step: FlowStep, what: str, status: int, text: str) -> StepOutcome:
+    if 200 <= status < 300:
+        return with_output(step, text, StepOutcome(True, f"{what}: {status}", exit_code=status))
+    hint = " Redirects are not followed." if 300 <= status < 400 else ""
+    reason = f"{what} returned {status}.{hint}\n{text[:1000]}".strip()
+    return StepOutcome(False, reason, output=text, exit_code=status)

@@ -1,0 +1,40 @@
+"""Events of sandboxes: connections in the channel of their session, choices for folders in that of the host."""
+
+from portico.kernel.events import Event, register_events
+
+
+class NetworkReached(Event, frozen=True, tag="network.reached"):
+    """The connections of one turn to one host. A turn has one for each host; a later one adds to it."""
+
+    turn: str
+    """Empty: between two turns."""
+    host: str
+    """`*`: more hosts than are listed one by one."""
+    port: int
+    count: int = 0
+    """Connections that were allowed."""
+    refused: int = 0
+    """Connections that were refused or failed."""
+    sent: int = 0
+    """Bytes from the sandbox to the host."""
+    received: int = 0
+    first: int = 0
+    """Time of the first and the last connection or transfer, in milliseconds since the epoch."""
+    last: int = 0
+    allowed_by: list[str] = []
+    refused_by: list[str] = []
+    """`policy`, `timeout`, `network` (it could not be reached), or who answered."""
+
+
+class SandboxChosen(Event, frozen=True, tag="sandbox.chosen"):
+    """The sandbox of conversations that are started in a folder from now on."""
+
+    folder: str
+    """Its absolute path."""
+    mode: str
+    """`off`, `project` or `strict`; empty: the default of the host again."""
+    by: str
+    """Who chose it."""
+
+
+register_events(NetworkReached, SandboxChosen)

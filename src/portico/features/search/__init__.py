@@ -1,0 +1,1 @@
+"""The search over titles and messages, and its index."""

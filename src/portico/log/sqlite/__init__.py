@@ -1,5 +1,0 @@
-"""The log in one SQLite file: the engine behind the log's interface on one machine."""
-
-from portico.log.sqlite.log import WATCH_SECONDS, SqliteLog
-
-__all__ = ["WATCH_SECONDS", "SqliteLog"]
