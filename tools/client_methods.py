@@ -24,10 +24,10 @@ _HEAD = '''"""One method for each command. Written by `python -m tools.client_me
 from typing import Any
 
 FEATURES
+from portico.client.call import calls
 from portico.kernel import commands as c
 from portico.kernel import events as e
 from portico.kernel import limits
-from portico.client.call import calls
 from portico.kernel.state import Summary
 
 

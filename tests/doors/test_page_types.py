@@ -22,7 +22,7 @@ async def test_the_file_is_current(here: Standing) -> None:
     assert page_types.TARGET.read_text() == page_types.source(document(here.server.gate.table))
 
 
-REFERENCE = {"$ref": "#/components/schemas/portico.features.jobs.entry.Model"}
+REFERENCE = {"$ref": "#/components/schemas/portico.jobs.entry.Model"}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ LOADED = """
 import sys, portico.kernel.host, portico.kernel.log.sqlite
 print([name for name in sys.modules if name.startswith("portico.") and name.split(".")[1] in sys.argv[1:]])
 """
-ROOMS = ("approvals", "changes", "terminals", "queries", "transcripts", "maintenance", "agents", "jobs", "doors")
+ROOMS = ("features", "server", "agents", "doors", "cluster", "cli")
 
 
 @pytest.fixture
