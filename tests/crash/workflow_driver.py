@@ -377,7 +377,7 @@ class Driver:
         try:
             for _ in range(kills):
                 await asyncio.sleep(self.rng.uniform(0.05, self.pace))
-                orderly = self.rng.random() < 0.25
+                orderly = self.rng.random() < 0.25 and self.report.counts["kills"] > 0  # the first one is a kill
                 await self.end(signal.SIGTERM if orderly else signal.SIGKILL)
                 self.report.counts["stops" if orderly else "kills"] += 1
                 await self.start()
