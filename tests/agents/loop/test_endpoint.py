@@ -9,6 +9,7 @@ import pytest
 
 from portico.agents.loop import endpoint
 from portico.agents.loop.endpoint import ModelEndpoint
+from portico.agents.loop.reply import ModelError
 from portico.agents.loop.wires.request import CompletionRequest
 
 FRAMES = b'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: [DONE]\n\n'
@@ -16,17 +17,17 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding
 
 
 @asynccontextmanager
-async def serving(end: bytes) -> AsyncIterator[tuple[ModelEndpoint, list[str]]]:
+async def serving(end: bytes, head: bytes = HEAD) -> AsyncIterator[tuple[ModelEndpoint, list[str]]]:
     """A bare endpoint that says one word and ends its body so; the list has one entry for each connection."""
     connections: list[str] = []
     writers: list[asyncio.StreamWriter] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append("opened")
-        while head := await reader.readuntil(b"\r\n\r\n"):
-            size = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line)
+        while asked := await reader.readuntil(b"\r\n\r\n"):
+            size = next(int(line.split(b":")[1]) for line in asked.lower().split(b"\r\n") if b"content-length" in line)
             await reader.readexactly(size)
-            writer.write(HEAD + f"{len(FRAMES):x}\r\n".encode() + FRAMES + b"\r\n" + end)
+            writer.write(head + f"{len(FRAMES):x}\r\n".encode() + FRAMES + b"\r\n" + end)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
@@ -70,3 +71,11 @@ async def test_an_answer_is_whole_also_when_its_body_never_ends(end: bytes, monk
     async with serving(end) as (where, connections):
         assert [await ask(where) for _ in range(2)] == ["Hi"] * 2
         assert connections == ["opened"] * 2
+
+
+async def test_a_web_page_is_reported_as_one() -> None:
+    """A login page or a wrong address answers 200: "the stream ended" would not lead to the cause."""
+    async with serving(b"0\r\n\r\n", HEAD.replace(b"text/event-stream", b"text/html; charset=utf-8")) as (where, _):
+        with pytest.raises(ModelError, match=r"answered with a web page, .* Most end in /v1") as raised:
+            await ask(where)
+    assert not raised.value.again

@@ -6,6 +6,7 @@ import pytest
 
 from portico.agents.loop.arguments import NoArguments, canonical, parse
 from portico.agents.loop.thoughts import ThoughtFilter
+from portico.agents.loop.tools import plain
 from portico.agents.loop.written_calls import find
 from portico.kernel.events import Json
 from tests.agents.loop.conftest import Desk, calls, texts
@@ -131,6 +132,8 @@ def test_arguments_that_are_none(text: str) -> None:
         ("default_api:readFiles", "readFiles"),
         ("read_files", "readFiles"),
         ("ReadFiles", "readFiles"),
+        ("read_file", "readFiles"),
+        ("functions.readFile", "readFiles"),
         ("read", "read"),
         ("tickets__add", "tickets__add"),
         ("", ""),
@@ -285,3 +288,18 @@ async def test_a_broken_answer_is_asked_for_again(desk: Desk, answer: Any) -> No
     async with vendor(desk, answer, stream({"content": "Yes."}), settings="[agents.loop]\nretries = 1\n") as endpoint:
         turn = await desk.run("Look.")
     assert (turn.outcome, texts(turn), len(endpoint.bodies)) == ("completed", "Yes.", 2), turn.error
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"files": ["a"]}, {"files": ["a"]}),
+        ({"files": "a"}, {"files": ["a"]}),
+        ({"path": "a"}, {"files": ["a"]}),
+        ({"file": "a"}, {"files": ["a"]}),
+        ({"file_path": "a", "range": [1, 2]}, {"files": ["a"], "range": [1, 2]}),
+        ({"path": ["a", "b"]}, {"files": ["a", "b"]}),
+    ],
+)
+def test_the_files_to_read_under_other_names(given: dict[str, Any], meant: dict[str, Any]) -> None:
+    assert plain(given, "readFiles") == meant

@@ -117,6 +117,15 @@ def test_what_is_not_too_long(status: int, message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "again"),
+    [("rate_limit_exceeded", True), ("", True), ("insufficient_quota", False), ("billing_hard_limit_reached", False)],
+)
+def test_an_account_without_credit_is_not_asked_again(code: str, again: bool) -> None:
+    body = error("You exceeded your current quota, please check your plan.", code=code)
+    assert refusal("x", "http://x/v1", 429, json.dumps(body).encode(), {}).again is again
+
+
+@pytest.mark.parametrize(
     ("problem", "again", "too_long"),
     [
         ("overloaded", True, False),

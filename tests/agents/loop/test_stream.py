@@ -193,3 +193,32 @@ def test_a_whole_answer_that_is_none(body: bytes, words: str) -> None:
 )
 def test_an_endpoints_own_words(error: Any, words: str) -> None:
     assert error_words(error) == words
+
+
+SPREAD = [b'data: {"choices": [{"delta":', b'data: {"content": "Hello"},', b'data: "finish_reason": "stop"}]}', b""]
+
+
+@pytest.mark.parametrize("chunks", [[SPREAD], [[each] for each in SPREAD], [[each + b"\r" for each in SPREAD]]])
+def test_an_event_over_several_lines_is_one_event(chunks: list[list[bytes]]) -> None:
+    heard = Heard()
+    for lines in chunks:
+        heard.answer.take(lines)
+    assert (neutral(heard.answer.reply()), heard.text) == (Reply("Hello", [], "stop"), "Hello")
+
+
+@pytest.mark.parametrize("lines", [SPREAD[:1], SPREAD[:2], [b"data: {nothing"], [b"data: }"]])
+def test_an_event_that_is_not_complete_is_an_error(lines: list[bytes]) -> None:
+    with pytest.raises(ModelError, match="not JSON"):
+        Heard().answer.take([*lines, b""])
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "again", "too_long"),
+    [(500, "the engine died", True, False), (400, "maximum context length is 8192 tokens", False, True)],
+)
+def test_an_error_without_an_object_around_it(code: int, message: str, again: bool, too_long: bool) -> None:
+    """vLLM sends it so in a stream; its text was lost in "ended before the answer did"."""
+    heard = Heard()
+    with pytest.raises(ModelError, match=message) as raised:
+        heard.take(delta(content="Hel"), {"object": "error", "message": message, "type": "X", "code": code})
+    assert (raised.value.again, raised.value.too_long, heard.text) == (again, too_long, "Hel")

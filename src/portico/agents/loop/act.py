@@ -44,7 +44,7 @@ def begin(turn: Turn, action: ModelAction, step: int = 0, origin: Json | None = 
 
 async def perform_own(turn: Turn, action: ModelAction, toolbox: LoopToolbox, current: Current) -> str:
     """One call of our own tools."""
-    wanted = plain(action.arguments)
+    wanted = plain(action.arguments, action.tool)
     return await perform(begin(turn, action), wanted, toolbox.plan(action.tool, wanted), current)
 
 

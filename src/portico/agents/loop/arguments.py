@@ -82,19 +82,23 @@ def is_flat(text: str) -> bool:
 
 def canonical(name: str, tools: tuple[str, ...]) -> str:
     """The offered tool that a name means: models add prefixes (`functions.readFiles`, `default_api:readFiles`),
-    numbers (`readFiles:0`) or write `read_files`. A name that means none stays as it is."""
+    numbers (`readFiles:0`) or write `read_files` or `read_file`. A name that means none stays as it is."""
     if name in tools:
         return name
     short = re.sub(r":\d+$", "", name.strip())
     for candidate in (short, re.split(r"[.:/]", short)[-1]):
         if candidate in tools:
             return candidate
-        plain = _letters(candidate)
-        found = [tool for tool in tools if _letters(tool) == plain]
-        if len(found) == 1:
-            return found[0]
+        for form in (_letters, _singular):
+            found = [tool for tool in tools if form(tool) == form(candidate)]
+            if len(found) == 1:
+                return found[0]
     return name
 
 
 def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _singular(name: str) -> str:
+    return _letters(name).removesuffix("s")

@@ -171,8 +171,12 @@ class ModelEndpoint:
                 self.refused = Problem.now(refusal.message) if response.status_code == 401 else self.refused
                 raise refusal
             self.refused = Problem()
+            kind = response.headers.get("content-type", "")
+            if kind.startswith("text/html"):
+                hint = "Is the address right? Most end in /v1. A proxy or a login page may have answered"
+                raise ModelError(f"{self.name} at {self.url} answered with a web page, not as a model. {hint}.")
             async with aclosing(_lines(response)) as batches:
-                if response.headers.get("content-type", "").startswith("application/json"):
+                if kind.startswith("application/json"):
                     body = await _whole(batches)
                     if not _is_stream(body):
                         return answer.take_whole(body)

@@ -47,6 +47,8 @@ _WINDOW = (
     _any(rf"exceeds? the (?:maximum|limit)\D{{0,60}}{_NUMBER}"),
     _any(rf"maximum (?:number of tokens allowed|tokens?)\D{{0,20}}{_NUMBER}"),
 )
+_SPENT = ("insufficient_quota", "billing_hard_limit_reached", "credit_balance_too_low")
+"""Codes of an account without credit. Vendors send them as 429, but a retry does not help."""
 _LACKING = (400, 404, 422, 501)
 """A request with a feature that the endpoint does not know. 5xx are failures, not answers."""
 
@@ -63,7 +65,10 @@ def refusal(name: str, url: str, status: int, body: bytes, headers: Mapping[str,
         return ModelError(message, too_long=True, window=window(words))
     again = status in (408, 409, 425, 429) or status >= 500
     return ModelError(
-        message, again=again and status != 501, retry_after=wait_asked(headers, words), lacks=_lacks(status, words)
+        message,
+        again=again and status != 501 and code not in _SPENT,
+        retry_after=wait_asked(headers, words),
+        lacks=_lacks(status, words),
     )
 
 

@@ -389,7 +389,7 @@ class LoopRun:
             call.ready("{}", action.tool)
             return await fail(call, BadRequest(action.problem, field="arguments"))
         if action.tool in self._tools or self._is_unknown(action):
-            wanted = plain(action.arguments)
+            wanted = plain(action.arguments, action.tool)
             return await perform(call, wanted, self._tools.plan(action.tool, wanted), self._current)
         if action.tool in self._servers:
             plan = self._servers.plan(action.tool, action.arguments)
@@ -425,7 +425,7 @@ class LoopRun:
 def _touched(step: ModelStep) -> Iterator[str]:
     """The files that the calls of a step name."""
     for action in step.actions:
-        wanted = plain(action.arguments)
+        wanted = plain(action.arguments, action.tool)
         for value in (wanted.get("path"), *(files if isinstance(files := wanted.get("files"), list) else ())):
             if isinstance(value, str):
                 yield value

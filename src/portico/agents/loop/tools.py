@@ -366,7 +366,7 @@ def _edited(before: str, wanted: EditFile) -> tuple[str, list[str]]:
     return text, notes
 
 
-def plain(arguments: Json) -> Json:
+def plain(arguments: Json, tool: str = "") -> Json:
     """The arguments as they were meant: unwrapped, without nulls for what is left out, one file as a list of one."""
     if len(arguments) == 1:
         [(name, value)] = arguments.items()
@@ -376,6 +376,8 @@ def plain(arguments: Json) -> Json:
     if isinstance(edits, list):
         said["edits"] = [_renamed(each) if isinstance(each, dict) else each for each in edits]
     said = _renamed(said)
+    if "path" in said and tool == "readFiles" and "files" not in said:
+        said["files"] = said.pop("path")
     return {**said, "files": [said["files"]]} if isinstance(said.get("files"), str) else said
 
 

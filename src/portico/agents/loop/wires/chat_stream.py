@@ -13,6 +13,7 @@ from portico import surrogates
 from portico.agents.loop.refusal import in_stream
 from portico.agents.loop.reply import Growth, ModelError, NativeCall, Reply, Report, TokensSpent
 from portico.agents.loop.thoughts import ThoughtFilter
+from portico.agents.loop.wires.frames import JoinedData
 from portico.agents.loop.wires.merge import merge
 from portico.kernel.events import Json
 
@@ -30,6 +31,9 @@ class _Chunk(Struct):
     choices: list[_Choice] | None = None
     usage: Any = None
     error: Any = None
+    object: Any = None
+    message: Any = None
+    code: Any = None
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
@@ -82,6 +86,7 @@ class StreamedAnswer:
         self._finish = ""
         self._usage: TokensSpent | None = None
         self._ended = False
+        self._pieces = JoinedData()
 
     def take(self, lines: list[bytes]) -> bool:
         """One network chunk's lines; True when the answer is complete. Comments and keep-alives are passed over."""
@@ -90,13 +95,15 @@ class StreamedAnswer:
         try:
             for line in lines:
                 if not line.startswith(b"data:"):
+                    if not line.strip():
+                        self._pieces.end(self._name)
                     continue
                 data = line[5:].strip()
                 if data == b"[DONE]":
                     self._ended = True
                     break
-                if data:
-                    self._chunk(self._read(data), texts, thoughts)
+                if data and (chunk := self._pieces.read(data, _decode, self._name)) is not None:
+                    self._chunk(chunk, texts, thoughts)
         finally:
             if texts or thoughts:
                 text = "".join(texts)
@@ -126,15 +133,11 @@ class StreamedAnswer:
         self._report("".join(texts), "".join(thoughts))
         return self.reply()
 
-    def _read(self, data: bytes) -> _Chunk:
-        try:
-            return surrogates.decode(data, _decode)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ModelError(f"{self._name} sent a frame that is not JSON.", again=True) from error
-
     def _chunk(self, chunk: _Chunk, texts: list[str], thoughts: list[str]) -> None:
         if chunk.error is not None:
             raise in_stream(self._name, chunk.error)
+        if chunk.object == "error":  # vLLM: the fields of the error without an object around them
+            raise in_stream(self._name, {"message": chunk.message, "code": chunk.code})
         if isinstance(chunk.usage, dict):
             self._usage = _spent(chunk.usage)
         for choice in (chunk.choices or [])[:1]:

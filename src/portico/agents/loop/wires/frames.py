@@ -1,6 +1,7 @@
 """A stream of events with a type each, as Responses and Messages have it."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -8,7 +9,37 @@ from portico import surrogates
 from portico.agents.loop.reply import Growth, ModelError, NativeCall, Reply, Report, TokensSpent
 from portico.kernel.events import Json
 
+T = TypeVar("T")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
+JOINED_MAX = 8 * 1024 * 1024
+"""Bytes of one event that is spread over several lines, as of one line."""
+
+
+class JoinedData:
+    """Decodes the data of events. One event may have several `data:` lines, which are one text (HTML standard,
+    server-sent events): a line that is only the beginning of a JSON value waits for the next ones."""
+
+    def __init__(self) -> None:
+        self._begun = b""
+
+    def read(self, data: bytes, decode: Callable[[bytes], T], name: str) -> T | None:
+        """The event, or None if its JSON is not complete yet."""
+        whole = self._begun + b"\n" + data if self._begun else data
+        try:
+            value = surrogates.decode(whole, decode)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            if whole[:1] == b"{" and "truncated" in str(error) and len(whole) <= JOINED_MAX:
+                self._begun = whole
+                return None
+            raise ModelError(f"{name} sent a frame that is not JSON.", again=True) from error
+        self._begun = b""
+        return value
+
+    def end(self, name: str) -> None:
+        """A blank line ends the event."""
+        if self._begun:
+            self._begun = b""
+            raise ModelError(f"{name} sent a frame that is not JSON.", again=True)
 
 
 class EventStream:
@@ -24,6 +55,7 @@ class EventStream:
         self._finish = ""
         self._usage: TokensSpent | None = None
         self._ended = False
+        self._pieces = JoinedData()
 
     def take(self, lines: list[bytes]) -> bool:
         """One network chunk's lines; True when the answer is complete."""
@@ -32,19 +64,15 @@ class EventStream:
                 data = line[5:].strip() if line.startswith(b"data:") else b""
                 if data == b"[DONE]":
                     self._ended = True
-                elif data:
-                    self._event(self._read(data))
+                elif data and (event := self._pieces.read(data, _decode, self._name)) is not None:
+                    self._event(event)
+                elif not line.strip():
+                    self._pieces.end(self._name)
                 if self._ended:
                     break
         finally:
             self._flush()
         return self._ended
-
-    def _read(self, data: bytes) -> Json:
-        try:
-            return surrogates.decode(data, _decode)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ModelError(f"{self._name} sent a frame that is not JSON.", again=True) from error
 
     def take_whole(self, body: bytes) -> Reply:
         """From a server that does not stream."""
