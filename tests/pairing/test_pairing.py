@@ -20,6 +20,7 @@ from portico.kernel.errors import BadRequest, Conflict, Forbidden, RateLimited
 from portico.kernel.host import Host
 from portico.server.home import Home
 from portico.server.lan import LAN_AUTHORITY, certificate, private_address
+from portico.server.origin import origin_of
 from portico.server.phone_address import phone_address
 from portico.server.settings import ServerSettings
 from portico.testing.fixtures import HostOpener
@@ -151,6 +152,41 @@ def test_a_phone_is_paired_through_its_page(served: HostProcess) -> None:
     owner = {"Authorization": f"Bearer {Home(served.home).token()}"}
     listed = httpx.get(f"{base}/v1/tokens", headers=owner).json()["tokens"]
     assert [(each["device"], each["scopes"]) for each in listed] == [("Phone", ["read", "approve"])]
+
+
+@pytest.mark.parametrize("host", ["box.example", "127.0.0.1"])
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://box.example", 303),
+        ("https://BOX.example", 303),
+        ("http://box.example.evil", 403),
+        ("https://box.example:444", 403),
+        ("https://evil.example", 403),
+        ("null", 403),
+    ],
+)
+def test_a_browser_behind_a_proxy_that_ends_tls(served: HostProcess, host: str, origin: str, status: int) -> None:
+    """It sends the public origin, but the host sees plain HTTP: pairing was refused with 403."""
+    base = f"http://127.0.0.1:{served.port}"
+    headers = {"Host": host, "Origin": origin, "Sec-Fetch-Site": "same-origin"}
+    answer = httpx.post(f"{base}/pair", data={"code": "BBBB-BBBB", "device": "Phone"}, headers=headers)
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("", ""),
+        ("https://box.example", "https://box.example"),
+        ("https://Box.example:443/base/", "https://box.example"),
+        ("http://box.example:80", "http://box.example"),
+        ("https://box.example:8443", "https://box.example:8443"),
+        ("http://[::1]:8000/", "http://[::1]:8000"),
+    ],
+)
+def test_the_origin_of_an_address(url: str, origin: str) -> None:
+    assert origin_of(url) == origin
 
 
 def test_a_device_that_trusts_the_authority_trusts_the_host(tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ class Gate:
         self.tokens = tokens
         self.hosts = hosts
         self.origins = origins
+        self.public_origin = ""
+        """The origin of `server.public_url`. A proxy that ends TLS there need not be in `server.trusted_proxies`."""
         self.cookie = cookie
         self.table: Table = []
         self.requests: defaultdict[int, int] = defaultdict(int)
@@ -200,6 +202,9 @@ class Gate:
         if entry.socket and is_editor_origin(origin) and (head.bearer or _query(scope, "tkn")):
             return
         secure = scope["scheme"] in ("https", "wss")
+        if self.public_origin and (origin or "").lower() == self.public_origin:
+            head.origin_checked_for = self.origins
+            return
         check_origin(head.get(b"host") or "", secure, origin, head.get(b"sec-fetch-site"), self.origins)
         head.origin_checked_for = self.origins
 

@@ -65,6 +65,16 @@ def _refusal(origin: str) -> str:
     return f"The origin {origin!r} may not do this. Add it to security.allow_origins if it is yours."
 
 
+def origin_of(url: str) -> str:
+    """Return the origin of an address as browsers send it; empty if there is none."""
+    parts = urlsplit(url)
+    if not parts.hostname:
+        return ""
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = "" if parts.port in (None, {"http": 80, "https": 443}.get(parts.scheme)) else f":{parts.port}"
+    return f"{parts.scheme.lower()}://{name}{port}"
+
+
 def is_editor_origin(origin: str | None) -> bool:
     return origin is not None and _EDITOR.fullmatch(origin) is not None
 

@@ -49,7 +49,7 @@ from portico.server.compose import Provided, build_host, configure, installed_fe
 from portico.server.gate import Gate
 from portico.server.home import Home, HostEndpoint, stamp
 from portico.server.notify import Notify
-from portico.server.origin import LOOPBACK_NAMES, is_loopback
+from portico.server.origin import LOOPBACK_NAMES, is_loopback, origin_of
 from portico.server.phone_address import phone_address
 from portico.server.proxy import BehindProxy, Proxies, check_root_path
 from portico.server.read_forward import answer_inside
@@ -179,6 +179,7 @@ class Server:
         cookie = f"portico-{log.epoch if settings.log.url else self.port}"
         origins = frozenset(settings.security.allow_origins)
         self.gate = Gate(self.tokens, hosts=self._hosts(), origins=origins, cookie=cookie, audit=self._audit)
+        self.gate.public_origin = origin_of(settings.server.public_url)
         if self.host.members.several:
             self.gate.catch_up, self.gate.share = self.host.members.hear, self._shared
             self.host.members.answering(partial(answer_inside, self.gate))  # type: ignore[attr-defined]
@@ -411,6 +412,7 @@ class Server:
         self.tokens.people.appoint(settings.people.admins)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
+        self.gate.public_origin = origin_of(settings.server.public_url)
         self.host.workspaces[:] = self._workspaces()
 
     def _front(self) -> ASGIApp:
