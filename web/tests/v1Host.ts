@@ -16,7 +16,7 @@ export class V1Host {
 
   private async fetch(input: string, init?: RequestInit): Promise<Response> {
     const name = `${init?.method ?? "GET"} ${decodeURIComponent(input.replace(/^.*\/v1/, "").replace(/\+/g, " "))}`;
-    const body: unknown = typeof init?.body === "string" ? JSON.parse(init.body) : undefined;
+    const body: unknown = typeof init?.body === "string" && init.body ? JSON.parse(init.body) : undefined;
     this.calls.push(name);
     this.bodies.set(name, body);
     if (this.down) throw new TypeError("Failed to fetch");

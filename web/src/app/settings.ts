@@ -205,6 +205,7 @@ export class SettingsView implements View {
           said.className = status === "ready" ? "good" : "bad";
           said.textContent = status === "ready" ? "Ready: it answered" : (detail ?? status);
         } catch (error) {
+          said.className = "bad";
           said.textContent = explain(error);
         }
         check.disabled = false;
