@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from portico.doors.rest.events import event_page
 from portico.features.automations.automations import Automations
 from portico.features.registry import GROUP, installed_features
 from portico.kernel import commands as c
@@ -48,6 +49,7 @@ def forget_tables() -> None:
     table.answer_types.cache_clear()
     record._registered.clear()
     e.register_events(*_EVENTS)
+    event_page.cache_clear()
     fold._SLICES.clear()
     fold._SLICES.update(_SLICES)
 
