@@ -62,8 +62,16 @@ CLIENTS = 3
 
 
 class Process:
-    def __init__(self, folder: Path, url: str, number: int, more: dict[str, str]) -> None:
-        self._more = more
+    def __init__(
+        self,
+        folder: Path,
+        url: str,
+        number: int,
+        more: dict[str, str],
+        lease: float = LEASE,
+        place: str = "chaos",
+    ) -> None:
+        self._more = {"PORTICO_CLUSTER_PLACE": place, "PORTICO_CLUSTER_LEASE_SECONDS": str(lease), **more}
         self.name = f"host-{number}"
         self.home = folder / self.name
         self._log = folder / f"{self.name}.log"
@@ -74,12 +82,11 @@ class Process:
     async def start(self, tries: int = 3) -> None:
         command = [sys.executable, "-m", "portico", "serve", "--port", "0", "--print-ready", "--home", str(self.home)]
         more = ["--log", self._url, "--agent", "scripted", "--workspace", str(self.home.parent)]
-        about = {"PORTICO_CLUSTER_HOST": self.name, "PORTICO_CLUSTER_PLACE": "chaos"}
         with self._log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 *command,
                 *more,
-                env=environment(**about, **self._more, PORTICO_CLUSTER_LEASE_SECONDS=str(LEASE)),
+                env=environment(PORTICO_CLUSTER_HOST=self.name, **self._more),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
             )

@@ -48,8 +48,8 @@ WATCH_SECONDS = 1.0
 SHARE_SECONDS = 5.0
 """After this time any host takes what is left of a dead one: several polls, so that each has taken its share."""
 SILENT = 0.45
-"""A host renews its lease after a third of it. One that has not after this part of it, and gives no other sign of life
-(see `suspect`), is taken over."""
+"""A host renews its lease after a third of it. One that has not after this part of it, and has no connection to the
+database, is taken over before its lease ends (see `suspect`)."""
 HEAR_SECONDS = 5.0
 """Timeout of a request that waits for the commits of other hosts: it then gets 503."""
 
@@ -188,7 +188,7 @@ class Cluster(Component, Members):
         if now < self._grace or now - self._looked > lease:
             return  # after an outage of the database no host has renewed its lease yet
         if await self.roster.expire_silent(channel, lease * SILENT):
-            logger.warning("the host of %s gives no sign of life and has not renewed its lease", channel)
+            logger.warning("the host of %s has no connection to the database and has not renewed its lease", channel)
             self._look_now.set()
 
     def is_gone(self, name: str) -> bool:

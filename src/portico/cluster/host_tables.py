@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from portico.cluster.postgres.connect import application_names
 from portico.cluster.postgres.log import PostgresLog
 from portico.cluster.postgres.text import parameter
 from portico.kernel.members import Member
@@ -118,10 +119,14 @@ class HostTables:
         return await self._value(sql, channel, self._log.lease.host, to.id, to.place) is not None
 
     async def expire_silent(self, channel: str, seconds: float) -> bool:
-        """End the lease of the host that owns a channel, if it is of this place and was last seen so long ago. It
-        continues if it renews its lease before another host has fenced it."""
-        sql = """UPDATE hosts h SET expires = clock_timestamp() FROM owners o
+        """End the lease of the host that owns a channel, if it is of this place, was last seen so long ago, and has no
+        connection to the database: a host that only stalls keeps its connections, and so the whole lease. It continues
+        if it renews its lease before another host has fenced it."""
+        connected = f"""EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.datname = current_database()
+            AND a.application_name = ANY({application_names("h.name")}))"""
+        sql = f"""UPDATE hosts h SET expires = clock_timestamp() FROM owners o
             WHERE o.channel = $1 AND h.id = o.host AND h.id != $2 AND h.place = $3 AND h.expires > clock_timestamp()
+            AND h.name ~ '^[ -~]*$' AND NOT {connected}
             AND h.seen < clock_timestamp() - $4 * interval '1 second' RETURNING h.id"""
         me, place = self._log.lease.host, self._log.opening.place
         return await self._value(sql, channel, me, place, seconds) is not None

@@ -39,8 +39,8 @@ class Members:
         return 0, self.place
 
     async def suspect(self, channel: Channel) -> None:
-        """The host that owns the channel gives no sign of life. If it has not renewed its lease for longer than the
-        interval of renewals either, it is taken over now and not when its lease expires."""
+        """The host that owns the channel gives no sign of life. If it has no connection to the log and has not
+        renewed its lease when that was due, it is taken over now and not when its lease expires."""
 
     def is_gone(self, name: str) -> bool:
         """Return whether a host of that name, other than this one, is no longer connected."""

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import asyncpg
 
+from portico.cluster.postgres.connect import BELL as NAME
 from portico.cluster.postgres.connect import connect
 from portico.cluster.postgres.schema import BELL, FILES_BELL
 
@@ -49,7 +50,7 @@ class Bell:
         while True:
             gone = asyncio.Event()
             try:
-                bell = await connect(self._url, f"{self._name} bell")
+                bell = await connect(self._url, self._name + NAME)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
                 logger.debug("the bell: %s", type(error).__name__)
                 await asyncio.sleep(wait)

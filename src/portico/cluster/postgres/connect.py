@@ -9,6 +9,8 @@ from portico.cluster.postgres.schema import SCHEMA
 CALL_SECONDS = 30.0
 """Timeout of one call: an unresponsive network looks like a slow commit, so every call has a timeout."""
 CONNECT_SECONDS = 5.0
+BELL = " bell"
+"""Ending of the name of the connection that waits for notifications."""
 READERS = 4
 """Connections for reading: replays run concurrently, and one database serves a hundred hosts."""
 
@@ -47,6 +49,12 @@ async def pool(url: str, name: str) -> Any:
 async def _keep(connection: Any) -> None:
     """Do not reset a reader's connection: readers do not change its settings (open transactions are still rolled back),
     and the reset would cost every read a second round trip to the server."""
+
+
+def application_names(name: str) -> str:
+    """Return the SQL of the application names of a host's connections, given the SQL of its name. The server shortens
+    them in the same way. It changes characters that are not ASCII, so it finds no connection of such a name."""
+    return f"ARRAY[left('portico ' || {name}, 63), left('portico ' || {name} || '{BELL}', 63)]"
 
 
 def _named(name: str) -> dict[str, str]:
