@@ -349,9 +349,20 @@ describe("the end", () => {
     expect(person.trouble).toEqual([]);
   });
 
-  // Last, because it takes the host away.
-  test("Stop Server stops the host", async () => {
+  test("Stop Server asks first: without a confirmation, the session and the host keep running", async () => {
     const person = await inSession();
+    await person.page.click("#stop-server-button");
+    await person.alerted(/Stop the server\?/);
+    await person.say("hello there");
+    await person.answered();
+    expect(await host.ask<object>(`/v1/sessions/${sessionOf(person.page)}`)).not.toMatchObject({ closed: true });
+    expect(person.trouble).toEqual([]);
+  });
+
+  // Last, because it takes the host away.
+  test("Stop Server stops the host when it is confirmed", async () => {
+    const person = await inSession();
+    await person.page.evaluate(() => (window.confirm = () => true));
     await person.page.click("#stop-server-button");
     await ended(person);
     await host.ended();

@@ -1,7 +1,7 @@
 /** The matrix of jobs: choose one, give it its input, start it or look at its chart. */
 
 import { api, explain, type JobListing } from "./api";
-import { byId, endPage, make, makeButton, openTab, trackingAddress } from "./page";
+import { byId, confirmStop, endPage, make, makeButton, openTab, trackingAddress } from "./page";
 import { split } from "./splitter";
 
 class JobsView {
@@ -100,7 +100,7 @@ class JobsView {
   }
 
   private async stopServer(): Promise<void> {
-    if (!window.confirm("Stop the server? Running sessions and jobs are interrupted, and the host has to be started again on its machine.")) return;
+    if (!confirmStop()) return;
     try {
       await api.stopServer();
       endPage("Server stopped — you may close this tab.");

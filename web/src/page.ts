@@ -44,6 +44,11 @@ export function endPage(text: string): void {
   setTimeout(() => document.body.replaceChildren(make("p", "page-ended", text)), 200);
 }
 
+/** Asks before the host is stopped, because it can only be started again on its machine. */
+export function confirmStop(): boolean {
+  return window.confirm("Stop the server? Running sessions and jobs are interrupted, and the host has to be started again on its machine.");
+}
+
 /** A phone has no Ctrl key to hint at. */
 export function hasKeys(): boolean {
   return window.matchMedia?.("(pointer: fine)").matches ?? true;

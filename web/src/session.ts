@@ -5,7 +5,7 @@ import { AskedView } from "./pendingCards";
 import { Live } from "./live";
 import { notificationButton, notify } from "./notifications";
 import { OfferedDraft } from "./offeredDraft";
-import { byId, endPage, hasKeys } from "./page";
+import { byId, confirmStop, endPage, hasKeys } from "./page";
 import { SessionResponseRenderer } from "./sessionResponse";
 import { split } from "./splitter";
 import { sessionAddress } from "./v1";
@@ -178,6 +178,7 @@ export class SessionView {
   }
 
   private async close(server: boolean): Promise<void> {
+    if (server && !confirmStop()) return;
     this.live.stop();
     this.task?.stop();
     window.history.replaceState(null, "", window.location.pathname);

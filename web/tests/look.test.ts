@@ -69,3 +69,9 @@ test.each(LOOKS)("%s can be read", (_, colours) => {
   });
   expect(faint).toEqual([]);
 });
+
+test("the logo of the workbench, the icon of the tab and the icon with a number are one drawing", () => {
+  const path = (file: string, pattern: RegExp) => pattern.exec(readFileSync(resolve(import.meta.dirname, file), "utf8"))?.[1]?.replaceAll(/["/<>]|path d=/g, "");
+  const drawn = path("../src/icons.ts", /arch: '<path d="([^"]+)"/);
+  expect([path("../public/favicon.svg", /<path d="([^"]+)"/), path("../src/app/badge.ts", /<path d="([^"]+)"/)]).toEqual([drawn, drawn]);
+});
