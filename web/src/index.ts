@@ -23,5 +23,5 @@ if (sessionId) {
   open(sessionId);
 } else {
   setup.show();
-  if (query.has("gone")) setup.say("That session is closed, and nothing of it is stored. Start another one.");
+  if (query.has("gone")) setup.report("That session is closed, and nothing of it is stored. Start another one.");
 }

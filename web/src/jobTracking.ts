@@ -7,7 +7,7 @@ import { printable } from "./chart/sheets";
 import { Zoom } from "./chart/zoom";
 import { Lanes, Live } from "./live";
 import { byId, make } from "./page";
-import { Sequel } from "./sequel";
+import { JobActions } from "./jobActions";
 import { split } from "./splitter";
 import { v1 } from "./v1";
 import { WorkView } from "./work";
@@ -19,7 +19,7 @@ class TrackingView {
   private readonly right = byId("session-response-part");
   private readonly works = new Map<number, WorkView>();
   private readonly lanes = new Lanes();
-  private readonly sequel: Sequel | undefined;
+  private readonly jobActions: JobActions | undefined;
   private chart: FlowChart | undefined;
   private overview: HTMLElement = make("pre", "job-json");
   private inspected: number | undefined;
@@ -31,7 +31,7 @@ class TrackingView {
     byId("job-name").textContent = jobName;
     document.title = `${jobName} · Portico`;
     split({ bar: byId("resize-bar"), part: byId("right-part"), axis: "width", least: 200 });
-    if (jobId !== undefined) this.sequel = new Sequel(jobName, jobId);
+    if (jobId !== undefined) this.jobActions = new JobActions(jobName, jobId);
     this.setStatus(jobId === undefined ? "PREVIEW" : "RUNNING");
     if (jobId === undefined) this.stopButton.remove();
     else this.stopButton.addEventListener("click", () => void this.stopJob(jobId));
@@ -85,13 +85,13 @@ class TrackingView {
 
   private async track(jobId: string): Promise<void> {
     await this.loadStatus(jobId);
-    void this.sequel?.look();
+    void this.jobActions?.poll();
     new Live("job", jobId, {
       elements: (list, again) => {
         if (again) this.chart?.clearMarks();
-        for (const element of list) this.show(element);
+        for (const element of list) this.apply(element);
         // After an interruption the job may be on another host, which waits for a decision.
-        if (again) void this.sequel?.look();
+        if (again) void this.jobActions?.poll();
       },
       ended: () => void this.settle(jobId),
     });
@@ -116,11 +116,11 @@ class TrackingView {
     }
   }
 
-  private show(element: LiveElement): void {
+  private apply(element: LiveElement): void {
     const workId = Number(element.workId);
     switch (element.callback) {
       case "workStarted":
-        this.sequel?.show("RUNNING");
+        this.jobActions?.update("RUNNING");
         this.chart?.setMark(workId, "Running");
         this.work(workId).follow(String(element.taskId));
         break;
@@ -166,7 +166,7 @@ class TrackingView {
       this.trouble.hidden = false;
     }
     this.stopButton.disabled = status !== "RUNNING";
-    this.sequel?.show(status);
+    this.jobActions?.update(status);
   }
 
   private async stopJob(jobId: string): Promise<void> {

@@ -63,7 +63,7 @@ export class Lanes {
 export class Live {
   private stopped = false;
   private served = false;
-  private told = false;
+  private delivered = false;
   private readonly abort = new AbortController();
   private finish!: () => void;
   /** Resolves when the loop is over, for any reason. */
@@ -114,7 +114,7 @@ export class Live {
       reportConnection(this, true);
       wait = FIRST_RETRY_MS;
       if (answer.responses) {
-        this.tell(answer.responses, fresh);
+        this.deliver(answer.responses, fresh);
         fresh = false;
       } else if (answer.error === "ParallelCallNotSupported") {
         await pause(100);
@@ -125,9 +125,9 @@ export class Live {
     }
   }
 
-  private tell(list: LiveElement[], fresh: boolean): void {
-    this.follower.elements(list, fresh && this.told);
-    this.told = true;
+  private deliver(list: LiveElement[], fresh: boolean): void {
+    this.follower.elements(list, fresh && this.delivered);
+    this.delivered = true;
   }
 
   private ask(token: string): ReturnType<typeof api.live> {
@@ -141,7 +141,7 @@ export class Live {
   private async recall(): Promise<void> {
     try {
       const { responses } = await api.history(this.kind, this.id);
-      if (responses && !this.stopped) this.tell(responses, true);
+      if (responses && !this.stopped) this.deliver(responses, true);
     } catch (error) {
       if (!(error instanceof Refused) && !(error instanceof TypeError)) throw error;
       // Nothing stored, or not reachable: `ended` reports it.

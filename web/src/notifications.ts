@@ -18,13 +18,13 @@ export function notify(title: string, body: string, tag: string, open?: () => vo
 
 /** A button that switches them on, which asks the browser once, and off again. */
 export function notificationButton(button: HTMLButtonElement): void {
-  const show = () => {
+  const render = () => {
     button.setAttribute("aria-pressed", String(wanted()));
     button.textContent = wanted() ? "Notifications are on" : "Notify me";
   };
   button.hidden = !possible();
-  button.addEventListener("click", () => void toggle().then(show));
-  show();
+  button.addEventListener("click", () => void toggle().then(render));
+  render();
 }
 
 async function toggle(): Promise<void> {

@@ -32,13 +32,13 @@ export class AskedView {
   }
 
   /** After a list was taken: most of what it asked may be answered in it as well. */
-  show(): void {
+  render(): void {
     this.part.hidden = this.cards.size === 0;
     if ([...this.cards.values()].includes(undefined)) void this.attempt(() => this.load());
   }
 
   private async load(): Promise<void> {
-    const state = await v1.show(this.sessionId);
+    const state = await v1.session(this.sessionId);
     this.cwd = state.cwd ?? "";
     for (const part of active(state)?.parts?.filter(waits) ?? []) this.add(part);
   }

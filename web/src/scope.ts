@@ -163,12 +163,12 @@ class Latest<T> implements Part {
     private readonly ask: (signal: AbortSignal) => Promise<T>,
     private readonly take: (answer: T) => void,
     private readonly failed: (error: unknown) => void,
-    private readonly settleMs: number,
+    private readonly debounceMs: number,
     private readonly isOpen: () => boolean,
   ) {}
 
   /** Something has changed: ask, or ask again after the request that runs. */
-  readonly refresh = (wait = this.settleMs): void => {
+  readonly refresh = (wait = this.debounceMs): void => {
     this.wanted = true;
     this.next(wait);
   };
@@ -196,7 +196,7 @@ class Latest<T> implements Part {
   private async run(): Promise<void> {
     const asking = (this.asking = new AbortController());
     this.wanted = false;
-    let wait = this.settleMs;
+    let wait = this.debounceMs;
     try {
       const answer = await this.ask(AbortSignal.any([asking.signal, AbortSignal.timeout(HANGING_MS)]));
       if (asking.signal.aborted) return;
@@ -287,9 +287,9 @@ export class Scope {
    * Returns the function that asks the host, and later asks again. `settleMs` joins changes that come together; a call with 0 does
    * not wait for them. A request that fails for now is retried.
    */
-  latest<T>(ask: (signal: AbortSignal) => Promise<T>, take: (answer: T) => void, options: { failed?: (error: unknown) => void; settleMs?: number } = {}): (wait?: number) => void {
+  latest<T>(ask: (signal: AbortSignal) => Promise<T>, take: (answer: T) => void, options: { failed?: (error: unknown) => void; debounceMs?: number } = {}): (wait?: number) => void {
     const failed = options.failed ?? ((error: unknown) => this.report(explain(error)));
-    const latest = new Latest(ask, take, failed, options.settleMs ?? 0, () => !this.isPaused && !this.ended);
+    const latest = new Latest(ask, take, failed, options.debounceMs ?? 0, () => !this.isPaused && !this.ended);
     this.add(latest);
     return latest.refresh;
   }

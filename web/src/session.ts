@@ -31,7 +31,7 @@ export class SessionView {
   private busy = false;
   private closed = false;
   /** The first events are the history, or a replay: no notifications for them. */
-  private told = false;
+  private replayed = false;
   /** What this page sent and has shown already; the host's echo of it is not shown again. */
   private echoes: string[] = [];
 
@@ -54,7 +54,7 @@ export class SessionView {
     this.draft = new OfferedDraft(sessionId, this.textarea, (text) => (this.textarea.value = text));
     notificationButton(byId("notify", HTMLButtonElement));
     this.live = new Live("session", sessionId, {
-      elements: (list, again) => this.show(list, again),
+      elements: (list, again) => this.receive(list, again),
       ended: (error) => this.ended(error),
     });
     void this.loadTasks();
@@ -72,9 +72,9 @@ export class SessionView {
     }
   }
 
-  private show(list: LiveElement[], again: boolean): void {
-    if (this.told && !again) notifyAway(list, this.sessionId);
-    this.told = true;
+  private receive(list: LiveElement[], again: boolean): void {
+    if (this.replayed && !again) notifyAway(list, this.sessionId);
+    this.replayed = true;
     if (again) {
       this.renderer.clear();
       this.echoes = [];
@@ -82,7 +82,7 @@ export class SessionView {
       this.asked.clear();
     }
     this.renderer.together(() => list.forEach((element) => this.showOne(element)));
-    this.asked.show();
+    this.asked.render();
     this.showState();
   }
 
@@ -109,7 +109,7 @@ export class SessionView {
   private ended(error: string): void {
     this.closed = true;
     this.asked.clear();
-    this.asked.show();
+    this.asked.render();
     this.showState();
     if (error === "SessionNotFound" && !byId("session-part").querySelector(".message-block")) this.gone();
     else this.renderer.addNotice("This session is closed.");

@@ -9,7 +9,7 @@ const SETTLE_MS = 400;
 const guarded = new WeakSet<HTMLElement>();
 
 /** Call it when `element` opens, and when its buttons change. Until it has settled, its buttons take no pointer (theme.css) and no key. */
-export function settle(element: HTMLElement): void {
+export function ignoreEarlyClicks(element: HTMLElement): void {
   const since = String(performance.now());
   element.dataset["since"] = since;
   element.dataset["settling"] = "";
@@ -22,13 +22,13 @@ export function settle(element: HTMLElement): void {
   element.addEventListener("click", stopEarly, true);
 }
 
-export function settled(element: HTMLElement): boolean {
+export function takesClicks(element: HTMLElement): boolean {
   return performance.now() - Number(element.dataset["since"]) > SETTLE_MS;
 }
 
 function stopEarly(event: MouseEvent): void {
   const { target, currentTarget, isTrusted } = event;
-  if (!isTrusted || settled(currentTarget as HTMLElement) || !(target as Element).closest("button, a, [role=menuitem]")) return;
+  if (!isTrusted || takesClicks(currentTarget as HTMLElement) || !(target as Element).closest("button, a, [role=menuitem]")) return;
   // Enter in a field clicks the form's button, and typing takes longer than this.
   if (event.detail === 0 && document.activeElement?.matches("input, textarea") && (currentTarget as Node).contains(document.activeElement)) return;
   event.preventDefault();

@@ -32,7 +32,7 @@ export class SetupView {
     this.view.style.display = "none";
   }
 
-  say(text: string): void {
+  report(text: string): void {
     this.trouble.textContent = text;
     this.trouble.hidden = !text;
   }
@@ -42,12 +42,12 @@ export class SetupView {
       const { models } = await api.models();
       this.models.replaceChildren(...sorted(models ?? []).map(option));
     } catch (error) {
-      this.say(`The models could not be loaded. ${explain(error)}`);
+      this.report(`The models could not be loaded. ${explain(error)}`);
       return;
     }
     if ([...this.models.options].some(({ value }) => value === DEFAULT_MODEL)) this.models.value = DEFAULT_MODEL;
     this.start.disabled = this.models.options.length === 0;
-    if (this.start.disabled) this.say("No agent of this host offers a model. See “portico doctor” on the host's command line.");
+    if (this.start.disabled) this.report("No agent of this host offers a model. See “portico doctor” on the host's command line.");
   }
 
   private async loadFolder(): Promise<void> {
@@ -57,7 +57,7 @@ export class SetupView {
       // Text that was typed before the host answered stays.
       if (!this.folder.value) this.folder.value = project ? sibling(repoRoot, project) : repoRoot;
     } catch (error) {
-      this.say(explain(error));
+      this.report(explain(error));
     }
   }
 
@@ -66,7 +66,7 @@ export class SetupView {
       const { jobs = [] } = await api.runningJobs();
       this.jobs.replaceChildren(...jobs.map(jobRow));
     } catch (error) {
-      this.say(`The running jobs could not be loaded. ${explain(error)}`);
+      this.report(`The running jobs could not be loaded. ${explain(error)}`);
     }
   }
 

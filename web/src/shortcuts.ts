@@ -1,7 +1,7 @@
 /** Keyboard shortcuts, and the list of them behind `?`. */
 
 import { make, makeButton } from "./page";
-import { settle } from "./settle";
+import { ignoreEarlyClicks } from "./settle";
 import { page } from "./scope";
 
 export interface Shortcut {
@@ -58,7 +58,7 @@ export function dialog(title: string): HTMLDialogElement {
   document.body.append(found);
   found.showModal = () => {
     HTMLDialogElement.prototype.showModal.call(found);
-    settle(found);
+    ignoreEarlyClicks(found);
   };
   return found;
 }

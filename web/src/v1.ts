@@ -58,7 +58,7 @@ export const v1 = {
   search: (text: string) => ask("GET /search", {}, { query: { q: text } }),
   start: (body: Routes["POST /sessions"]["body"]) => ask("POST /sessions", {}, { body }),
   /** The state as the fold of the pages knows it, which a test compares with the host's. */
-  show: (id: string, signal?: AbortSignal) => call<SessionState>("GET", session(id), undefined, signal),
+  session: (id: string, signal?: AbortSignal) => call<SessionState>("GET", session(id), undefined, signal),
   change: (id: string, body: Routes["PATCH /sessions/{id}"]["body"]) => ask("PATCH /sessions/{id}", { id }, { body }),
   pin: (id: string, pinned: boolean) => ask("PUT /sessions/{id}/pin", { id }, { body: { pinned } }),
   remove: (id: string) => ask("DELETE /sessions/{id}", { id }),

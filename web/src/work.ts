@@ -19,7 +19,7 @@ export class WorkView {
   private attempts = 0;
   private queue: Promise<void> = Promise.resolve();
   /** Counts the tellings of the story: what belongs to an earlier one is dropped. */
-  private telling = 0;
+  private generation = 0;
 
   constructor(
     private readonly lanes: Lanes,
@@ -44,7 +44,7 @@ export class WorkView {
   }
 
   private discard(): void {
-    this.telling++;
+    this.generation++;
     this.stop();
     this.driving = undefined;
     this.attempts = 0;
@@ -58,8 +58,8 @@ export class WorkView {
       elements: (list: LiveElement[], again: boolean) => {
         if (again || replaying) this.discardKeepingTask();
         replaying = false;
-        const telling = this.telling;
-        for (const element of list) this.queue = this.queue.then(() => (telling === this.telling ? this.tell(element) : undefined));
+        const telling = this.generation;
+        for (const element of list) this.queue = this.queue.then(() => (telling === this.generation ? this.apply(element) : undefined));
       },
     };
     this.task = new Live("task", this.taskId, follower, this.lanes, this.onScreen);
@@ -73,7 +73,7 @@ export class WorkView {
   }
 
   /** Decisions are shown where they were made (`seq`), independent of which stream arrives first. */
-  private async tell(element: LiveElement): Promise<void> {
+  private async apply(element: LiveElement): Promise<void> {
     switch (element.callback) {
       case "taskSessionStarted":
         this.followSession(String(element.sessionId), element.isDriving === true);

@@ -32,7 +32,7 @@ afterEach(() => {
 async function open(id?: string, answers: V1Host["answers"] = {}): Promise<void> {
   Object.assign(host.answers, answers);
   const rows = new Map([["s1", { session: { cwd: "/w/api" } }]]);
-  view = new AutomationForm(id, { feed: { rows }, go, titled: () => undefined } as unknown as ViewContext);
+  view = new AutomationForm(id, { board: { rows }, go, titled: () => undefined } as unknown as ViewContext);
   document.body.replaceChildren(view.element);
   await vi.waitFor(() => expect(document.querySelector("#auto-automations")).not.toBeNull());
   await vi.waitFor(() => expect(options("prompt.agent").length).toBe(3));
@@ -118,7 +118,7 @@ describe("the fields", () => {
 
   test("the form works when the host answers none of its choices", async () => {
     host.down = true;
-    view = new AutomationForm(undefined, { feed: { rows: new Map() }, go, titled: () => undefined } as unknown as ViewContext);
+    view = new AutomationForm(undefined, { board: { rows: new Map() }, go, titled: () => undefined } as unknown as ViewContext);
     document.body.replaceChildren(view.element);
     expect([textOf(".trouble"), button("Create automation").disabled]).toEqual(["", false]);
   });

@@ -11,7 +11,7 @@ import { coverWords, grantWords } from "../src/conversation/grants";
 import type { CardActions } from "../src/conversation/pieces";
 import { questionCard } from "../src/conversation/question";
 import type { Approval, CallPart, Field, QuestionPart } from "../src/conversation/state";
-import { settle, settled } from "../src/settle";
+import { ignoreEarlyClicks, takesClicks } from "../src/settle";
 import { type ChangedFile, v1 } from "../src/v1";
 
 afterEach(() => vi.restoreAllMocks());
@@ -241,11 +241,11 @@ test("what has just opened settles after 400 ms; a click by the page's own code,
   button.addEventListener("click", clicked);
   box.append(button);
   const now = vi.spyOn(performance, "now").mockReturnValue(1_000);
-  settle(box);
+  ignoreEarlyClicks(box);
   button.click();
-  expect([settled(box), box.hasAttribute("data-settling"), clicked.mock.calls.length]).toEqual([false, true, 1]);
+  expect([takesClicks(box), box.hasAttribute("data-settling"), clicked.mock.calls.length]).toEqual([false, true, 1]);
   now.mockReturnValue(1_401);
-  expect(settled(box)).toBe(true);
+  expect(takesClicks(box)).toBe(true);
 });
 
 describe("questions", () => {

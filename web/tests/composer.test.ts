@@ -81,7 +81,7 @@ beforeEach(() => {
   const attempt = async (work: () => Promise<unknown>) => work().then(() => true, (error: unknown) => (said.push(String((error as Error).message)), false));
   composer = new Composer("s1", attempt, (text) => said.push(text));
   document.body.replaceChildren(composer.element);
-  composer.show(state());
+  composer.render(state());
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -188,7 +188,7 @@ describe("a line behind !", () => {
   });
 
   test("goes nowhere beside a running turn but to the host, which answers for it", async () => {
-    composer.show(state({ turns: [{ id: "t", started: 1, message: { text: "x" }, parts: [] }], active: "t" } as unknown as Partial<SessionState>));
+    composer.render(state({ turns: [{ id: "t", started: 1, message: { text: "x" }, parts: [] }], active: "t" } as unknown as Partial<SessionState>));
     await write("!make");
     expect([sendName(), document.getElementById("steer")!.hidden]).toEqual(["Run", true]);
     await write("make");

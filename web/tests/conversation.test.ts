@@ -7,7 +7,7 @@ import { type Actions, exact, pretty, relative } from "../src/conversation/piece
 import { markdownReady, pieceEnd, QuestionRow, TextRow } from "../src/conversation/rows";
 import type { CallPart, QuestionPart, SessionState } from "../src/conversation/state";
 import { type Row, Transcript } from "../src/conversation/transcript";
-import { ago, duration, folder, learn, who, words } from "../src/conversation/words";
+import { ago, duration, folder, addClientNames, who, words } from "../src/conversation/words";
 import { count } from "../src/time";
 import { loadCards } from "../src/conversation/loadCards";
 
@@ -336,7 +336,7 @@ describe("the transcript", () => {
 });
 
 test("numbers and names as people read them", () => {
-  learn({ "c#1": "VS Code" });
+  addClientNames({ "c#1": "VS Code" });
   expect([who("client:c#1#7.chat/turnStarted"), who("client:other#1.chat/turnStarted")]).toEqual(["VS Code", "An editor"]);
   expect([who("token:owner"), who("token:ann"), who("job:job-1"), who("timeout")]).toEqual(["You", "ann", "The job job-1", "timeout"]);
   expect([count(999), count(12_345), count(2_500_000)]).toEqual(["999", "12 k", "2.5 M"]);

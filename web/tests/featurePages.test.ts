@@ -19,7 +19,7 @@ const page = (name: string, more: object = {}) => ({ name, title: `Page ${name}`
 
 function opened(module: object | Error | Promise<object>, rest: string[] = []) {
   const [listeners, gone] = [new Set<() => void>(), [] as unknown[]];
-  const context = { feed: { watch: (run: () => void) => (listeners.add(run), () => listeners.delete(run)) }, go: (place: unknown) => gone.push(place), titled: () => undefined } as unknown as ViewContext;
+  const context = { board: { subscribe: (run: () => void) => (listeners.add(run), () => listeners.delete(run)) }, go: (place: unknown) => gone.push(place), titled: () => undefined } as unknown as ViewContext;
   const load = async () => {
     if (module instanceof Error) throw module;
     return module;

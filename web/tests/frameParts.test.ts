@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Elsewhere } from "../src/app/elsewhere";
 import type { Entry } from "../src/app/entries";
-import type { Feed } from "../src/app/feed";
+import type { BoardStore } from "../src/app/boardStore";
 import { FilterField } from "../src/app/filterField";
 import { openMenu } from "../src/app/floatingMenu";
 import { grip } from "../src/app/grip";
@@ -41,7 +41,7 @@ describe("the panel", () => {
     document.body.append(element);
     const noted: unknown[] = [];
     const view = session("s1");
-    const context = { feed: { rows: new Map([["s1", { session: { changes: { files } } }]]) } as unknown as Feed, session: view, phone: false, noteTab: (...given: unknown[]) => noted.push(given), landmarks: () => undefined } as PanelContext;
+    const context = { board: { rows: new Map([["s1", { session: { changes: { files } } }]]) } as unknown as BoardStore, session: view, phone: false, noteTab: (...given: unknown[]) => noted.push(given), landmarks: () => undefined } as PanelContext;
     return { panel: new Panel(element, context), element, noted, view };
   }
   const selected = (element: HTMLElement) => element.querySelector("[role=tab][aria-selected=true]")?.id;
@@ -116,7 +116,7 @@ describe("the filter", () => {
   function made(search = "") {
     window.history.replaceState(null, "", `/app${search}`);
     const changed = vi.fn();
-    const field = new FilterField({ entries: () => [] } as unknown as Feed, changed);
+    const field = new FilterField({ entries: () => [] } as unknown as BoardStore, changed);
     document.body.append(field.element, field.chips);
     return { field, changed, chips: () => [...field.chips.querySelectorAll("button")].map(({ textContent }) => textContent) };
   }
@@ -243,7 +243,7 @@ describe("sessions of other programs", () => {
     host.answers["GET /native-sessions?start=false"] = answer;
     host.answers["GET /native-sessions?"] = answer;
     const changed = vi.fn();
-    const group = new Elsewhere({ agentName: (id: string) => id } as unknown as Feed, changed);
+    const group = new Elsewhere({ agentName: (id: string) => id } as unknown as BoardStore, changed);
     await vi.waitFor(() => expect(changed).toHaveBeenCalled());
     return { group, texts: () => [...group.element.querySelectorAll(".elsewhere-folder, .t, .elsewhere-note")].map(({ textContent }) => textContent) };
   }

@@ -19,14 +19,14 @@ test("a step of a job is named with its job, and leads there", async () => {
     [`GET /inbox/answered?since=${new Date().setHours(0, 0, 0, 0)}`]: { answers: [], rules: 0 },
   });
   const row = (by: string) => ({ session: { by }, waiting: [] });
-  const feed = {
+  const board = {
     rows: new Map([["s1", row("task:t1")], ["s2", row("token:owner")], ["s3", row("task:t9")]]),
     jobs: new Map([["j1", { id: "j1", name: "Release notes", works: [{ task: "t0" }, { task: "t1" }] }]]),
-    watch: () => () => undefined,
+    subscribe: () => () => undefined,
     agentName: () => "Demo",
     entries: () => [],
   };
-  const inbox = new Inbox({ feed } as unknown as Shell);
+  const inbox = new Inbox({ board } as unknown as Shell);
   document.body.replaceChildren(inbox.element);
   await vi.waitFor(() => expect(document.querySelectorAll(".asked")).toHaveLength(2));
   const link = document.querySelector<HTMLAnchorElement>(".card .asked-where a")!;
@@ -46,8 +46,8 @@ test("interrupted work is listed and counted; one or all are resumed, and an err
     resumed.push(id);
     return id === "s2" ? Promise.reject(new Error("The agent is gone.")) : Promise.resolve({} as never);
   });
-  const feed = { rows: new Map(), jobs: new Map(), watch: () => () => undefined, agentName: () => "Demo", entries: () => [] };
-  const inbox = new Inbox({ feed } as unknown as Shell);
+  const board = { rows: new Map(), jobs: new Map(), subscribe: () => () => undefined, agentName: () => "Demo", entries: () => [] };
+  const inbox = new Inbox({ board } as unknown as Shell);
   document.body.replaceChildren(inbox.element);
   const titles = () => [...document.querySelectorAll(".interrupted-row .asked-title")].map(({ textContent }) => textContent);
   await vi.waitFor(() => expect(titles()).toEqual(["Work s1", "Work s2", "Work s3"]));
@@ -67,8 +67,8 @@ test("an exhausted budget that no turn shows is answered with one of its options
     [`GET /inbox/answered?since=${new Date().setHours(0, 0, 0, 0)}`]: { answers: [], rules: 0 },
   });
   const answered = vi.spyOn(v1, "answerBudget").mockImplementation(() => Promise.resolve({} as never));
-  const feed = { rows: new Map(), jobs: new Map(), watch: () => () => undefined, agentName: () => "Demo", entries: () => [] };
-  const inbox = new Inbox({ feed } as unknown as Shell);
+  const board = { rows: new Map(), jobs: new Map(), subscribe: () => () => undefined, agentName: () => "Demo", entries: () => [] };
+  const inbox = new Inbox({ board } as unknown as Shell);
   document.body.replaceChildren(inbox.element);
   const texts = (found: string) => [...document.querySelectorAll(found)].map(({ textContent }) => textContent);
   await vi.waitFor(() => expect(texts(".budgets .asked-title")).toEqual(["The budget of today is spent."]));

@@ -33,8 +33,8 @@ async function open(job: object, ...records: object[]) {
   const entry = { jobs: { release: { work: WORK } } };
   const net = new Net({ "GET /jobs/j1": { id: "j1", name: "release", started: NOW - 10_000, cwd: "/w/shop", by: "token:owner", entry, chart: { nodes: [] }, ...job }, "GET /events": { events: [] }, "POST /jobs/j1/resume": { job: "j2" }, "POST /jobs/j1/retry": { job: "j3" } });
   const go = vi.fn();
-  const feed = { watch: () => () => undefined, ofTask: () => [], agentName: (id: string) => id };
-  const view = new JobView("j1", undefined, { feed, go, titled: () => undefined } as unknown as ViewContext);
+  const board = { subscribe: () => () => undefined, ofTask: () => [], agentName: (id: string) => id };
+  const view = new JobView("j1", undefined, { board, go, titled: () => undefined } as unknown as ViewContext);
   document.body.replaceChildren(view.element);
   await tick(10);
   for (const record of records) net.open.find(({ channel }) => channel === "job/j1")?.send(record);

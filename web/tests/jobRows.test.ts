@@ -71,7 +71,7 @@ test("1,000 items are 1,000 rows of which few are in the page; failed ones and n
   const list = new ItemList();
   document.body.append(list.element);
   const [choose, retry] = [vi.fn(), vi.fn()];
-  list.show(items(1000), { current: undefined, now: 5000, choose, retry });
+  list.update(items(1000), { current: undefined, now: 5000, choose, retry });
   const rows = () => [...list.element.querySelectorAll<HTMLElement>(".item-row")];
   expect(rows().length).toBeLessThan(60);
   expect([rows()[0]?.getAttribute("aria-setsize"), list.element.querySelector<HTMLElement>(".item-space")!.style.height]).toEqual(["1000", "36000px"]);
@@ -94,7 +94,7 @@ test("1,000 items are 1,000 rows of which few are in the page; failed ones and n
 
 test("a list without a match says so, and a running job offers no run from a step", () => {
   const list = new ItemList();
-  list.show(items(3), { current: "r*1", now: 5000, choose: vi.fn() });
+  list.update(items(3), { current: "r*1", now: 5000, choose: vi.fn() });
   expect([list.element.querySelectorAll(".retry-from").length, list.element.querySelector("[aria-current] .tn-name")!.textContent, list.element.querySelector("input")]).toEqual([0, "file-1.py", null]);
   list.element.querySelector<HTMLElement>('[data-filter="work"]')!.click();
   expect(list.element.querySelector(".item-rows")!.textContent).toBe("No item matches.");

@@ -11,8 +11,8 @@ const job = (id: string, started: number, more = {}) => ({ id, name: id, status:
 function open(...jobs: ReturnType<typeof job>[]) {
   const listeners = new Set<() => void>();
   const all = new Map<string, object>(jobs.map((each) => [each.id, each]));
-  const feed = { jobs: all, rows: new Map(), watch: (listener: () => void) => (listeners.add(listener), () => listeners.delete(listener)) };
-  const view = new JobsView({ feed } as unknown as ViewContext);
+  const board = { jobs: all, rows: new Map(), subscribe: (listener: () => void) => (listeners.add(listener), () => listeners.delete(listener)) };
+  const view = new JobsView({ board } as unknown as ViewContext);
   document.body.replaceChildren(view.element);
   const set = (...changed: ReturnType<typeof job>[]) => {
     for (const each of changed) all.set(each.id, each);
@@ -76,8 +76,8 @@ test("words and a state filter the rows; a filter without a match says so", () =
 test("the cost is the sum of what the sessions of its tasks reported", () => {
   const listeners = new Set<() => void>();
   const session = (id: string, task: string, cost?: number) => [id, { session: { id, by: `task:${task}`, usage: cost === undefined ? {} : { cost } } }] as const;
-  const feed = { jobs: new Map([["j", job("j", 1000)]]), rows: new Map([session("1", "t", 0.5), session("2", "t", 0.25), session("3", "other", 9), session("4", "t")]), watch: () => () => listeners.clear() };
-  const view = new JobsView({ feed } as unknown as ViewContext);
+  const board = { jobs: new Map([["j", job("j", 1000)]]), rows: new Map([session("1", "t", 0.5), session("2", "t", 0.25), session("3", "other", 9), session("4", "t")]), subscribe: () => () => listeners.clear() };
+  const view = new JobsView({ board } as unknown as ViewContext);
   document.body.replaceChildren(view.element);
   expect(rows()[0]!.at(-1)).toBe("$0.75");
   view.leave();

@@ -40,12 +40,12 @@ afterEach(() => {
 function frame() {
   const listeners = new Set<() => void>();
   const rows = new Map<string, object>();
-  const feed = {
+  const board = {
     rows,
     jobs: new Map(),
     live: true,
     lost: false,
-    watch: (listener: () => void) => {
+    subscribe: (listener: () => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
@@ -57,8 +57,8 @@ function frame() {
     retryNow: () => undefined,
   };
   const titles: string[] = [];
-  const shell = { feed, go: vi.fn(), titled: (text: string) => titles.push(text), panelAt: vi.fn(), changed: vi.fn() };
-  return { shell: shell as unknown as Shell, feed, rows, titles, watching: () => listeners.size };
+  const shell = { board, go: vi.fn(), titled: (text: string) => titles.push(text), panelAt: vi.fn(), changed: vi.fn() };
+  return { shell: shell as unknown as Shell, board, rows, titles, watching: () => listeners.size };
 }
 
 const SESSION = (title: string) => ({ id: "s1", agent: "demo", model: "m", cwd: "/w", title, created: NOW, modified: NOW, pos: 3, turns: [], queue: [], read: true, config: {} });
@@ -116,9 +116,9 @@ const VIEWS: Record<string, Case> = {
     answers: (version) => ({ "GET /inbox": version === "first" ? INBOX("q1") : INBOX("q2"), "GET /inbox/answered": { answers: [], rules: 0 } }),
     text: { first: "Which q1?", second: "Which q2?" },
     streams: [],
-    change: (_, { rows, feed }) => {
+    change: (_, { rows, board }) => {
       rows.set(`s${rows.size}`, { session: {}, waiting: [{ id: `new-${rows.size}` }] });
-      feed.changed();
+      board.changed();
     },
   },
   automations: {
@@ -126,7 +126,7 @@ const VIEWS: Record<string, Case> = {
     answers: (version) => ({ "GET /automations": { automations: [AUTOMATION(version === "first" ? "morning" : "evening")] } }),
     text: { first: "morning", second: "evening" },
     streams: [],
-    change: (_, { feed }) => feed.changed(),
+    change: (_, { board }) => board.changed(),
   },
   automation: {
     open: (shell) => automationsView({ at: "automations", id: "a1" }, shell),
@@ -397,7 +397,7 @@ describe("focus and presses", () => {
     const first = clock();
     for (let second = 0; second < 5; second++) {
       await tick(1000);
-      frames.feed.changed();
+      frames.board.changed();
     }
     expect(clock()).not.toBe(first);
     expect(buttons()).toEqual(before);

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { entryOfSession, type Entry, type Group, type Row } from "../src/app/entries";
-import { Feed } from "../src/app/feed";
+import { BoardStore } from "../src/app/boardStore";
 import { held, ListView } from "../src/app/list";
 import { between, offsetsOf, spaced } from "../src/app/rowWindow";
 import { V1Host } from "./v1Host";
@@ -75,7 +75,7 @@ class FakeSocket {
   }
 }
 
-describe("the feed", () => {
+describe("the board", () => {
   let asked: URL[] = [];
   let pages: Record<string, object> = {};
   beforeEach(() => {
@@ -95,11 +95,11 @@ describe("the feed", () => {
     vi.unstubAllGlobals();
   });
 
-  function started(page: object): Feed {
-    const feed = new Feed();
-    feed.start();
+  function started(page: object): BoardStore {
+    const board = new BoardStore();
+    board.start();
     FakeSocket.last.say(page);
-    return feed;
+    return board;
   }
 
   test("asks the host to count by the reader's own days", () => {
@@ -109,24 +109,24 @@ describe("the feed", () => {
 
   test("marks an agent that does not ask, wherever its name is shown", async () => {
     pages["agents"] = { agents: [{ id: "acp:kilo", name: "Kilo", label: "does not ask" }, { id: "demo", name: "Demo", label: "demo" }] };
-    const feed = started({ rows: [] });
-    await vi.waitFor(() => expect(feed.agentName("acp:kilo")).toBe("Kilo (does not ask)"));
-    expect(feed.agentName("demo")).toBe("Demo");
+    const board = started({ rows: [] });
+    await vi.waitFor(() => expect(board.agentName("acp:kilo")).toBe("Kilo (does not ask)"));
+    expect(board.agentName("demo")).toBe("Demo");
   });
 
   test("older ones come from where the host says, however old what runs is, and are counted down", async () => {
-    const feed = started({ rows: [row("new", NOW), row("runs", 5, { status: "running" })], before: 1_000, days: [1, 2, 30] });
-    expect(feed.left).toEqual({ today: 1, yesterday: 2, older: 30 });
+    const board = started({ rows: [row("new", NOW), row("runs", 5, { status: "running" })], before: 1_000, days: [1, 2, 30] });
+    expect(board.left).toEqual({ today: 1, yesterday: 2, older: 30 });
     pages["1000"] = { rows: [row("b", 900), row("new", 1, { title: "stale" })], before: 900, days: [0, 0, 29] };
-    await Promise.all([feed.loadOlder(), feed.loadOlder()]);
+    await Promise.all([board.loadOlder(), board.loadOlder()]);
     expect(asked.map((url) => [url.searchParams.get("before"), url.searchParams.get("limit")])).toEqual([["1000", "100"]]);
-    expect(feed.left).toEqual({ today: 0, yesterday: 0, older: 28 }); // the one that runs is older, and here
-    expect([...feed.rows.keys()].sort()).toEqual(["b", "new", "runs"]);
-    expect(feed.rows.get("new")?.session.title).toBe("Session new"); // what was told live is newer than a page
+    expect(board.left).toEqual({ today: 0, yesterday: 0, older: 28 }); // the one that runs is older, and here
+    expect([...board.rows.keys()].sort()).toEqual(["b", "new", "runs"]);
+    expect(board.rows.get("new")?.session.title).toBe("Session new"); // what was told live is newer than a page
     pages["900"] = { rows: [row("c", 7)], before: 0, days: [0, 0, 0] };
-    await feed.loadOlder();
-    await feed.loadOlder();
-    expect([asked.length, feed.left.older]).toEqual([2, 0]);
+    await board.loadOlder();
+    await board.loadOlder();
+    expect([asked.length, board.left.older]).toEqual([2, 0]);
   });
 
   test.each<[string, Row, number]>([
@@ -136,16 +136,16 @@ describe("the feed", () => {
     ["a helper's", row("x", NOW, { created: 500, origin: { kind: "agent" } }), 10],
     ["one of a job", row("x", NOW, { created: 500, by: "task:1" }), 10],
   ])("told of %s, it counts what is left", (_, told, left) => {
-    const feed = started({ rows: [row("runs", 600, { created: 500, status: "running" })], before: 1_000, days: [0, 0, 10] });
+    const board = started({ rows: [row("runs", 600, { created: 500, status: "running" })], before: 1_000, days: [0, 0, 10] });
     FakeSocket.last.say({ rows: [told] });
-    expect(feed.left.older).toBe(left);
+    expect(board.left.older).toBe(left);
   });
 
   test("a title is found among those that are not here", async () => {
-    const feed = started({ rows: [], before: 1_000, days: [0, 0, 10] });
+    const board = started({ rows: [], before: 1_000, days: [0, 0, 10] });
     pages["kiwi"] = { rows: [row("far", 10, { title: "Kiwi" })] };
-    await feed.loadCalled("kiwi");
-    expect([feed.rows.has("far"), feed.left.older]).toEqual([true, 9]);
+    await board.loadCalled("kiwi");
+    expect([board.rows.has("far"), board.left.older]).toEqual([true, 9]);
     const all = started({ rows: [], before: 0 });
     asked = [];
     await all.loadCalled("kiwi");
@@ -153,31 +153,31 @@ describe("the feed", () => {
   });
 
   test("a host out of reach leaves what is there", async () => {
-    const feed = started({ rows: [row("a", NOW)], before: 1_000, days: [0, 0, 10] });
+    const board = started({ rows: [row("a", NOW)], before: 1_000, days: [0, 0, 10] });
     vi.stubGlobal("fetch", () => Promise.reject(new TypeError("down")));
-    await feed.loadOlder();
-    await feed.loadCalled("kiwi");
-    await feed.loadArchive();
-    expect([feed.rows.size, feed.left.older]).toEqual([1, 10]);
+    await board.loadOlder();
+    await board.loadCalled("kiwi");
+    await board.loadArchive();
+    expect([board.rows.size, board.left.older]).toEqual([1, 10]);
   });
 
   test("the archive comes page by page", async () => {
-    const feed = started({ rows: [row("a", NOW)], before: 0 });
+    const board = started({ rows: [row("a", NOW)], before: 0 });
     pages["board"] = { rows: [row("x", 50, { archived: true })], before: 50 };
     pages["50"] = { rows: [row("y", 40, { archived: true })], before: 0 };
-    await feed.loadArchive();
-    expect(feed.entries(true).map(({ id }) => id)).toEqual(["x", "y"]);
-    expect(feed.entries().map(({ id }) => id)).toEqual(["a"]);
+    await board.loadArchive();
+    expect(board.entries(true).map(({ id }) => id)).toEqual(["x", "y"]);
+    expect(board.entries().map(({ id }) => id)).toEqual(["a"]);
   });
 
   describe("the list", () => {
     const keys = (list: ListView) => [...list.element.querySelectorAll<HTMLElement>(".entry")].map((entry) => entry.dataset["key"]);
     const counts = (list: ListView) => Object.fromEntries([...list.element.querySelectorAll<HTMLElement>(".group")].map((group) => [group.dataset["group"], group.querySelector(".group-count")?.textContent]));
 
-    function thousands(): Feed {
+    function thousands(): BoardStore {
       localStorage.setItem("portico.folded", "");
-      const feed = started({ rows: Array.from({ length: 10_000 }, (_, n) => row(`s${n}`, n < 5_000 ? NOW - n : NOW - 3 * DAY - n)) });
-      return feed;
+      const board = started({ rows: Array.from({ length: 10_000 }, (_, n) => row(`s${n}`, n < 5_000 ? NOW - n : NOW - 3 * DAY - n)) });
+      return board;
     }
 
     test("of 10,000 rows a screen is built, all have their room, and a job of scrolling builds others", () => {
@@ -216,13 +216,13 @@ describe("the feed", () => {
 
     test("those that are not here have their room as well, and come when it is seen", async () => {
       localStorage.setItem("portico.folded", "");
-      const feed = started({ rows: [row("a", NOW)], before: 1_000, days: [0, 0, 300] });
+      const board = started({ rows: [row("a", NOW)], before: 1_000, days: [0, 0, 300] });
       pages["1000"] = { rows: Array.from({ length: 100 }, (_, n) => row(`o${n}`, 999 - n)), before: 900, days: [0, 0, 200] };
-      const list = new ListView(feed, () => undefined);
+      const list = new ListView(board, () => undefined);
       list.render();
       expect(counts(list)).toEqual({ today: "1", older: "300" });
       expect(list.element.querySelectorAll(".ghost").length).toBeGreaterThan(0);
-      await vi.waitFor(() => expect(feed.rows.size).toBe(101));
+      await vi.waitFor(() => expect(board.rows.size).toBe(101));
       list.render();
       expect(counts(list)).toEqual({ today: "1", older: "300" });
       expect(list.element.querySelector<HTMLElement>('[data-group="older"] .group-body')?.style.height).toBe(`${300 * 50}px`);
@@ -230,13 +230,13 @@ describe("the feed", () => {
     });
 
     test("under the pointer no row moves, and half a second after it left they are in order", () => {
-      const feed = started({ rows: [row("a", NOW - 1), row("b", NOW - 2), row("c", NOW - 3)] });
-      const list = new ListView(feed, () => undefined);
+      const board = started({ rows: [row("a", NOW - 1), row("b", NOW - 2), row("c", NOW - 3)] });
+      const list = new ListView(board, () => undefined);
       document.body.replaceChildren(list.element);
       list.render();
       list.element.dispatchEvent(new Event("pointerenter"));
-      feed.rows.set("c", { ...row("c", NOW, { status: "running" }), activity: "Running make" });
-      feed.rows.set("d", row("d", NOW));
+      board.rows.set("c", { ...row("c", NOW, { status: "running" }), activity: "Running make" });
+      board.rows.set("d", row("d", NOW));
       list.render();
       expect(keys(list)).toEqual(["s/a", "s/b", "s/c"]);
       expect(list.element.textContent).toContain("Running make");
@@ -250,8 +250,8 @@ describe("the feed", () => {
 
     test("a session is pinned at the host, a job in this browser", async () => {
       const host = new V1Host({ "PUT /sessions/a/pin": {}, "PUT /sessions/b/pin": {} });
-      const feed = started({ rows: [row("a", NOW - 1), row("b", NOW - 2, { features: { chats: { pinned: 5 } } })] });
-      const list = new ListView(feed, () => undefined);
+      const board = started({ rows: [row("a", NOW - 1), row("b", NOW - 2, { features: { chats: { pinned: 5 } } })] });
+      const list = new ListView(board, () => undefined);
       list.render();
       expect(counts(list)).toEqual({ pinned: "1", today: "1" });
       list.element.querySelector<HTMLElement>('[aria-label="Pin Session a"]')?.click();
@@ -269,13 +269,13 @@ describe("the feed", () => {
     });
 
     test("who only filters for words asks the host, too, after a moment and once", async () => {
-      const feed = started({ rows: [row("a", NOW)], before: 1_000, days: [0, 0, 10] });
+      const board = started({ rows: [row("a", NOW)], before: 1_000, days: [0, 0, 10] });
       pages["far kiwi"] = { rows: [row("k", 10, { title: "A far kiwi" })] };
-      const list = new ListView(feed, () => undefined);
+      const list = new ListView(board, () => undefined);
       for (const text of ["is:done far", "is:done far kiwi"]) list.filter.set(text);
       expect(counts(list)).toEqual({});
       await vi.advanceTimersByTimeAsync(250);
-      await vi.waitFor(() => expect(feed.rows.has("k")).toBe(true));
+      await vi.waitFor(() => expect(board.rows.has("k")).toBe(true));
       expect(asked.map((url) => url.searchParams.get("q"))).toEqual(["far kiwi"]);
       list.render();
       expect([keys(list), counts(list)]).toEqual([["s/k"], { older: "1" }]);

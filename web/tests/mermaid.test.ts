@@ -2,7 +2,7 @@
 
 import { expect, test, vi } from "vitest";
 import { drawMermaid, layersOf, parseMermaid } from "../src/chart/mermaid";
-import { dressCode } from "../src/conversation/code";
+import { decorateCode } from "../src/conversation/code";
 import { toHtml } from "../src/markdown";
 
 const edges = (text: string) => parseMermaid(text)?.edges.map(({ from, to, label }) => [from, to, label].filter(Boolean).join(" "));
@@ -49,7 +49,7 @@ test("a finished answer shows the chart above its text; another diagram stays te
   const body = document.createElement("div");
   document.body.replaceChildren(body);
   body.innerHTML = toHtml("```mermaid\ngraph TD\nA-->B\n```\n\n```mermaid\nsequenceDiagram\nA->>B: hi\n```\n\n```diff\n-a\n+b\n```\n\n```nosuch\nx\n```");
-  dressCode(body, true);
+  decorateCode(body, true);
   await vi.waitFor(() => expect(body.querySelectorAll("figure.diagram svg").length).toBe(1), 5000);
   await vi.waitFor(() => expect(body.querySelectorAll(".hljs-addition, .hljs-deletion").length).toBe(2), 5000);
   expect([...body.querySelectorAll("pre")].map((each) => each.dataset["language"])).toEqual(["mermaid", "mermaid", "diff", "nosuch"]);

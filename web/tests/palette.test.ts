@@ -33,8 +33,8 @@ const KEYS: Key[] = [
 
 function workbench(more: object = {}): Workbench {
   const entries = [entry("Fix the login", "done", 50), entry("Rate limit", "need", 10, 5), entry("Older question", "ask", 10, 1), entry("Bucket clock", "work", 90)];
-  const feed = { entries: () => entries, rows: new Map([["s9", { session: { title: "Token bucket" } }]]) };
-  return { feed, open: (each: Entry) => opened.push(each.title), go: (...given: unknown[]) => opened.push(JSON.stringify(given)), session: undefined, ...more } as unknown as Workbench;
+  const board = { entries: () => entries, rows: new Map([["s9", { session: { title: "Token bucket" } }]]) };
+  return { board, open: (each: Entry) => opened.push(each.title), go: (...given: unknown[]) => opened.push(JSON.stringify(given)), session: undefined, ...more } as unknown as Workbench;
 }
 
 const options = () => [...document.querySelectorAll<HTMLElement>("[role=option]")];

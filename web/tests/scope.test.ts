@@ -230,7 +230,7 @@ describe("latest", () => {
         return new Promise((done, fail) => open.push({ done, fail }));
       },
       (answer) => taken.push(answer),
-      { settleMs, failed },
+      { debounceMs: settleMs, failed },
     );
     const answer = async (value: number) => {
       open.shift()!.done(value);

@@ -28,7 +28,7 @@ afterEach(() => {
 
 function open(section: string, answers: V1Host["answers"] = {}, rows: [string, object][] = []): void {
   Object.assign(host.answers, answers);
-  const context = { feed: { rows: new Map(rows) }, go: vi.fn(), titled };
+  const context = { board: { rows: new Map(rows) }, go: vi.fn(), titled };
   view = new SettingsView(section, context as unknown as ViewContext);
   document.body.replaceChildren(view.element);
 }
@@ -44,7 +44,7 @@ test("every section is linked, and the one that is open is marked", () => {
 });
 
 test("More lists what has no room in the bar of a phone, and loads nothing", () => {
-  const context = { feed: { rows: new Map() }, go: vi.fn(), titled } as unknown as ViewContext;
+  const context = { board: { rows: new Map() }, go: vi.fn(), titled } as unknown as ViewContext;
   const usage = { name: "usage", row: { title: "Usage", icon: "usage" }, place: { at: "usage" } } as unknown as Listed;
   view = new SettingsView("more", context, [usage]);
   document.body.replaceChildren(view.element);

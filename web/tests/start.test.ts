@@ -1,7 +1,7 @@
 /** A new session begins in the box that it goes on in: files, model with its price, mode and own copy are there from the first message. */
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Feed } from "../src/app/feed";
+import type { BoardStore } from "../src/app/boardStore";
 import type { Shell } from "../src/app/shell";
 import { firstModel, NewSession } from "../src/app/start";
 import { V1Host } from "./v1Host";
@@ -34,7 +34,7 @@ let gone: object[];
 const find = <T extends Element = HTMLInputElement>(selector: string) => document.querySelector<T>(selector)!;
 
 async function open(): Promise<void> {
-  const shell = { feed: { rows: new Map([["s1", ROW]]) } as unknown as Feed, go: (place: object) => void gone.push(place) } as unknown as Shell;
+  const shell = { board: { rows: new Map([["s1", ROW]]) } as unknown as BoardStore, go: (place: object) => void gone.push(place) } as unknown as Shell;
   document.body.replaceChildren(new NewSession(shell).element);
   await vi.waitFor(() => expect(find("#agents input:checked")).toBeTruthy());
 }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { hasMoved, linesWord, messageOf, quoteOf } from "../src/app/comments";
 import { size } from "../src/conversation/pieces";
 import { fileTree } from "../src/app/fileTree";
-import { facts, said } from "../src/app/reasons";
+import { facts, plainReason } from "../src/app/reasons";
 import { dayWords } from "../src/app/usage";
 import { lostBy } from "../src/conversation/danger";
 import { linesOf } from "../src/conversation/diffLines";
@@ -43,7 +43,7 @@ test.each([
   ["[CRITERIA] Command failed with exit code 1: make", "Command failed with exit code 1: make"],
   ["Criteria condition passed, said the agent", "Criteria condition passed, said the agent"],
   ['{"name":"Error","message":"It broke."}', "It broke."],
-])("%s is said as", (reason, words) => expect(said(reason)).toBe(words));
+])("%s is said as", (reason, words) => expect(plainReason(reason)).toBe(words));
 
 const LINES = linesOf("--- a/x\n+++ b/x\n@@ -1,3 +1,4 @@\n one\n-two\n+deux\n+trois\n four\n");
 

@@ -10,7 +10,7 @@ import { lostWords } from "../src/app/commit";
 import { newer } from "../src/app/review";
 import { splitHtml } from "../src/conversation/diffColours";
 import { JobHistory, lanesOf, type Run, stepsOf, treeOf, type TreeNode, type WorkTree } from "../src/app/jobModel";
-import { said } from "../src/app/reasons";
+import { plainReason } from "../src/app/reasons";
 import { offersAt, placeIn } from "../src/app/jsonPlace";
 import { markWords } from "../src/app/marks";
 import { pathOf, type Place, placeOf } from "../src/app/router";
@@ -383,4 +383,4 @@ test.each([
   ['{"name": not JSON', '{"name": not JSON'],
   ["[CRITERIA] Decision: exit 1", "exit 1"],
   ["plain words", "plain words"],
-])("the error of a job in words: %s", (error, words) => expect(said(error)).toBe(words));
+])("the error of a job in words: %s", (error, words) => expect(plainReason(error)).toBe(words));

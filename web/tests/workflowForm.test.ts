@@ -1,7 +1,7 @@
 /** The form that starts a workflow: typed inputs, plan, recipes and drafts. Nothing starts before Start. */
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Feed } from "../src/app/feed";
+import type { BoardStore } from "../src/app/boardStore";
 import { StartJob } from "../src/app/startJob";
 import type { ViewContext } from "../src/app/view";
 import { type Filled, isNeeded, missingOf, shownOf, valuesOf } from "../src/app/workflowInputs";
@@ -67,8 +67,8 @@ async function open(more: Record<string, never | object> = {}): Promise<StartJob
     "POST /jobs": { job: "j7" },
     ...more,
   });
-  const feed = { rows: new Map(), watch: (run: () => void) => ((notify = run), () => undefined) } as unknown as Feed;
-  const view = new StartJob({ feed, go: (place: object) => void gone.push(place), titled: () => undefined } as unknown as ViewContext);
+  const board = { rows: new Map(), subscribe: (run: () => void) => ((notify = run), () => undefined) } as unknown as BoardStore;
+  const view = new StartJob({ board, go: (place: object) => void gone.push(place), titled: () => undefined } as unknown as ViewContext);
   document.body.replaceChildren(view.element);
   return view;
 }

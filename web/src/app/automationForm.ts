@@ -99,7 +99,7 @@ export class AutomationForm implements View {
   readonly title: string;
   private readonly form = make("form", "start wide");
   private readonly fields = new Map<string, Field>();
-  private readonly scope = new Scope((text) => this.say(text));
+  private readonly scope = new Scope((text) => this.report(text));
   private readonly trouble = make("p", "trouble");
   private readonly preview = make("p", "auto-preview soft");
   private readonly save = make("button", "primary");
@@ -133,7 +133,7 @@ export class AutomationForm implements View {
     foot.append(this.save, makeButton("", "Cancel", () => this.context.go(this.id ? { at: "automations", id: this.id } : { at: "automations" })));
     this.form.append(...this.boxes(FIRST), make("h2", "", "When"), ...this.boxes(TRIGGER), this.preview, make("h2", "", "What to start"), ...this.boxes(START), rules, this.trouble, foot);
     // Not with the change that a click on the button brings: the button would move away under the pointer.
-    this.form.addEventListener("input", (event) => this.mended(event.target as Element));
+    this.form.addEventListener("input", (event) => this.clearErrorAt(event.target as Element));
     this.form.addEventListener("change", () => this.choose());
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -148,7 +148,7 @@ export class AutomationForm implements View {
 
   private fill(values: Values): void {
     for (const [path, each] of this.fields) each.write(values[path] ?? "");
-    this.say("");
+    this.report("");
     this.choose();
   }
 
@@ -172,7 +172,7 @@ export class AutomationForm implements View {
       this.before = plan;
       if (plan.on?.length) this.choices("when", [SEVERAL, ...WHEN]);
       this.fill(valuesOf(plan, name));
-      if (source === "file") this.say("It is written in automations.toml: change it there.");
+      if (source === "file") this.report("It is written in automations.toml: change it there.");
       if (document.activeElement === document.body) this.fields.get("name")?.input.focus();
     };
     this.scope.latest((signal) => call<Automation>("GET", `/automations/${encodeURIComponent(id)}`, undefined, signal), take)();
@@ -199,7 +199,7 @@ export class AutomationForm implements View {
 
   private async offerFolders(signal: AbortSignal): Promise<void> {
     const { workspaces } = await v1.about(signal);
-    this.offer("folders", [...new Set([...workspaces, ...[...this.context.feed.rows.values()].map(({ session }) => session.cwd)])].slice(0, 12));
+    this.offer("folders", [...new Set([...workspaces, ...[...this.context.board.rows.values()].map(({ session }) => session.cwd)])].slice(0, 12));
   }
 
   private async offerWhere(signal: AbortSignal): Promise<void> {
@@ -230,32 +230,32 @@ export class AutomationForm implements View {
   private choose(): void {
     const values = this.values;
     for (const { spec, box } of this.fields.values()) box.hidden = spec.at !== undefined && !spec.at.includes(values["when"] ?? "") && !spec.at.includes(values["what"] ?? "");
-    this.show("missed_limit", values["missed"] === "all");
-    this.show("parallel", values["overlap"] === "parallel");
+    this.toggle("missed_limit", values["missed"] === "all");
+    this.toggle("parallel", values["overlap"] === "parallel");
     for (const what of ["prompt", "job"]) {
       const mine = values["what"] === what;
-      this.show(`${what}.place`, mine && this.where.places.length + (values[`${what}.place`] ?? "").length > 0);
-      this.show(`${what}.label`, mine && this.where.labels.length + (values[`${what}.label`] ?? "").length > 0);
+      this.toggle(`${what}.place`, mine && this.where.places.length + (values[`${what}.place`] ?? "").length > 0);
+      this.toggle(`${what}.label`, mine && this.where.labels.length + (values[`${what}.label`] ?? "").length > 0);
     }
     const agent = this.agents.find(({ id }) => id === values["prompt.agent"]);
     this.choices("prompt.model", [["", "The agent's own choice"], ...(agent?.models ?? []).map(({ id, name }): [string, string] => [id, name])]);
-    void this.look();
+    void this.checkTrigger();
   }
 
-  private show(path: string, on: boolean): void {
+  private toggle(path: string, on: boolean): void {
     const found = this.fields.get(path);
     if (found) found.box.hidden = !on;
   }
 
-  private mended(target: Element): void {
-    mend([...this.fields.values()].find(({ box }) => box.contains(target)));
+  private clearErrorAt(target: Element): void {
+    clearError([...this.fields.values()].find(({ box }) => box.contains(target)));
   }
 
-  private looked = 0;
+  private checks = 0;
 
   /** When it would be due, or what is wrong with the trigger, before anything is made. */
-  private async look(): Promise<void> {
-    const mine = ++this.looked;
+  private async checkTrigger(): Promise<void> {
+    const mine = ++this.checks;
     const values = this.values;
     const when = values["when"] ?? "";
     const given = when === "daily" ? values["daily.time"] : when === "cron" || when === "every" || when === "at" ? values[`schedule.${when}`] : "";
@@ -263,12 +263,12 @@ export class AutomationForm implements View {
     try {
       const text = values["prompt.text"]?.trim() ? {} : { "prompt.text": "-" };
       const { when: words, next = [] } = await call<{ when: string; next?: number[] }>("POST", "/automations/check", planOf({ ...values, ...text, what: "prompt" }), this.scope.signal);
-      if (mine !== this.looked) return;
+      if (mine !== this.checks) return;
       this.preview.textContent = `${words.charAt(0).toUpperCase()}${words.slice(1)}.${next[0] ? ` Next: ${dueWords(next[0], Date.now())}.` : ""}`;
       this.preview.hidden = false;
-      for (const path of ["daily.time", "schedule.cron", "schedule.every", "schedule.at", "schedule.zone"]) mend(this.fields.get(path));
+      for (const path of ["daily.time", "schedule.cron", "schedule.every", "schedule.at", "schedule.zone"]) clearError(this.fields.get(path));
     } catch (error) {
-      if (mine !== this.looked) return;
+      if (mine !== this.checks) return;
       this.preview.hidden = true;
       if (error instanceof Refused && error.field.startsWith("schedule")) this.point(error);
     }
@@ -299,14 +299,14 @@ export class AutomationForm implements View {
     return empty.length > 0;
   }
 
-  private say(text: string): void {
+  private report(text: string): void {
     this.trouble.textContent = text;
     this.trouble.hidden = text === "";
   }
 
   private async send(): Promise<void> {
-    this.say("");
-    for (const each of this.fields.values()) mend(each);
+    this.report("");
+    for (const each of this.fields.values()) clearError(each);
     if (this.markEmpty()) return;
     this.save.disabled = true;
     try {
@@ -317,13 +317,13 @@ export class AutomationForm implements View {
       this.context.go({ at: "automations", id: automation });
     } catch (error) {
       if (error instanceof Refused && this.point(error)) this.form.querySelector<HTMLElement>("[aria-invalid]")?.focus();
-      else this.say(explain(error));
+      else this.report(explain(error));
     }
     this.save.disabled = false;
   }
 }
 
-function mend(found: Field | undefined): void {
+function clearError(found: Field | undefined): void {
   if (!found) return;
   found.wrong.hidden = true;
   found.wrong.textContent = "";

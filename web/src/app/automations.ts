@@ -18,7 +18,7 @@ import { type Automation, causeWords, hasTrigger, inOrder, lastWords, type Misse
 import { pathOf, type Place } from "./router";
 import type { View, ViewContext } from "./view";
 
-/** The feed reports sessions and jobs, but not runs that were skipped. */
+/** The board reports sessions and jobs, but not runs that were skipped. */
 const LOOK_MS = 15_000;
 const SETTLE_MS = 300;
 const RUNS = 200;
@@ -30,15 +30,15 @@ export function automationsView(place: Extract<Place, { at: "automations" }>, co
 
 /** A view that is loaded again when something has happened. */
 abstract class Watching<T> {
-  protected readonly scope = new Scope((text) => this.say(text));
+  protected readonly scope = new Scope((text) => this.report(text));
   protected readonly refresh = this.scope.latest(
     (signal) => this.load(signal),
     (answer) => this.take(answer),
-    { settleMs: SETTLE_MS, failed: (error) => this.failed(error) },
+    { debounceMs: SETTLE_MS, failed: (error) => this.failed(error) },
   );
 
   constructor(protected readonly context: ViewContext) {
-    this.scope.onEnd(context.feed.watch(() => this.refresh()));
+    this.scope.onEnd(context.board.subscribe(() => this.refresh()));
     this.scope.every(LOOK_MS, () => document.hidden || this.refresh());
   }
 
@@ -49,7 +49,7 @@ abstract class Watching<T> {
   protected abstract load(signal: AbortSignal): Promise<T>;
   protected abstract take(answer: T): void;
   protected abstract failed(error: unknown): void;
-  protected abstract say(text: string): void;
+  protected abstract report(text: string): void;
 }
 
 interface Listed {
@@ -84,10 +84,10 @@ class AutomationsView extends Watching<Listed> implements View {
   }
 
   protected failed(error: unknown): void {
-    if (!this.loaded) this.say(explain(error));
+    if (!this.loaded) this.report(explain(error));
   }
 
-  protected say(text: string): void {
+  protected report(text: string): void {
     render(alert(text), this.body);
   }
 }
@@ -174,7 +174,7 @@ class AutomationView extends Watching<Whole> implements View {
 
   protected failed(error: unknown): void {
     if (!isTemporary(error)) this.gone(explain(error));
-    else if (!this.whole) this.say(explain(error));
+    else if (!this.whole) this.report(explain(error));
   }
 
   private gone(text: string): void {
@@ -183,7 +183,7 @@ class AutomationView extends Watching<Whole> implements View {
     this.render();
   }
 
-  protected say(text: string): void {
+  protected report(text: string): void {
     this.trouble = text;
     this.render();
   }

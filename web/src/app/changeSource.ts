@@ -19,7 +19,7 @@ export interface FileView {
   /** Not allowed yet: the file is not written. */
   asked?: boolean;
   /** Reported by the agent only: the host has no copy. */
-  told?: boolean;
+  reported?: boolean;
   /** It changed while no turn of this session ran: another session did it, or a person. */
   others?: boolean;
   diff?: string;
@@ -72,7 +72,7 @@ export class ChangeSource {
     const files = [...found].map(([name, diffs]): FileView => {
       const diff = diffs.join("\n");
       const lines = linesOf(exact(diff)).filter(({ kind }) => kind !== "file");
-      return { path: relative(name, state?.cwd ?? ""), status: "modified", binary: false, told: true, diff, lines, ...countOf(lines) };
+      return { path: relative(name, state?.cwd ?? ""), status: "modified", binary: false, reported: true, diff, lines, ...countOf(lines) };
     });
     return { files, note: files.length === 0 ? NOTHING : "This folder is not in git: these are the changes that the agent reported." };
   }

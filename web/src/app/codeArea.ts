@@ -25,9 +25,9 @@ export class CodeArea {
     const field = make("div", "code-field");
     field.append(this.colours, this.area);
     this.element.append(this.numbers, field);
-    this.area.addEventListener("input", () => this.show());
+    this.area.addEventListener("input", () => this.render());
     this.area.addEventListener("scroll", () => this.scrolled());
-    this.show();
+    this.render();
   }
 
   get value(): string {
@@ -37,7 +37,7 @@ export class CodeArea {
   set value(text: string) {
     if (text === this.area.value) return;
     this.area.value = text;
-    this.show();
+    this.render();
   }
 
   /** Counted from 1. */
@@ -51,10 +51,10 @@ export class CodeArea {
 
   /** Its text was changed by code. */
   changed(): void {
-    this.show();
+    this.render();
   }
 
-  private show(): void {
+  private render(): void {
     const text = this.area.value;
     const lines = text.split("\n").length;
     if (lines !== this.lines) {

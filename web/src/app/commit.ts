@@ -95,13 +95,13 @@ export async function discardDialog(view: OpenSession, shown: ReadonlySet<string
     });
     row.append(go);
     const lost = make("p");
-    const say = () => {
+    const update = () => {
       const chosen = new Set(paths());
       lost.textContent = lostWords((seen.files ?? []).filter((file) => chosen.has(file.path)));
       go.disabled = chosen.size === 0;
     };
-    list.addEventListener("change", say);
-    say();
+    list.addEventListener("change", update);
+    update();
     box.append(make("p", "", "The selected files are restored to the last commit. You can undo this for ten seconds."), list, lost, trouble, row);
     box.showModal();
   });

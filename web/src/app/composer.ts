@@ -36,9 +36,9 @@ export class Composer extends MessageBox {
   constructor(
     private readonly id: string,
     private readonly attempt: Attempt,
-    say: (text: string) => void,
+    report: (text: string) => void,
   ) {
-    super(say);
+    super(report);
     this.element.id = "composer";
     this.area.id = "message";
     this.area.setAttribute("aria-label", "Message");
@@ -143,7 +143,7 @@ export class Composer extends MessageBox {
     void this.send(this.busy ? busy : "queue");
   }
 
-  show(state: SessionState, lost = false): void {
+  render(state: SessionState, lost = false): void {
     this.state = state;
     const busy = active(state) !== undefined;
     this.busy = busy;
@@ -189,7 +189,7 @@ export class Composer extends MessageBox {
       this.fillModels((await v1.agents()).find(({ id }) => id === state.agent), state.model);
     } catch (error) {
       this.loadedFor = "";
-      this.say(explain(error));
+      this.report(explain(error));
     }
   }
 

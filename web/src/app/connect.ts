@@ -36,21 +36,21 @@ function agentCard(known: KnownAgent[], changed: () => Promise<unknown>): HTMLEl
       return item;
     }),
   );
-  const told = make("p", "soft");
-  told.setAttribute("role", "status");
+  const status = make("p", "soft");
+  status.setAttribute("role", "status");
   const again = makeButton("btn", "Check again", async () => {
     again.disabled = true;
-    told.textContent = "Looking for agents…";
+    status.textContent = "Looking for agents…";
     try {
       const { added } = await call<{ added: string[] }>("POST", "/agents/find", {});
-      told.textContent = added.length ? `Found: ${added.join(", ")}.` : "No new agent was found on the PATH or in the settings.";
+      status.textContent = added.length ? `Found: ${added.join(", ")}.` : "No new agent was found on the PATH or in the settings.";
       if (added.length) await changed();
     } catch (error) {
-      told.textContent = explain(error);
+      status.textContent = explain(error);
     }
     again.disabled = false;
   });
-  found.append(list, again, told);
+  found.append(list, again, status);
   return found;
 }
 

@@ -7,7 +7,7 @@ import type { AgentInfo, PlannedWorkflow, WorkflowDraft } from "../rest";
 import type { Scope } from "../scope";
 import { DESCRIBE as TEXTS } from "../texts/startJob";
 import { ask, v1 } from "../v1";
-import type { Feed } from "./feed";
+import type { BoardStore } from "./boardStore";
 
 /** Survives a reload of the page: the agent continues in its session. */
 const KEPT = "portico.draft";
@@ -27,13 +27,13 @@ export class DraftJob {
 
   constructor(
     scope: Scope,
-    feed: Feed,
+    board: BoardStore,
     private readonly folder: () => string,
     private readonly changed: () => void,
     private readonly found: (workflow: PlannedWorkflow) => void,
   ) {
-    this.refresh = scope.latest((signal) => ask("GET /workflows/draft/{id}", { id: this.session }, { signal }), (state) => void this.take(state), { failed: (error) => this.failed(error), settleMs: SETTLE_MS });
-    scope.onEnd(feed.watch(() => this.session && this.state?.running !== false && this.refresh()));
+    this.refresh = scope.latest((signal) => ask("GET /workflows/draft/{id}", { id: this.session }, { signal }), (state) => void this.take(state), { failed: (error) => this.failed(error), debounceMs: SETTLE_MS });
+    scope.onEnd(board.subscribe(() => this.session && this.state?.running !== false && this.refresh()));
     const load = scope.latest((signal) => v1.offers(signal), ({ agents, default: usual }) => this.offer(agents, usual ?? ""), { failed: () => undefined });
     load();
     if (this.session) this.refresh(0);

@@ -8,7 +8,7 @@ import { ask as confirmed, dialog } from "../shortcuts";
 import { when } from "../time";
 import { ask } from "../v1";
 import { lastName } from "./entries";
-import type { Feed } from "./feed";
+import type { BoardStore } from "./boardStore";
 import { pathOf } from "./router";
 import { style } from "./style";
 
@@ -23,7 +23,7 @@ export class Elsewhere {
   private text = "";
 
   constructor(
-    private readonly feed: Feed,
+    private readonly board: BoardStore,
     private readonly changed: () => void,
   ) {
     void style("app-places");
@@ -78,7 +78,7 @@ export class Elsewhere {
       name.title = folder;
       return [name, ...sessions.map((each) => this.row(each))];
     });
-    const problems = this.pages.filter(({ problem }) => problem).map(({ agent, problem }) => make("p", "soft elsewhere-note", `${this.feed.agentName(agent)}: ${problem}`));
+    const problems = this.pages.filter(({ problem }) => problem).map(({ agent, problem }) => make("p", "soft elsewhere-note", `${this.board.agentName(agent)}: ${problem}`));
     if (this.state === "asking") return [make("p", "soft elsewhere-note", "Asking the agents…"), ...rows];
     return rows.length || problems.length ? [...rows, ...problems] : [make("p", "soft elsewhere-note", "No sessions of other programs.")];
   }
@@ -86,9 +86,9 @@ export class Elsewhere {
   private row(session: FoundSession): HTMLElement {
     const button = makeButton("entry elsewhere-row", "", () => void adopt(session, () => this.load(false)));
     const sub = make("span", "sub");
-    sub.append(make("span", "act", session.open ? "Open elsewhere" : this.feed.agentName(session.agent)), ` ${session.updated ? when(session.updated, Date.now()) : ""}`);
+    sub.append(make("span", "act", session.open ? "Open elsewhere" : this.board.agentName(session.agent)), ` ${session.updated ? when(session.updated, Date.now()) : ""}`);
     button.append(make("span", "t", session.title || session.id), sub);
-    button.title = `Adopt this session of ${this.feed.agentName(session.agent)}`;
+    button.title = `Adopt this session of ${this.board.agentName(session.agent)}`;
     return button;
   }
 }

@@ -4,7 +4,7 @@ import type { BoardRow, JobSummary, Waiting } from "../rest";
 import type { Summary } from "../conversation/state";
 import { plain } from "../conversation/pieces";
 import { stoppedWords } from "../conversation/words";
-import { said } from "./reasons";
+import { plainReason } from "./reasons";
 import { clock, type Day, dayOf } from "../time";
 import { LIST } from "../texts/list";
 import { plural } from "../texts/plural";
@@ -169,7 +169,7 @@ function jobLine({ status, reason, error, works = [] }: JobRow, current: string 
   const step = works.findLast((work) => work.status === "failed")?.name;
   // The host names the step before its error: the page of the job has the details.
   if (step && (error ?? "").startsWith(`${step}: `)) return `Failed at ${step}`;
-  return error || reason ? `Failed: ${said(error || reason || "")}` : step ? `Failed at ${step}` : "Failed";
+  return error || reason ? `Failed: ${plainReason(error || reason || "")}` : step ? `Failed at ${step}` : "Failed";
 }
 
 export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> = new Set()): Group {

@@ -94,7 +94,7 @@ export class EntryEditor {
     this.draw();
   }
 
-  show(job: string): void {
+  select(job: string): void {
     this.which.value = job;
     this.draw();
   }

@@ -110,7 +110,7 @@ export class FeatureView implements View {
         nothing,
         render,
         root,
-        onChange: (run) => scope.onEnd(context.feed.watch(run)),
+        onChange: (run) => scope.onEnd(context.board.subscribe(run)),
         go: (path) => context.go(placeOf(`${root}${path}`)),
         report: (text) => this.render(text),
       });

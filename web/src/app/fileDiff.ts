@@ -69,7 +69,7 @@ function runs(shown: Shown[]): (DiffLine[] | Gap)[] {
 /** Unchanged lines, folded: a click shows all of them, or some more at either end. */
 function gapView(gap: Gap, acts: LineActs, atTop: boolean): HTMLElement {
   const row = make("div", "dl diff-hunk diff-gap");
-  for (const { text, said, range } of openings(gap, atTop)) {
+  for (const { text, label: said, range } of openings(gap, atTop)) {
     const button = makeButton("gap-lines", text, () => acts.unfold?.(range));
     button.setAttribute("aria-label", said);
     row.append(button);
@@ -81,7 +81,7 @@ function gapView(gap: Gap, acts: LineActs, atTop: boolean): HTMLElement {
 function drawUnified(view: HTMLElement, lines: DiffLine[], acts: LineActs, spans: [HTMLElement, DiffLine][]): void {
   for (const line of lines) {
     const row = lineView(line);
-    dress(row, line, line.kind === "removed" ? "old" : "new", acts, spans);
+    addComments(row, line, line.kind === "removed" ? "old" : "new", acts, spans);
     view.append(row, ...notesAt(line, line.kind === "removed" ? "old" : "new", acts));
   }
 }
@@ -102,7 +102,7 @@ function half(line: DiffLine | undefined, side: "old" | "new", acts: LineActs, s
   if (!line) return make("div", "dl nothing");
   const row = make("div", `dl diff-${line.kind}`);
   row.append(make("i", "", String(line[side] ?? "")), ...signed(line));
-  dress(row, line, side, acts, spans);
+  addComments(row, line, side, acts, spans);
   return row;
 }
 
@@ -110,7 +110,7 @@ function half(line: DiffLine | undefined, side: "old" | "new", acts: LineActs, s
 let drag: { row: HTMLElement; side: "old" | "new"; number: number } | undefined;
 
 /** The number becomes a button that opens a comment. Its label names what the color shows. */
-function dress(row: HTMLElement, line: DiffLine, side: "old" | "new", acts: LineActs, spans: [HTMLElement, DiffLine][]): void {
+function addComments(row: HTMLElement, line: DiffLine, side: "old" | "new", acts: LineActs, spans: [HTMLElement, DiffLine][]): void {
   const number = line[side];
   if (number === undefined) return;
   row.dataset[side] = String(number);

@@ -2,7 +2,7 @@
 
 import { icon } from "../icons";
 import { make, makeButton } from "../page";
-import type { Feed } from "./feed";
+import type { BoardStore } from "./boardStore";
 
 const TERM = /^(folder|agent|by|is):/;
 
@@ -14,7 +14,7 @@ export class FilterField {
   private readonly offers = make("div", "chips offers");
 
   constructor(
-    private readonly feed: Feed,
+    private readonly board: BoardStore,
     private readonly changed: () => void,
   ) {
     const { input } = this;
@@ -71,7 +71,7 @@ export class FilterField {
   private async renderOffers(focused = document.activeElement): Promise<void> {
     const wanted = this.text === "" && this.element.contains(focused);
     if (wanted && !this.offers.hidden) return; // one of them may have the focus
-    const found = wanted ? (await import("./filterOffers")).filterOffers(this.feed, (word) => this.choose(word)) : [];
+    const found = wanted ? (await import("./filterOffers")).filterOffers(this.board, (word) => this.choose(word)) : [];
     const late = wanted && (this.text !== "" || !this.element.contains(document.activeElement)); // the user was faster
     this.offers.hidden = found.length === 0 || late;
     this.offers.replaceChildren(...(late ? [] : found));

@@ -1,7 +1,7 @@
 /** A menu over the page, beside what opened it. */
 
 import { make } from "../page";
-import { settle } from "../settle";
+import { ignoreEarlyClicks } from "../settle";
 import { Scope } from "../scope";
 import { type Choice, item, walk } from "./menu";
 
@@ -41,7 +41,7 @@ export function openMenu(beside: HTMLElement, name: string, choices: Choice[], c
   list.style.top = `${Math.max(8, Math.min(at.bottom + 4, window.innerHeight - list.offsetHeight - 8))}px`;
   list.style.left = `${Math.max(8, Math.min(at.left, window.innerWidth - list.offsetWidth - 8))}px`;
   beside.setAttribute("aria-expanded", "true");
-  settle(list);
+  ignoreEarlyClicks(list);
   for (const type of OUTSIDE) scope.on(document, type, outside, { capture: true });
   list.querySelector<HTMLElement>("[role=menuitem]")?.focus();
   return list;

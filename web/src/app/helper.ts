@@ -6,7 +6,7 @@ import { Stream } from "../conversation/stream";
 import { duration } from "../conversation/words";
 import { make, makeButton } from "../page";
 import type { Scope } from "../scope";
-import type { Feed } from "./feed";
+import type { BoardStore } from "./boardStore";
 import { html, iconOf, render } from "../render";
 import { elapsed } from "../time";
 import { sessionAddress } from "../v1";
@@ -23,18 +23,18 @@ export class Helper {
   constructor(
     private readonly id: string,
     private readonly name: string,
-    private readonly feed: Feed,
+    private readonly board: BoardStore,
     private readonly scope: Scope,
   ) {
     this.element.append(this.summary);
     this.element.addEventListener("toggle", () => this.open());
     scope.every(1000, () => this.render());
-    scope.onEnd(feed.watch(() => this.render()));
+    scope.onEnd(board.subscribe(() => this.render()));
     this.render();
   }
 
   private render(): void {
-    const row = this.feed.rows.get(this.id);
+    const row = this.board.rows.get(this.id);
     if (!row) return;
     const { status, title } = row.session;
     const working = status === "running" || status === "waiting";
@@ -50,7 +50,7 @@ export class Helper {
 
   /** It asks something. */
   get waits(): boolean {
-    return this.feed.rows.get(this.id)?.session.status === "waiting";
+    return this.board.rows.get(this.id)?.session.status === "waiting";
   }
 
   private open(): void {
@@ -76,7 +76,7 @@ export class Helper {
             return false;
           },
         ),
-      cwd: () => this.feed.rows.get(this.id)?.session.cwd ?? "",
+      cwd: () => this.board.rows.get(this.id)?.session.cwd ?? "",
       agent: () => this.name,
       fork: () => undefined,
       resume: () => undefined,

@@ -16,7 +16,7 @@ import { type Content, html, iconOf, nothing, render, type TemplateResult } from
 import { Scope } from "../scope";
 import { INBOX } from "../texts/inbox";
 import type { InterruptedSession, PastAnswer, PendingRequest, UnansweredBudget, WaitingJob } from "../rest";
-import { settle, settled } from "../settle";
+import { ignoreEarlyClicks, takesClicks } from "../settle";
 import { ask, call, v1 } from "../v1";
 import { lastName, needsResume } from "./entries";
 import { type Icon, icon } from "../icons";
@@ -61,9 +61,9 @@ export class Inbox implements View {
   private answered: PastAnswer[] = [];
   private rules = 0;
   /** Approvals that are not sent yet, by id. */
-  private readonly held = new Map<string, () => void>();
+  private readonly deferred = new Map<string, () => void>();
   private readonly sent = make("div", "held");
-  private readonly flush = () => [...this.held.values()].forEach((send) => send());
+  private readonly flush = () => [...this.deferred.values()].forEach((send) => send());
 
   /** `wanted`: the item of a notice; it is open, at any position of the list. */
   constructor(
@@ -82,8 +82,8 @@ export class Inbox implements View {
     scroll.append(this.trouble, this.sent, this.list);
     this.element.append(head, scroll);
     this.scope.on(window, "pagehide", this.flush);
-    this.scope.onEnd(context.feed.watch(() => this.look()));
-    this.look();
+    this.scope.onEnd(context.board.subscribe(() => this.refresh()));
+    this.refresh();
   }
 
   leave(): void {
@@ -91,9 +91,9 @@ export class Inbox implements View {
     this.scope.end();
   }
 
-  /** The feed reports what waits. When that changes, the cards are requested. */
-  private look(): void {
-    const known = [...this.context.feed.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).concat([...this.context.feed.jobs.values()].filter(({ status }) => status === "waiting").map(({ id }) => id)).sort().join(" ");
+  /** The board reports what waits. When that changes, the cards are requested. */
+  private refresh(): void {
+    const known = [...this.context.board.rows.values()].flatMap((row) => [...(row.waiting ?? []).map(({ id }) => id), ...(needsResume(row, Date.now()) ? [row.session.id] : [])]).concat([...this.context.board.jobs.values()].filter(({ status }) => status === "waiting").map(({ id }) => id)).sort().join(" ");
     if (known === this.known) return this.loaded ? this.render() : undefined;
     this.known = known;
     this.load();
@@ -108,8 +108,8 @@ export class Inbox implements View {
     ([{ waiting, interrupted, jobs, budgets }, { answers, rules }]) => {
       if (this.failing) this.report("");
       this.failing = false;
-      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.held.has(id) && !this.closed.has(id)), interrupted: interrupted ?? [], jobs: jobs ?? [], budgets: budgets ?? [], answered: answers, rules });
-      this.arrive();
+      Object.assign(this, { waiting: waiting.filter(({ id }) => !this.deferred.has(id) && !this.closed.has(id)), interrupted: interrupted ?? [], jobs: jobs ?? [], budgets: budgets ?? [], answered: answers, rules });
+      this.openWanted();
       this.render();
     },
     {
@@ -121,7 +121,7 @@ export class Inbox implements View {
   );
 
   /** Who comes for one of them and is late reads that, and is led to where it was. */
-  private arrive(): void {
+  private openWanted(): void {
     const wanted = this.wanted;
     this.wanted = "";
     if (!wanted || this.waiting.some(({ id }) => id === wanted)) return;
@@ -157,21 +157,21 @@ export class Inbox implements View {
   private openCard(): Open | undefined {
     const asked = this.waiting.find(({ id }) => id === this.opened);
     if (!asked) return undefined;
-    const key = `${asked.id} ${this.context.feed.agentName(asked.agent)}`;
+    const key = `${asked.id} ${this.context.board.agentName(asked.agent)}`;
     return this.open?.key === key ? this.open : { key, element: this.card(asked) };
   }
 
   /** Rows with Resume take no click that was meant for what was there before. */
   private settleRows(): void {
     const section = this.list.querySelector<HTMLElement>("section.interrupted") ?? undefined;
-    if (section && section !== this.rows) settle(section);
+    if (section && section !== this.rows) ignoreEarlyClicks(section);
     this.rows = section;
   }
 
   /** Who asks: a step of a job, or a session. */
   private asker({ session, title }: Asked): { name: string; path: string } {
-    const by = this.context.feed.rows.get(session)?.session.by;
-    const job = [...this.context.feed.jobs.values()].find(({ works }) => works?.some(({ task }) => by === `task:${task}`));
+    const by = this.context.board.rows.get(session)?.session.by;
+    const job = [...this.context.board.jobs.values()].find(({ works }) => works?.some(({ task }) => by === `task:${task}`));
     if (job) return { name: `${job.name}, step “${title.replace(`${job.name}: `, "")}”`, path: pathOf({ at: "job", id: job.id }) };
     return { name: title || "New session", path: pathOf({ at: "session", id: session }) };
   }
@@ -188,12 +188,12 @@ export class Inbox implements View {
   private card(asked: Asked): HTMLElement {
     const acts = {
       cwd: () => asked.cwd,
-      agent: () => this.context.feed.agentName(asked.agent),
+      agent: () => this.context.board.agentName(asked.agent),
       wholeChange: () => this.context.go({ at: "session", id: asked.session, tab: "changes" }),
       attempt: async (work: () => Promise<unknown>, allows?: boolean, scope?: string) => {
         if (allows === undefined) return this.answer(work, () => undefined);
         if (!allows) return this.answer(work, () => this.done(asked));
-        this.hold(asked, work, scope);
+        this.defer(asked, work, scope);
         return true;
       },
     };
@@ -216,11 +216,11 @@ export class Inbox implements View {
   }
 
   /** An approval opens the next item immediately and can be undone for a moment, until it is sent. */
-  private hold(asked: Asked, work: () => Promise<unknown>, scope = ""): void {
+  private defer(asked: Asked, work: () => Promise<unknown>, scope = ""): void {
     const strip = make("div", "held-strip");
     const end = () => {
       clearTimeout(timer);
-      this.held.delete(asked.id);
+      this.deferred.delete(asked.id);
       strip.remove();
     };
     const send = () => {
@@ -228,7 +228,7 @@ export class Inbox implements View {
       void this.answer(work, () => undefined, asked.id);
     };
     const timer = setTimeout(send, HELD_MS);
-    this.held.set(asked.id, send);
+    this.deferred.set(asked.id, send);
     const text = make("span", "strip-text");
     render(html`${INBOX.allowed}${scope ? html`<b>${scope}</b> · ` : nothing}${titleOf(asked)}`, text);
     const back = makeButton("btn small", INBOX.undo, () => {
@@ -253,7 +253,7 @@ export class Inbox implements View {
   }
 
   private where({ cwd, agent, since }: Asked): string {
-    return [lastName(cwd), this.context.feed.agentName(agent), INBOX.waits(span(Date.now() - since))].filter(Boolean).join(" · ");
+    return [lastName(cwd), this.context.board.agentName(agent), INBOX.waits(span(Date.now() - since))].filter(Boolean).join(" · ");
   }
 
   /** The question about a budget outlives the turn that reached it. Nothing that counts toward it starts before the answer. */
@@ -291,7 +291,7 @@ export class Inbox implements View {
 
   private stoppedRow(each: InterruptedSession): TemplateResult {
     const archive = () => void this.answer(() => v1.change(each.session, { archived: true }), () => this.resumed(each));
-    const facts = [lastName(each.cwd), this.context.feed.agentName(each.agent), INBOX.interruptedAt(clock(each.since))].join(" · ");
+    const facts = [lastName(each.cwd), this.context.board.agentName(each.agent), INBOX.interruptedAt(clock(each.since))].join(" · ");
     return html`<div class="interrupted-row"><span class="mark">${iconOf("interrupted")}</span><span class="asked-text"><a class="asked-title" href=${pathOf({ at: "session", id: each.session })}>${each.title || INBOX.untitled}</a><small>${facts}</small></span
       ><button type="button" class="btn small" aria-label="${INBOX.resume} ${each.title}" @click=${() => void this.resume([each])}>${INBOX.resume}</button
       ><button type="button" class="btn small" aria-label="${INBOX.archive} ${each.title}" @click=${archive}>${INBOX.archive}</button></div>`;
@@ -318,7 +318,7 @@ export class Inbox implements View {
   }
 
   private nothing(): TemplateResult {
-    const working = this.context.feed.entries().filter(({ state }) => state === "work").map(({ title }) => title);
+    const working = this.context.board.entries().filter(({ state }) => state === "work").map(({ title }) => title);
     return html`<div class="empty-inbox"><h2>${INBOX.empty}</h2><p class="soft">${INBOX.working(working)}</p></div>`;
   }
 
@@ -348,14 +348,14 @@ export class Inbox implements View {
     const card = this.list.querySelector<HTMLElement>(".card.question");
     const button = card?.querySelector<HTMLButtonElement>(`button[data-answer="${number}"]:enabled`);
     if (!card || !button) return false;
-    if (settled(card)) button.click();
+    if (takesClicks(card)) button.click();
     return true;
   }
 
   press(key: "y" | "n"): boolean {
     const card = this.list.querySelector<HTMLElement>(".card.approval");
     if (!card) return false;
-    if (settled(card)) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
+    if (takesClicks(card)) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
     return true;
   }
 }

@@ -18,7 +18,7 @@ import { type Decision, type GroupNode, itemsOf, JobHistory, type JobRecord, las
 import { type ItemActions, ItemList } from "./jobItems";
 import { jobResult } from "./jobResult";
 import { MARKS, stepTimes, stepTree, type Steps } from "./jobSteps";
-import { said } from "./reasons";
+import { plainReason } from "./reasons";
 import { menu } from "./menu";
 import type { Place } from "./router";
 import { askStop } from "./rowMenu";
@@ -52,7 +52,7 @@ export class JobView implements View {
   private readonly chartBox = make("div", "chart-box");
   private readonly menu = this.menuOf();
   private readonly history = new JobHistory();
-  private readonly refresh = this.scope.latest((signal) => this.load(signal), (whole) => this.take(whole), { failed: (error) => this.failed(error), settleMs: SETTLE_MS });
+  private readonly refresh = this.scope.latest((signal) => this.load(signal), (whole) => this.take(whole), { failed: (error) => this.failed(error), debounceMs: SETTLE_MS });
   private whole: Whole | undefined;
   private chart: FlowChart | undefined;
   private step: StepView | undefined;
@@ -75,7 +75,7 @@ export class JobView implements View {
     this.chartBox.setAttribute("role", "region");
     this.chartBox.setAttribute("aria-label", JOB.flowChart);
     this.showTab("steps");
-    this.scope.onEnd(context.feed.watch(() => this.render()));
+    this.scope.onEnd(context.board.subscribe(() => this.render()));
     this.scope.every(1000, () => this.whole?.status === "running" && !document.hidden && this.render());
     this.scope.follow<Whole>({
       load: (signal) => this.load(signal),
@@ -217,7 +217,7 @@ export class JobView implements View {
 
   /** The result. */
   private summary(whole: Whole): TemplateResult {
-    const rows = this.history.runs.flatMap(({ task }) => this.context.feed.ofTask(task));
+    const rows = this.history.runs.flatMap(({ task }) => this.context.board.ofTask(task));
     const sum = (name: "files" | "additions" | "deletions") => rows.reduce((all, { session }) => all + (session.changes?.[name] ?? 0), 0);
     const took = tookOf((whole.ended ?? whole.started) - whole.started);
     const ran = new Set(this.history.runs.map(({ work }) => work)).size;
@@ -232,9 +232,9 @@ export class JobView implements View {
     if (this.flow && whole.error) return JOB.failed(plain(whole.error));
     const run = this.history.runs.findLast(({ outcome }) => outcome === "failed" || outcome === "crashed");
     const check = this.ofTasks.findLast(({ task, ok }) => task === run?.task && ok === false);
-    const why = this.ofTasks.findLast(({ task, evidence }) => task === run?.task && evidence)?.evidence ?? (check ? said(check.text) : "");
+    const why = this.ofTasks.findLast(({ task, evidence }) => task === run?.task && evidence)?.evidence ?? (check ? plainReason(check.text) : "");
     if (run && why) return plain(JOB.failedAt(this.nameOf(run.work), why));
-    if (whole.error || whole.reason) return JOB.failed(plain(said(whole.error || whole.reason || "")));
+    if (whole.error || whole.reason) return JOB.failed(plain(plainReason(whole.error || whole.reason || "")));
     return run ? plain(JOB.failedAt(this.nameOf(run.work), "")) : JOB.failed("");
   }
 
@@ -242,7 +242,7 @@ export class JobView implements View {
   private decisions(card: boolean): TemplateResult {
     const all = [...this.history.decisions, ...this.ofTasks].sort((one, other) => one.time - other.time);
     const item = ({ time, text, task, ok, evidence }: Decision) =>
-      html`<li><span class="call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}" aria-hidden="true">${ok === true ? "✓" : ok === false ? "✗" : "·"}</span><span class="evidence">${task ? html`<b>${this.nameOf(this.history.runs.find((run) => run.task === task)?.work)}</b>: ` : nothing}${plain(said(text))}${evidence ? html`<q class="why">${plain(evidence)}</q>` : nothing}</span><time class="soft">${clock(time)}</time></li>`;
+      html`<li><span class="call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}" aria-hidden="true">${ok === true ? "✓" : ok === false ? "✗" : "·"}</span><span class="evidence">${task ? html`<b>${this.nameOf(this.history.runs.find((run) => run.task === task)?.work)}</b>: ` : nothing}${plain(plainReason(text))}${evidence ? html`<q class="why">${plain(evidence)}</q>` : nothing}</span><time class="soft">${clock(time)}</time></li>`;
     // It scrolls, so it takes the focus.
     return html`<section class="job-decisions ${card ? "jcard" : ""}" tabindex="0" aria-label=${JOB.decisions} ?hidden=${all.length === 0}><h2>${JOB.decisionsInOrder}</h2><ol class="decisions">${all.map(item)}</ol></section>`;
   }
@@ -273,7 +273,7 @@ export class JobView implements View {
   private waitingTask(): Waiting | undefined {
     for (const run of this.history.runs) {
       if (run.outcome !== undefined) continue;
-      const row = this.context.feed.ofTask(run.task).find(({ session }) => session.status === "waiting");
+      const row = this.context.board.ofTask(run.task).find(({ session }) => session.status === "waiting");
       if (row) return { task: run.task, text: row.activity ?? JOB.waitsForYou };
     }
     return undefined;
@@ -282,7 +282,7 @@ export class JobView implements View {
   private usage(): string {
     let [used, dollars] = [0, 0];
     for (const run of this.history.runs)
-      for (const { session } of this.context.feed.ofTask(run.task)) {
+      for (const { session } of this.context.board.ofTask(run.task)) {
         used += (session.usage?.input ?? 0) + (session.usage?.output ?? 0);
         dollars += session.usage?.cost ?? 0;
       }
@@ -334,7 +334,7 @@ export class JobView implements View {
     this.items.set(group.items, list);
     const retry = this.retries ? { retry: ({ run }: { run: Run | undefined }) => this.retryFrom(this.stepOf(run)?.id ?? "") } : {};
     const actions: ItemActions = { current: typeof this.chosen === "string" ? this.chosen : undefined, now: Date.now(), choose: ({ path }) => this.select(path), ...retry };
-    list.show(found, actions);
+    list.update(found, actions);
     return list.element;
   }
 
@@ -369,7 +369,7 @@ export class JobView implements View {
     if (this.step && this.step.run === run) return this.step.showResult(run && this.history.results.get(run.path));
     this.step?.leave();
     const rounds = this.history.runs.filter(({ work }) => work === step?.work).length;
-    this.step = step && run && new StepView({ ...step, model: this.modelOf(step) }, run, this.roundOf(run, rounds), (agent) => this.context.feed.agentName(agent));
+    this.step = step && run && new StepView({ ...step, model: this.modelOf(step) }, run, this.roundOf(run, rounds), (agent) => this.context.board.agentName(agent));
     this.step?.showResult(run && this.history.results.get(run.path));
   }
 

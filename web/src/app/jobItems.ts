@@ -43,7 +43,7 @@ export class ItemList {
     this.box.addEventListener("scroll", () => this.rows(), { passive: true });
   }
 
-  show(items: Item[], actions: ItemActions): void {
+  update(items: Item[], actions: ItemActions): void {
     [this.items, this.actions] = [items, actions];
     this.render();
   }

@@ -69,7 +69,7 @@ export class JobHistory {
   apply({ pos, time, event }: JobRecord): boolean {
     if (pos <= this.pos) return false;
     this.pos = pos;
-    const say = (text: string) => this.decisions.push({ time, text });
+    const decide = (text: string) => this.decisions.push({ time, text });
     switch (event.type) {
       case "job.started":
         this.started = time;
@@ -88,17 +88,17 @@ export class JobHistory {
         this.takeValue(event.path, event.name, event.value);
         break;
       case "job.decided":
-        say(event.reason);
+        decide(event.reason);
         break;
       case "job.waiting":
-        say(event.reason);
+        decide(event.reason);
         break;
       case "job.resumed":
-        say("Resumed.");
+        decide("Resumed.");
         break;
       case "job.ended":
         this.ended = time;
-        if (event.error) say(event.error);
+        if (event.error) decide(event.error);
         break;
     }
     return true;

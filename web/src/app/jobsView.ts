@@ -42,7 +42,7 @@ export class JobsView implements View {
   private status: JobRow["status"] | "" = "";
 
   constructor(private readonly context: ViewContext) {
-    this.scope.onEnd(context.feed.watch(() => this.render()));
+    this.scope.onEnd(context.board.subscribe(() => this.render()));
     this.render();
   }
 
@@ -51,15 +51,15 @@ export class JobsView implements View {
   }
 
   private render(): void {
-    const { feed } = this.context;
-    const tasks = [...feed.rows.values()].filter(({ session }) => session.by?.startsWith("task:"));
-    const lines = this.lines([...feed.jobs.values()], tasks);
+    const { board } = this.context;
+    const tasks = [...board.rows.values()].filter(({ session }) => session.by?.startsWith("task:"));
+    const lines = this.lines([...board.jobs.values()], tasks);
     const table = html`<div class="scroll-x" tabindex="0" role="region" aria-label=${JOBS.title}><table class="table jobs-table">
       <thead><tr>${COLUMNS.map((column) => this.heading(column))}</tr></thead>
       <tbody>${repeat(lines, ({ job }) => job.id, (line) => row(line, tasks))}</tbody></table></div>`;
     render(
       html`<header class="head"><div class="head-text"><h1>${JOBS.title}</h1><p>${JOBS.about}</p></div><a class="button primary" href="${root}/app/new/job">${JOBS.start}</a></header>
-        <div class="scroll"><div class="wide">${feed.jobs.size === 0 ? html`<p class="soft">${JOBS.empty}</p>` : html`${this.filters()}${lines.length === 0 ? html`<p class="soft">${JOBS.noMatch}</p>` : table}`}</div></div>`,
+        <div class="scroll"><div class="wide">${board.jobs.size === 0 ? html`<p class="soft">${JOBS.empty}</p>` : html`${this.filters()}${lines.length === 0 ? html`<p class="soft">${JOBS.noMatch}</p>` : table}`}</div></div>`,
       this.element,
     );
   }

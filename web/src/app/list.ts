@@ -7,7 +7,7 @@ import { page } from "../scope";
 import { Refused } from "../failure";
 import { type Hit, v1 } from "../v1";
 import { type Entry, fits, type Group, grouped, GROUPS, wantsArchive } from "./entries";
-import type { Feed } from "./feed";
+import type { BoardStore } from "./boardStore";
 import type { Elsewhere } from "./elsewhere";
 import { FilterField } from "./filterField";
 import { GroupView, place } from "./groupView";
@@ -51,18 +51,18 @@ export class ListView {
   kind: "all" | "job" = "all";
 
   constructor(
-    private readonly feed: Feed,
+    private readonly board: BoardStore,
     private readonly open: (entry: Entry) => void,
   ) {
-    this.filter = new FilterField(feed, () => this.filtered());
+    this.filter = new FilterField(board, () => this.filtered());
     this.groups = new Map(GROUPS.map(([group, title]) => [group, new GroupView(group, title, () => this.fold(group))]));
     this.element.addEventListener("pointerenter", () => this.hold(true));
     this.element.addEventListener("pointerleave", () => this.hold(false));
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
     if (typeof ResizeObserver !== "undefined") new ResizeObserver(() => this.draw()).observe(this.element);
-    this.feed.watch(() => this.render());
+    this.board.subscribe(() => this.render());
     // Not part of the first load.
-    void import("./listLater").then(({ Elsewhere }) => (this.elsewhere = new Elsewhere(feed, () => this.render())));
+    void import("./listLater").then(({ Elsewhere }) => (this.elsewhere = new Elsewhere(board, () => this.render())));
     page.every(1000, () => this.tick());
     this.tick();
     void this.movePins();
@@ -97,7 +97,7 @@ export class ListView {
     }
     setTimeout(async () => {
       if (mine !== this.asked) return;
-      void this.feed.loadCalled(words);
+      void this.board.loadCalled(words);
       try {
         const [{ hits }, { matchSection }] = await Promise.all([v1.search(words), import("./listLater")]);
         this.matches = matchSection;
@@ -115,8 +115,8 @@ export class ListView {
   render(): void {
     const { text } = this.filter;
     const archive = wantsArchive(text);
-    if (archive) void this.feed.loadArchive();
-    const entries = this.feed.entries(archive).filter((entry) => (this.kind === "all" || entry.kind === "job") && fits(entry, text));
+    if (archive) void this.board.loadArchive();
+    const entries = this.board.entries(archive).filter((entry) => (this.kind === "all" || entry.kind === "job") && fits(entry, text));
     const fresh = grouped(entries, Date.now(), this.pinned);
     const stay = this.anchor(); // before the rows that are there move
     const holding = this.busy && this.rows.size > 0 ? new Set([...this.groups.values()].flatMap((view) => view.entries.map(({ key }) => key))) : undefined;
@@ -124,15 +124,15 @@ export class ListView {
     const shown = [...this.groups.values()].filter((view) => view.total > 0);
     this.selection?.render();
     const pieces: HTMLElement[] = [this.filter.chips, ...(this.selection?.active ? [this.selection.element] : []), ...shown.map((view) => view.element)];
-    if (this.hits.length > 0 && text && this.matches) pieces.push(this.matches(this.hits, this.filter.words, this.feed));
+    if (this.hits.length > 0 && text && this.matches) pieces.push(this.matches(this.hits, this.filter.words, this.board));
     if (pieces.length === 1) pieces.push(this.teach(text));
-    if (this.kind === "all" && this.feed.live && this.elsewhere?.render(text)) pieces.push(this.elsewhere.element);
-    if (!text && this.kind === "all" && this.feed.archived > 0) pieces.push(this.archive());
+    if (this.kind === "all" && this.board.live && this.elsewhere?.render(text)) pieces.push(this.elsewhere.element);
+    if (!text && this.kind === "all" && this.board.archived > 0) pieces.push(this.archive());
     place(this.element, pieces);
     this.pinGroup();
     stay();
     this.draw();
-    if (this.unseen && this.feed.live) this.reveal();
+    if (this.unseen && this.board.live) this.reveal();
   }
 
   /** What needs the user stays in view, whatever row is selected; too many would hide the other rows. */
@@ -149,7 +149,7 @@ export class ListView {
   private fill(group: Group, view: GroupView, fresh: Map<Group, Entry[]>, holding: ReadonlySet<string> | undefined): void {
     const { text } = this.filter;
     const list = fresh.get(group) ?? [];
-    const left = text || this.kind !== "all" ? 0 : (this.feed.left[group as Day] ?? 0);
+    const left = text || this.kind !== "all" ? 0 : (this.board.left[group as Day] ?? 0);
     view.entries = holding ? held(view.entries, view.left > 0 ? list.filter(({ key }) => !holding.has(key)) : [], fresh) : list;
     view.left = left;
     view.folded = this.folded.has(group) && !text;
@@ -191,7 +191,7 @@ export class ListView {
     for (const view of this.groups.values()) if (view.total > 0) missing = view.draw(from, to, row, stays) || missing;
     for (const [key, each] of this.rows) if (!used.has(key) && !each.element.isConnected) this.rows.delete(key);
     if (again && this.remeasure()) return this.draw(false);
-    if (missing) void this.feed.loadOlder();
+    if (missing) void this.board.loadOlder();
   }
 
   private remeasure(): boolean {
@@ -204,12 +204,12 @@ export class ListView {
   private row(entry: Entry): RowView {
     let row = this.rows.get(entry.key);
     if (!row) {
-      row = new RowView((each) => this.open(each), (each) => this.pin(each), () => (this.busy = false), (agent) => this.feed.agentName(agent), (each, range, begin) => this.pick(each, range, begin));
+      row = new RowView((each) => this.open(each), (each) => this.pin(each), () => (this.busy = false), (agent) => this.board.agentName(agent), (each, range, begin) => this.pick(each, range, begin));
       this.rows.set(entry.key, row);
     }
     const current = entry.key === this.current;
     // What is open is not unread.
-    if (current && entry.unread && !document.hidden && entry.kind === "job") this.feed.readJobs.markRead(entry.id);
+    if (current && entry.unread && !document.hidden && entry.kind === "job") this.board.readJobs.markRead(entry.id);
     row.update(current && entry.unread && !document.hidden ? { ...entry, unread: false } : entry, entry.pinned || this.pinned.has(entry.key), this.selection?.has(entry.key));
     row.select(current);
     return row;
@@ -224,7 +224,7 @@ export class ListView {
   });
 
   private archive(): HTMLElement {
-    const text = LIST.archived(this.feed.archived);
+    const text = LIST.archived(this.board.archived);
     if (this.archiveButton.textContent !== text) this.archiveButton.textContent = text;
     return this.archiveButton;
   }
@@ -251,7 +251,7 @@ export class ListView {
   private async loadSelection(): Promise<Selection> {
     const { Selection: Selected } = await import("./listSelection");
     const order = () => [...this.groups.values()].flatMap((view) => (view.folded ? [] : view.entries));
-    return (this.selection ??= new Selected({ order, current: () => this.current, changed: () => this.render(), markJobRead: (id) => this.feed.readJobs.markRead(id) }));
+    return (this.selection ??= new Selected({ order, current: () => this.current, changed: () => this.render(), markJobRead: (id) => this.board.readJobs.markRead(id) }));
   }
 
   private storePins(): void {
@@ -281,7 +281,7 @@ export class ListView {
 
   private teach(text: string): HTMLElement {
     const start = (says: string, path: string, action: string) => html`<p>${says}</p><a class="button primary" href=${`${root}${path}`}>${action}</a>`;
-    const none = !text && this.feed.live;
+    const none = !text && this.board.live;
     const content = text ? html`<p>${LIST.noMatch}</p>` : !none ? GHOSTS : this.kind === "job" ? start(LIST.noJobs, "/app/new/job", LIST.startJob) : html`${start(LIST.noSessions, "/app/new", LIST.newSession)}${this.folders}`;
     render(content, this.empty);
     if (none && this.kind !== "job") void import("./listLater").then(({ offerFolders }) => offerFolders(this.folders));
@@ -312,11 +312,11 @@ export class ListView {
     else if (at && at.top - above < element.scrollTop) element.scrollTop = at.top - above;
     else if (at && at.top + at.height > element.scrollTop + element.clientHeight) element.scrollTop = at.top + at.height - element.clientHeight;
     this.draw();
-    if (this.feed.live) this.unseen = false;
+    if (this.board.live) this.unseen = false;
   }
 
   private tick(): void {
-    const { now } = this.feed;
+    const { now } = this.board;
     for (const row of this.rows.values()) row.tick(now);
   }
 }

@@ -55,20 +55,20 @@ export class Selection {
     else if (!this.keys.delete(entry.key)) this.keys.add(entry.key);
     this.last = this.active ? entry.key : "";
     this.trouble = "";
-    this.show();
+    this.notify();
   }
 
   clear(): void {
     this.keys.clear();
     this.last = this.trouble = "";
-    this.show();
+    this.notify();
   }
 
   private get entries(): Entry[] {
     return this.rows.order().filter(({ key }) => this.keys.has(key));
   }
 
-  private show(): void {
+  private notify(): void {
     this.rows.changed();
   }
 
@@ -107,6 +107,6 @@ export class Selection {
     this.working = false;
     if (failed) this.trouble = TEXTS.failed(failed, entries.length, reason);
     this.last = "";
-    this.show();
+    this.notify();
   }
 }

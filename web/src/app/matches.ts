@@ -7,11 +7,11 @@ import { make } from "../page";
 import { root } from "../root";
 import { type Hit, v1 } from "../v1";
 import { lastName } from "./entries";
-import type { Feed } from "./feed";
+import type { BoardStore } from "./boardStore";
 import { markWords } from "./marks";
 import { hitHash, pathOf } from "./router";
 
-export function matchSection(hits: Hit[], text: string, feed: Feed): HTMLElement {
+export function matchSection(hits: Hit[], text: string, board: BoardStore): HTMLElement {
   const section = make("section", "group");
   section.append(make("h2", "group-head", LIST.inMessages));
   const once = new Map(hits.map((hit) => [hit.session, hit]).reverse() as [string, Hit][]);
@@ -23,7 +23,7 @@ export function matchSection(hits: Hit[], text: string, feed: Feed): HTMLElement
     excerpt.append(...markWords(plain(hit.excerpt), words));
     const sub = make("span", "sub");
     sub.append(excerpt);
-    anchor.append(icon("chats"), make("span", "t", feed.rows.get(hit.session)?.session.title || hit.session), make("span"), sub);
+    anchor.append(icon("chats"), make("span", "t", board.rows.get(hit.session)?.session.title || hit.session), make("span"), sub);
     section.append(anchor);
   }
   return section;

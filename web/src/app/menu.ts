@@ -3,7 +3,7 @@
 import { make, makeButton } from "../page";
 import { Scope } from "../scope";
 import { icon } from "../icons";
-import { settle } from "../settle";
+import { ignoreEarlyClicks } from "../settle";
 
 export interface Choice {
   id?: string;
@@ -29,7 +29,7 @@ export function menu(id: string, name: string, choices: () => Choice[]): HTMLEle
     opened?.end();
     if (!details.open) return;
     list.replaceChildren(...choices().map((choice) => item(choice, () => (details.open = false))));
-    settle(list);
+    ignoreEarlyClicks(list);
     // Only while it is open: a listener of the document keeps the view of the menu in memory.
     opened = new Scope();
     opened.on(document, "click", (event) => {

@@ -36,7 +36,7 @@ export abstract class MessageBox {
   protected suggestions: Suggestions | undefined;
   private readonly files = make("div", "attached");
 
-  constructor(protected readonly say: (text: string) => void) {
+  constructor(protected readonly report: (text: string) => void) {
     this.area.rows = 1;
     this.area.dir = "auto";
     this.button.append(icon("send"));
@@ -107,7 +107,7 @@ export abstract class MessageBox {
     if (this.suggestions) return;
     this.suggestions = new View(this.area, (sign) => this.suggestedBy(sign), (item) => this.refer(item), () => this.changed());
     this.box.prepend(this.suggestions.element);
-    this.suggestions.look();
+    this.suggestions.update();
   }
 
   private key(event: KeyboardEvent): void {
@@ -133,7 +133,7 @@ export abstract class MessageBox {
   private async attach(files: File[]): Promise<void> {
     for (const file of files) {
       if (file.size > ATTACHED_MAX) {
-        this.say(`${file.name} has ${Math.round(file.size / 1024 / 1024)} MB; a message takes 4 MB. Put it into the folder and name it with @.`);
+        this.report(`${file.name} has ${Math.round(file.size / 1024 / 1024)} MB; a message takes 4 MB. Put it into the folder and name it with @.`);
         continue;
       }
       const data = await base64(file);

@@ -113,7 +113,7 @@ function local(shell: Workbench, keys: Key[], query: string): Item[] {
   if (sign === ">") return commands;
   if (sign) return [];
   const open = (entry: Entry, group: string): Item => ({ group, icon: MARKS[entry.state][0], text: entry.title, about: `${entry.line} · ${entry.folder}`, run: () => shell.open(entry) });
-  const entries = shell.feed.entries().filter((entry) => has(`${entry.words} ${entry.line}`, words)).sort((one, other) => other.time - one.time);
+  const entries = shell.board.entries().filter((entry) => has(`${entry.words} ${entry.line}`, words)).sort((one, other) => other.time - one.time);
   const needed = entries.filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
   const others = entries.filter(({ state }) => state !== "need" && state !== "ask");
   return [...needed.slice(0, MOST).map((entry) => open(entry, PALETTE.groups.need)), ...others.slice(0, MOST).map((entry) => open(entry, PALETTE.groups.all)), ...commands.slice(0, words.length ? MOST : 6)];
@@ -140,7 +140,7 @@ async function matches(shell: Workbench, text: string): Promise<Item[]> {
     group: PALETTE.groups.messages,
     icon: "chats",
     text: plain(hit.excerpt),
-    about: shell.feed.rows.get(hit.session)?.session.title ?? hit.session,
+    about: shell.board.rows.get(hit.session)?.session.title ?? hit.session,
     run: () => shell.go({ at: "session", id: hit.session }, false, hitHash(hit, text)),
   }));
 }

@@ -7,12 +7,12 @@ import type { Details } from "./details";
 import type { Review } from "./review";
 import { style } from "./style";
 import type { TerminalTab } from "./terminalTab";
-import type { Feed } from "./feed";
+import type { BoardStore } from "./boardStore";
 import type { Aim, OpenSession, Tab } from "./view";
 
 /** The frame, as far as the panel knows it. */
 export interface PanelContext {
-  readonly feed: Feed;
+  readonly board: BoardStore;
   readonly session: OpenSession | undefined;
   readonly phone: boolean;
   /** Writes what is open into the address. */
@@ -203,7 +203,7 @@ export class Panel {
   }
 
   private renderCount(): void {
-    const files = this.view && this.shell.feed.rows.get(this.view.id)?.session.changes?.files;
+    const files = this.view && this.shell.board.rows.get(this.view.id)?.session.changes?.files;
     this.count.hidden = !files;
     this.count.textContent = String(files ?? "");
   }

@@ -63,16 +63,16 @@ function newToken(me: Me): HTMLElement {
   const form = make("form", "stack");
   const name = field("Name", "laptop");
   const days = field("Days", "90");
-  const said = make("p", "soft");
-  form.append(make("h2", "", "A token for an editor or a script"), name.line, days.line, make("button", "primary", "Create token"), said);
+  const status = make("p", "soft");
+  form.append(make("h2", "", "A token for an editor or a script"), name.line, days.line, make("button", "primary", "Create token"), status);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const wanted = { name: name.input.value, scopes: me.scopes.filter((scope) => scope !== "admin"), days: Number(days.input.value) || null };
     try {
       const { token } = await call<{ token: string }>("POST", "/people/me/tokens", wanted);
-      said.replaceChildren("Copy it now, it is shown this once: ", make("code", "", token));
+      status.replaceChildren("Copy it now, it is shown this once: ", make("code", "", token));
     } catch (error) {
-      said.textContent = explain(error);
+      status.textContent = explain(error);
     }
   });
   return form;
@@ -87,11 +87,11 @@ function everybody(people: Person[], again: () => void): HTMLElement[] {
   }
   const form = make("form", "stack");
   const name = field("Name", "ann@example.org");
-  const said = make("p", "bad");
-  form.append(make("h2", "", "Add a person"), name.line, make("button", "primary", "Add"), said);
+  const status = make("p", "bad");
+  form.append(make("h2", "", "Add a person"), name.line, make("button", "primary", "Add"), status);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    call("POST", "/people", { name: name.input.value }).then(again, (error: unknown) => (said.textContent = explain(error)));
+    call("POST", "/people", { name: name.input.value }).then(again, (error: unknown) => (status.textContent = explain(error)));
   });
   return [make("h2", "", "People"), people.length ? wrap(table) : make("p", "", "Only you so far; sessions have no owner."), form];
 }

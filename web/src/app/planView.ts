@@ -19,7 +19,7 @@ export class ChartBox {
     this.element.setAttribute("aria-label", START_JOB.chart);
   }
 
-  show(graph: ChartGraph | undefined, name: string): void {
+  render(graph: ChartGraph | undefined, name: string): void {
     this.element.hidden = !graph;
     const wanted = graph ? JSON.stringify([name, graph]) : "";
     if (!graph || wanted === this.drawn || !this.element.isConnected) return;

@@ -77,16 +77,16 @@ export async function pushRow(): Promise<HTMLElement> {
   field.append(...KINDS.map(([value, text]) => new Option(text, value)));
   field.value = KINDS.find(([, , kinds]) => kinds.join() === (own?.kinds ?? []).join())?.[0] ?? "needed";
   if (!own) field.value = "needed";
-  const said = make("p", "soft", own ? "This browser gets notices, even when no page is open." : "");
-  said.setAttribute("role", "status");
+  const status = make("p", "soft", own ? "This browser gets notices, even when no page is open." : "");
+  status.setAttribute("role", "status");
   const act = async (work: () => Promise<void>) => {
     button.disabled = field.disabled = true;
-    said.textContent = "Asking the browser…";
+    status.textContent = "Asking the browser…";
     try {
       await work();
       box.replaceWith(await pushRow());
     } catch (error) {
-      said.textContent = explain(error);
+      status.textContent = explain(error);
       button.disabled = field.disabled = false;
     }
   };
@@ -96,6 +96,6 @@ export async function pushRow(): Promise<HTMLElement> {
   if (own) field.addEventListener("change", () => void act(() => subscribe(known.key, chosen())));
   const row = make("div", "row-field");
   row.append(label, field);
-  box.append(row, button, said);
+  box.append(row, button, status);
   return box;
 }

@@ -14,7 +14,7 @@ const EVERYDAY: [pattern: RegExp, words: string][] = [
 ];
 
 /** Without the tag that the portal's protocol puts before a reason, and without the JSON it has around an error. */
-export function said(reason: string): string {
+export function plainReason(reason: string): string {
   const text = reason.replace(/^\[[A-Z ]+\] (?:Decision: |Task error: )?/, "");
   const everyday = EVERYDAY.find(([pattern]) => pattern.test(text));
   if (everyday) return text.replace(...everyday).replace(/: \["(.*)"\]$/s, (_, inner: string) => `: ${inner.replace(/","/g, " ").replace(/\\n/g, "\n").replace(/\\"/g, '"')}`);
@@ -39,7 +39,7 @@ export interface StepDecision {
 export function facts(decisions: readonly StepDecision[]): StepDecision[] {
   const found: (StepDecision & { tag: string; times: number })[] = [];
   for (const each of decisions) {
-    const [text, tag] = [said(each.text), /^\[[A-Z ]+\]/.exec(each.text)?.[0] ?? ""];
+    const [text, tag] = [plainReason(each.text), /^\[[A-Z ]+\]/.exec(each.text)?.[0] ?? ""];
     const same = each.ok === false ? found.find((other) => other.ok === false && other.text === text) : undefined;
     const failed = found.some(({ ok }) => ok === false);
     if (same) same.times += Number(tag === same.tag);

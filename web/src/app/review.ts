@@ -110,7 +110,7 @@ export class Review {
       const files = [...this.source.asked(scope), ...written.files];
       this.seen = written.state;
       const note = files.length > 0 && written.files.length === 0 ? "" : written.note;
-      this.show(files, { note, shared: Boolean(written.shared) });
+      this.setFiles(files, { note, shared: Boolean(written.shared) });
     } catch (error) {
       if (mine === this.loading) this.render({ note: explain(error) });
     }
@@ -170,7 +170,7 @@ export class Review {
   }
 
   /** Shows these files. One that has not changed keeps its lines, with their colors, open comments and focus. */
-  private show(files: FileView[], changed: Partial<{ note: string; shared: boolean }> = {}): void {
+  private setFiles(files: FileView[], changed: Partial<{ note: string; shared: boolean }> = {}): void {
     const before = new Map(this.files.map((file) => [file.path, file]));
     const key = ({ lines: _, ...rest }: FileView) => JSON.stringify(rest);
     const same = (one: FileView | undefined, other: FileView) => one !== undefined && key(one) === key(other);
@@ -271,7 +271,7 @@ export class Review {
       side: (side) => this.source.side(file, side, scope),
       unfolded: this.unfolded.get(file),
       // The host cannot show a file that is not written yet, or only reported by the agent.
-      ...(file.asked || file.told ? {} : { unfold: (range: Opened) => void this.unfold(content, file, beside, range, scope) }),
+      ...(file.asked || file.reported ? {} : { unfold: (range: Opened) => void this.unfold(content, file, beside, range, scope) }),
     });
   }
 
@@ -429,7 +429,7 @@ export class Review {
       const files = [...this.source.asked(scope), ...(await this.source.load(scope)).files];
       const moved = this.comments.filter((comment) => hasMoved(comment, files.find((file) => file.path === comment.path)?.lines));
       if (moved.length === 0) return this.sendNow();
-      this.show(files);
+      this.setFiles(files);
       for (const { path } of moved) this.refill(path);
       const what = moved.map((comment) => `${comment.path}, ${linesWord(comment)}`).join("; ");
       ask(REVIEW.moved.title, REVIEW.moved.text(what), REVIEW.moved.send, () => this.view.attempt(() => this.sendNow()));

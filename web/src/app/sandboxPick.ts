@@ -22,7 +22,7 @@ export class SandboxField {
     this.element.setAttribute("aria-label", TEXTS.name);
     this.element.addEventListener("change", () => this.explain());
     // A host that does not answer this has no sandbox to choose.
-    this.refresh = scope.latest((signal) => ask("GET /sandbox", {}, { query: where(), signal }), (choice) => this.take(choice), { failed: () => (this.element.hidden = true), settleMs: SETTLE_MS });
+    this.refresh = scope.latest((signal) => ask("GET /sandbox", {}, { query: where(), signal }), (choice) => this.take(choice), { failed: () => (this.element.hidden = true), debounceMs: SETTLE_MS });
   }
 
   /** What to send: nothing where the host's own choice stays. */

@@ -10,7 +10,7 @@ import { cards } from "../conversation/loadCards";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { html, iconOf, nothing, render } from "../render";
-import { settle } from "../settle";
+import { ignoreEarlyClicks } from "../settle";
 import { Scope } from "../scope";
 import { v1 } from "../v1";
 import { Announcer } from "./announcer";
@@ -53,7 +53,7 @@ export class SessionView implements OpenSession {
   private readonly announcer = new Announcer();
   private map: MessageMap | undefined;
   private readonly helpers = new Map<string, Helper>();
-  /** Calls whose helper is not in the feed yet. */
+  /** Calls whose helper is not in the board yet. */
   private readonly expected = new Set<string>();
   private lastEvent = Date.now();
 
@@ -113,7 +113,7 @@ export class SessionView implements OpenSession {
   }
 
   get agentName(): string {
-    return this.state ? this.frame.feed.agentName(this.state.agent) : "";
+    return this.state ? this.frame.board.agentName(this.state.agent) : "";
   }
 
   // -- coming and going ---------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ export class SessionView implements OpenSession {
   shown(): void {
     this.scope.resume();
     // The second tap on a row of the list would land on the card that has come in its place.
-    for (const card of this.element.querySelectorAll<HTMLElement>(".card")) settle(card);
+    for (const card of this.element.querySelectorAll<HTMLElement>(".card")) ignoreEarlyClicks(card);
     if (this.state) {
       this.update();
       this.conversation.toEnd();
@@ -157,7 +157,7 @@ export class SessionView implements OpenSession {
     this.state = state;
     this.conversation.open(state);
     if (this.wanted) this.goTo(this.wanted.turn, this.wanted.text);
-    this.frame.feed.retryNow();
+    this.frame.board.retryNow();
     this.map?.render(state);
     this.announcer.begin(state);
     this.update();
@@ -204,7 +204,7 @@ export class SessionView implements OpenSession {
     for (const card of this.element.querySelectorAll(".card.approval")) cards().refreshCard(card);
     if (this.queue) this.queue.update(now);
     else if (now.queue?.length) void this.openQueue();
-    this.composer.show(now, this.frame.feed.lost);
+    this.composer.render(now, this.frame.board.lost);
     this.renderNow();
     this.frame.titled(now.title || SESSION.untitled, this);
   }
@@ -215,7 +215,7 @@ export class SessionView implements OpenSession {
     const used = (state?.usage?.input ?? 0) + (state?.usage?.output ?? 0);
     const facts = state ? [lastName(state.cwd), state.worktree?.branch, this.agentName, used ? tokens(used) : "", used ? cost(state.usage?.cost) : ""].filter(Boolean).join(" · ") : "";
     const [look, word] = state ? this.status(state) : ["", ""];
-    const changes = this.frame.feed.rows.get(this.id)?.session.changes;
+    const changes = this.frame.board.rows.get(this.id)?.session.changes;
     render(
       html`<button type="button" class="icon back" aria-label=${SESSION.back} @click=${() => this.frame.go({ at: "home" })}>${iconOf("back")}</button>
         <div class="head-text"><h1 id="title" title=${title}>${title}</h1><p id="facts" title=${state?.cwd ?? ""}>${facts}</p></div>
@@ -230,14 +230,14 @@ export class SessionView implements OpenSession {
     const words = SESSION.status;
     const working = active(now) !== undefined;
     const last = now.turns?.at(-1)?.outcome;
-    if (working && this.frame.feed.lost) return ["queued", words.lost];
+    if (working && this.frame.board.lost) return ["queued", words.lost];
     if (now.closed) return ["closed", words.closed];
     if (now.archived && !working) return ["archived", words.archived];
     if (!working && !now.rewound && last === "interrupted") return ["interrupted", words.interrupted];
     if (!working && !now.rewound && last === "cancelled") return ["idle stopped", words.stopped];
     if (this.helperAsking()) return ["waiting", words.waiting];
     const status = statusOf(now);
-    if (status === "running" && this.frame.feed.rows.get(this.id)?.queued) return ["queued", words.queued];
+    if (status === "running" && this.frame.board.rows.get(this.id)?.queued) return ["queued", words.queued];
     return [status, words[status]];
   }
 
@@ -258,17 +258,17 @@ export class SessionView implements OpenSession {
 
   /** What happens now, in one sentence; nothing while nothing happens. */
   private renderNow(): void {
-    const { feed } = this.frame;
+    const { board } = this.frame;
     // The host answers again: the error about it is removed.
-    if (feed.live && feed.downSince === undefined && this.trouble.textContent === UNREACHABLE && Date.now() - this.reportedAt > REPORTED_MS) this.report("");
+    if (board.live && board.downSince === undefined && this.trouble.textContent === UNREACHABLE && Date.now() - this.reportedAt > REPORTED_MS) this.report("");
     const text = this.nowText();
     const [look, verb, object] = text ?? ["", "", ""];
     const key = text ? text.join("\n") : "";
     // The host knows since when, also if the page was opened later.
-    if (text && key !== this.nowKey) this.nowSince = this.nowKey ? Date.now() : (feed.rows.get(this.id)?.since ?? (this.state && active(this.state)?.started) ?? Date.now());
+    if (text && key !== this.nowKey) this.nowSince = this.nowKey ? Date.now() : (board.rows.get(this.id)?.since ?? (this.state && active(this.state)?.started) ?? Date.now());
     this.nowKey = key;
     // While it waits, the list shows this time, too.
-    const since = (look === "need" ? feed.rows.get(this.id)?.since : undefined) ?? this.nowSince;
+    const since = (look === "need" ? board.rows.get(this.id)?.since : undefined) ?? this.nowSince;
     this.now.className = `now ${look}`;
     const stop = html`<button type="button" class="btn small" id="stop" @click=${() => void this.stop()}>${iconOf("stop")}${SESSION.stop}<kbd aria-hidden="true">${SESSION.stopKey}</kbd></button>`;
     render(
@@ -282,13 +282,13 @@ export class SessionView implements OpenSession {
   private nowKey = "";
 
   private nowText(): Now | undefined {
-    const { feed } = this.frame;
+    const { board } = this.frame;
     const turn = this.state && active(this.state);
     if (!turn) return undefined;
-    if (feed.lost) return LOST;
+    if (board.lost) return LOST;
     if (this.helperAsking()) return HELPER_WAITS;
-    const row = feed.rows.get(this.id);
-    return row?.queued ? ["queued", queuedLine(row, feed.titleOf), ""] : nowOf(turn, Date.now() - this.lastEvent);
+    const row = board.rows.get(this.id);
+    return row?.queued ? ["queued", queuedLine(row, board.titleOf), ""] : nowOf(turn, Date.now() - this.lastEvent);
   }
 
   /** One line with the last message of a person, while it is out of sight above. */
@@ -353,11 +353,11 @@ export class SessionView implements OpenSession {
     return this.conversation.choose(number) || (this.helperAsking()?.conversation?.choose(number) ?? false);
   }
 
-  /** The helper that a call started has its own session, which is in the feed. */
+  /** The helper that a call started has its own session, which is in the board. */
   private helperOf(callId: string): HTMLElement | undefined {
     const known = this.helpers.get(callId);
     if (known) return known.element;
-    const row = [...this.frame.feed.rows.values()].find(({ session }) => session.parent === this.id && session.origin?.call === callId);
+    const row = [...this.frame.board.rows.values()].find(({ session }) => session.parent === this.id && session.origin?.call === callId);
     const call = this.state?.turns?.flatMap(({ parts = [] }) => parts).find((part) => part.part === "call" && part.id === callId);
     const name = call?.part === "call" ? helperName(call) : "";
     if (!row) {
@@ -373,7 +373,7 @@ export class SessionView implements OpenSession {
       return undefined;
     }
     this.expected.delete(callId);
-    const helper = new HelperView(row.session.id, name, this.frame.feed, this.scope.child());
+    const helper = new HelperView(row.session.id, name, this.frame.board, this.scope.child());
     this.helpers.set(callId, helper);
     return helper.element;
   }

@@ -92,8 +92,8 @@ export class SettingsView implements View {
         this.signal = signal;
         return this.load(known?.[0] ?? "look");
       },
-      (found) => this.show(found),
-      { failed: (error) => this.show([make("p", "trouble", explain(error))]) },
+      (found) => this.render(found),
+      { failed: (error) => this.render([make("p", "trouble", explain(error))]) },
     );
     if (section !== "more") this.refresh();
   }
@@ -102,7 +102,7 @@ export class SettingsView implements View {
     this.scope.end();
   }
 
-  private show(found: Node[]): void {
+  private render(found: Node[]): void {
     render(html`${found}`, this.body);
   }
 
@@ -129,7 +129,7 @@ export class SettingsView implements View {
   private async load(section: string): Promise<Node[]> {
     switch (section) {
       case "look":
-        return this.look();
+        return this.appearance();
       case "agents":
         return this.agents();
       case "devices":
@@ -149,7 +149,7 @@ export class SettingsView implements View {
 
   // -- this device --------------------------------------------------------------------------------------------------
 
-  private look(): Node[] {
+  private appearance(): Node[] {
     const choice = <K extends keyof Preferences>(name: K, label: string, options: [value: string, text: string][], read: (value: string) => Preferences[K]) => {
       const field = make("select");
       field.id = `setting-${name}`;
@@ -196,22 +196,22 @@ export class SettingsView implements View {
     const [{ agents, known = [] }, { connectCards }] = await Promise.all([v1.offers(this.signal), import("./connect")]);
     const table = tableOf(["Agent", "State", "Models", ""]);
     for (const agent of agents) {
-      const said = make("span", agent.missing ? "bad" : "good", agent.missing ?? "Ready");
+      const status = make("span", agent.missing ? "bad" : "good", agent.missing ?? "Ready");
       const check = makeButton("", "Check", async () => {
         check.disabled = true;
-        said.textContent = "Starting it…";
+        status.textContent = "Starting it…";
         try {
-          const { status, detail } = await call<{ status: string; detail?: string }>("POST", `/agents/${encodeURIComponent(agent.id)}/check`);
-          said.className = status === "ready" ? "good" : "bad";
-          said.textContent = status === "ready" ? "Ready: it answered" : (detail ?? status);
+          const found = await ask("POST /agents/{id}/check", { id: agent.id });
+          status.className = found.status === "ready" ? "good" : "bad";
+          status.textContent = found.status === "ready" ? "Ready: it answered" : String(found.detail ?? found.status);
         } catch (error) {
-          said.className = "bad";
-          said.textContent = explain(error);
+          status.className = "bad";
+          status.textContent = explain(error);
         }
         check.disabled = false;
       });
       check.setAttribute("aria-label", `Check ${agent.name}`);
-      row(table, agent.name, said, String(agent.models?.length ?? 0), check);
+      row(table, agent.name, status, String(agent.models?.length ?? 0), check);
     }
     return [make("h2", "", "Agents"), wrap(table), make("h2", "", "Add an agent or a model"), connectCards(known, async () => this.refresh())];
   }
@@ -251,11 +251,11 @@ export class SettingsView implements View {
     lasts.value = "90";
     const lasting = make("label", "", "Expires in");
     lasting.append(lasts);
-    const said = make("div");
+    const status = make("div");
     const button = make("button", "primary", "Create token");
     const foot = make("div", "answers");
     foot.append(button);
-    form.append(make("h2", "", "New token"), label, lasting, ...boxes.map(([, line]) => line), foot, said);
+    form.append(make("h2", "", "New token"), label, lasting, ...boxes.map(([, line]) => line), foot, status);
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       try {
@@ -268,7 +268,7 @@ export class SettingsView implements View {
         this.made = [once];
         this.refresh();
       } catch (error) {
-        said.replaceChildren(make("p", "bad", explain(error)));
+        status.replaceChildren(make("p", "bad", explain(error)));
       }
     });
     return form;
@@ -312,8 +312,8 @@ export class SettingsView implements View {
   private async hosts(): Promise<Node[]> {
     const about = await v1.about(this.signal);
     const found = (await has("/v1/hosts", this.signal)) ? await this.get<{ hosts: Host[] }>("/hosts") : { hosts: [] };
-    const working = [...this.context.feed.rows.values()].filter(({ session }) => session.status === "running").length;
-    const mine: Host = { name: window.location.host, place: "", version: about.version, state: about.log.down ?? "up", sessions: this.context.feed.rows.size, running: working, seen: Date.now() };
+    const working = [...this.context.board.rows.values()].filter(({ session }) => session.status === "running").length;
+    const mine: Host = { name: window.location.host, place: "", version: about.version, state: about.log.down ?? "up", sessions: this.context.board.rows.size, running: working, seen: Date.now() };
     const alone = found.hosts.length === 0;
     const hosts = alone ? [mine] : found.hosts;
     const table = tableOf(["Host", "Place", "Labels", "State", "Sessions", "Working", "Version", "Seen"]);

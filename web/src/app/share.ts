@@ -23,8 +23,8 @@ export function shareWords(person: string, rights: string[]): string {
 export function openShare(id: string, title: string, given: Shares): void {
   const box = dialog(`Share “${title}”`);
   const list = make("ul", "shares");
-  const said = make("p", "trouble");
-  said.setAttribute("role", "alert");
+  const status = make("p", "trouble");
+  status.setAttribute("role", "alert");
   const form = make("form", "stack");
   const person = make("input");
   person.required = true;
@@ -34,15 +34,15 @@ export function openShare(id: string, title: string, given: Shares): void {
   right.setAttribute("aria-label", "What they may do");
   right.append(...RIGHTS.map(([value, text]) => new Option(text, value)));
   const ask = async (path: "share" | "unshare", body: object) => {
-    said.textContent = "";
+    status.textContent = "";
     try {
-      show((await call<{ shares?: Shares }>("POST", `/sessions/${encodeURIComponent(id)}/${path}`, body)).shares ?? {});
+      render((await call<{ shares?: Shares }>("POST", `/sessions/${encodeURIComponent(id)}/${path}`, body)).shares ?? {});
       person.value = "";
     } catch (error) {
-      said.textContent = explain(error);
+      status.textContent = explain(error);
     }
   };
-  const show = (shares: Shares) => {
+  const render = (shares: Shares) => {
     const rows = Object.entries(shares).map(([name, rights]) => {
       const row = make("li", "share");
       const end = makeButton("btn small", "Take back", () => void ask("unshare", { person: name }));
@@ -57,8 +57,8 @@ export function openShare(id: string, title: string, given: Shares): void {
     void ask("share", { person: person.value.trim(), rights: right.value.split(",") });
   });
   form.append(person, right, make("button", "primary", "Share"));
-  show(given);
-  box.append(list, form, said);
+  render(given);
+  box.append(list, form, status);
   box.addEventListener("close", () => box.remove());
   box.showModal();
 }

@@ -7,7 +7,7 @@ import { page } from "../scope";
 import { v1 } from "../v1";
 import { badge } from "./badge";
 import type { Entry } from "./entries";
-import { Feed } from "./feed";
+import { BoardStore } from "./boardStore";
 import { grip } from "./grip";
 import { icon } from "../icons";
 import { ListView } from "./list";
@@ -31,7 +31,7 @@ const KEPT = 3;
 const SESSIONS: Listed = { name: "home", place: { at: "home" }, row: { title: FRAME.sessions, icon: "chats", view: () => Promise.reject(new Error("The list is not a view.")) } };
 
 export class Shell {
-  readonly feed = new Feed();
+  readonly board = new BoardStore();
   readonly list: ListView;
   readonly panel: Panel;
   readonly router: Router;
@@ -54,7 +54,7 @@ export class Shell {
 
   constructor() {
     watchLook();
-    this.list = new ListView(this.feed, (entry) => this.open(entry));
+    this.list = new ListView(this.board, (entry) => this.open(entry));
     this.panel = new Panel(byId("panel"), this);
     this.router = new Router((place) => void this.showPlace(place));
     this.build();
@@ -64,7 +64,7 @@ export class Shell {
     grip(side, { name: "side", property: "--side", label: FRAME.listWidth, first: 288, least: 220, most: 460, others: () => beside(panel), towards: 1 });
     grip(panel, { name: "panel", property: "--panel-width", label: FRAME.panelWidth, first: 480, least: 360, most: 1600, others: () => beside(side), towards: -1 });
     this.keys = import("./keys").then(({ keys }) => keys(this));
-    this.feed.watch(() => this.update());
+    this.board.subscribe(() => this.update());
     page.on(document, "visibilitychange", () => this.session?.markRead());
     page.on(window, "pagehide", () => void this.session?.composer.save());
     page.on(window.matchMedia("(max-width: 767px)"), "change", () => this.landmarks());
@@ -73,7 +73,7 @@ export class Shell {
 
   start(): void {
     if (remembered("side") === "closed") document.body.dataset["side"] = "closed";
-    this.feed.start();
+    this.board.start();
     this.pages = import("./featurePages").then(({ loadFeaturePages }) => loadFeaturePages(() => this.addLinks()));
     void this.showPlace(this.router.place);
     if ("serviceWorker" in navigator) navigator.serviceWorker.register(`${root}/sw.js`).catch(() => undefined);
@@ -140,7 +140,7 @@ export class Shell {
   }
 
   private update(): void {
-    const { needed } = this.feed;
+    const { needed } = this.board;
     for (const count of this.counts) {
       count.hidden = needed === 0;
       count.textContent = String(needed);
@@ -152,31 +152,31 @@ export class Shell {
     badge(needed);
     this.session?.update();
     this.panel.counted();
-    if (this.router.place.at === "home" && this.feed.live) this.home();
+    if (this.router.place.at === "home" && this.board.live) this.home();
     this.renderConnection();
   }
 
   private lastStates: Map<string, Entry["state"]> | undefined;
 
   private notifyAway(): void {
-    if (!this.feed.live) return;
-    const [before, entries] = [this.lastStates, this.feed.entries()];
+    if (!this.board.live) return;
+    const [before, entries] = [this.lastStates, this.board.entries()];
     this.lastStates = new Map(entries.map(({ key, state }) => [key, state]));
     if (before && document.hidden) void import("./awayNotices").then((module) => module.notifyAway(before, entries, (entry) => (entry ? this.open(entry) : this.go({ at: "inbox" }))));
   }
 
   private renderConnection(): void {
-    const { downSince, live } = this.feed;
+    const { downSince, live } = this.board;
     const up = live && downSince === undefined;
     const word = up ? FRAME.connected(window.location.hostname) : live ? FRAME.notConnected : FRAME.connecting;
     render(html`<i class=${up ? "live" : "live down"}></i>${word}`, this.connection);
-    this.offline.hidden = !this.feed.lost;
-    if (document.body.hasAttribute("data-lost") !== this.feed.lost) {
-      document.body.toggleAttribute("data-lost", this.feed.lost);
+    this.offline.hidden = !this.board.lost;
+    if (document.body.hasAttribute("data-lost") !== this.board.lost) {
+      document.body.toggleAttribute("data-lost", this.board.lost);
       this.session?.update();
     }
-    if (!this.feed.lost || downSince === undefined) return;
-    const left = Math.ceil((this.feed.retryAt - Date.now()) / 1000);
+    if (!this.board.lost || downSince === undefined) return;
+    const left = Math.ceil((this.board.retryAt - Date.now()) / 1000);
     // The countdown is hidden from screen readers: otherwise it is announced every second.
     render(html`<span>${FRAME.unreachable(clock(downSince))}</span> <span aria-hidden="true">${FRAME.retryIn(left)}</span> ${FRAME.whileOffline}`, this.offline);
   }
@@ -189,7 +189,7 @@ export class Shell {
   }
 
   private renderTitle(): void {
-    const { needed } = this.feed;
+    const { needed } = this.board;
     const text = `${needed ? `(${needed}) ` : ""}${this.title === "Portico" ? "Portico" : `${this.title} · Portico`}`;
     if (document.title !== text) document.title = text;
   }
@@ -246,12 +246,12 @@ export class Shell {
     this.title = "Portico";
     this.renderTitle();
     if (this.phone) return;
-    if (!this.feed.live) return;
-    const [first] = this.feed.entries().filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
+    if (!this.board.live) return;
+    const [first] = this.board.entries().filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
     if (first) return this.go(first.kind === "job" ? { at: "job", id: first.id } : { at: "session", id: first.id }, true);
     const last = remembered("last");
-    if (last && this.feed.rows.has(last)) return this.go({ at: "session", id: last }, true);
-    const newest = this.feed.entries().sort((one, other) => other.time - one.time)[0];
+    if (last && this.board.rows.has(last)) return this.go({ at: "session", id: last }, true);
+    const newest = this.board.entries().sort((one, other) => other.time - one.time)[0];
     if (newest) return this.go(newest.kind === "job" ? { at: "job", id: newest.id } : { at: "session", id: newest.id }, true);
     this.go({ at: "new", what: "session" }, true);
   }
@@ -280,10 +280,10 @@ export class Shell {
 
   /** Focuses the field. If a card waits, or the user moves from session to session by keys, the conversation: letters are shortcuts there. */
   private focusIn(view: SessionView): void {
-    if (this.byKey || this.feed.rows.get(view.id)?.waiting?.length) view.conversation.focus();
+    if (this.byKey || this.board.rows.get(view.id)?.waiting?.length) view.conversation.focus();
     else view.composer.focus();
     // A page that was just loaded does not know yet what waits.
-    this.arriving = this.feed.live ? undefined : view;
+    this.arriving = this.board.live ? undefined : view;
   }
   private arriving: SessionView | undefined;
 
@@ -364,7 +364,7 @@ export class Shell {
   }
 
   nextNeeded(): boolean {
-    const all = this.feed.entries().filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
+    const all = this.board.entries().filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
     const at = all.findIndex(({ id }) => id === this.session?.id);
     const next = all[(at + 1) % all.length];
     if (!next) return false;

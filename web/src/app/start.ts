@@ -67,7 +67,7 @@ class StartBox extends MessageBox {
     private readonly context: ViewContext,
     scope: Scope,
   ) {
-    super((text) => this.tell(text));
+    super((text) => this.showProblem(text));
     this.element.className = "start-box";
     this.area.id = "first";
     this.area.setAttribute("aria-label", "What should the agent do?");
@@ -119,12 +119,12 @@ class StartBox extends MessageBox {
   /** A session of the same folder knows its files; one of the same agent its commands. No line is run before there is a session. */
   protected suggestedBy(sign: string): string {
     const cwd = this.folder.value.trim();
-    const knows = [...this.context.feed.rows.values()].find(({ session }) => session.cwd === cwd && (sign === "@" || (sign === "/" && session.agent === this.chosen)));
+    const knows = [...this.context.board.rows.values()].find(({ session }) => session.cwd === cwd && (sign === "@" || (sign === "/" && session.agent === this.chosen)));
     return knows?.session.id ?? "";
   }
 
   private async take({ agents, default: usual, known = [] }: Agents, about: About): Promise<void> {
-    if (this.failing) this.tell("");
+    if (this.failing) this.showProblem("");
     this.failing = false;
     // Agents that are ready come first; otherwise the order of the host.
     this.known = [...agents].sort((one, other) => Number(Boolean(one.missing)) - Number(Boolean(other.missing)));
@@ -141,7 +141,7 @@ class StartBox extends MessageBox {
 
   private failed(error: unknown): void {
     this.failing = true;
-    this.tell(explain(error));
+    this.showProblem(explain(error));
   }
 
   /** On a machine without a coding agent the first thing to see is how to get one. Its code is loaded for that. */
@@ -161,7 +161,7 @@ class StartBox extends MessageBox {
   }
 
   private fillFolders(workspaces: string[]): void {
-    const recent = [...this.context.feed.rows.values()].sort((one, other) => other.session.modified - one.session.modified).map(({ session }) => session.cwd);
+    const recent = [...this.context.board.rows.values()].sort((one, other) => other.session.modified - one.session.modified).map(({ session }) => session.cwd);
     const all = [...new Set([...recent, ...workspaces])].filter((path) => !path.includes(".worktrees/")).slice(0, FOLDERS);
     const list = make("datalist");
     list.id = "folders";
@@ -233,7 +233,7 @@ class StartBox extends MessageBox {
       button.textContent = "Checking…";
       try {
         const { status, detail } = await call<{ status: string; detail?: string }>("POST", `/agents/${encodeURIComponent(id)}/check`);
-        if (status !== "ready" && detail) this.tell(detail);
+        if (status !== "ready" && detail) this.showProblem(detail);
       } catch {
         // A host that cannot check still knows what is missing.
       }
@@ -242,7 +242,7 @@ class StartBox extends MessageBox {
     return button;
   }
 
-  private tell(text: string): void {
+  private showProblem(text: string): void {
     this.trouble.textContent = text;
     this.trouble.hidden = text === "";
   }
@@ -272,7 +272,7 @@ class StartBox extends MessageBox {
       this.context.go({ at: "session", id });
     } catch (error) {
       this.button.disabled = false;
-      this.tell(explain(error));
+      this.showProblem(explain(error));
     }
   }
 }

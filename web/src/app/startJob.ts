@@ -65,7 +65,7 @@ export class StartJob implements View {
   private input = "";
   private own = false;
   private trouble = "";
-  private said = "";
+  private notice = "";
   private starting = false;
   private where: () => Where = () => ({});
 
@@ -73,7 +73,7 @@ export class StartJob implements View {
     this.code.area.id = "workflow-text";
     this.code.area.setAttribute("aria-label", TEXTS.source);
     this.code.area.addEventListener("input", () => this.plan());
-    this.drafts = new DraftJob(this.scope, context.feed, () => this.folder.trim(), () => this.show(), (found) => this.write({ name: found.name, title: TEXTS.draft }, found.text));
+    this.drafts = new DraftJob(this.scope, context.board, () => this.folder.trim(), () => this.render(), (found) => this.write({ name: found.name, title: TEXTS.draft }, found.text));
     if (sessionStorage.getItem("portico.draft")) this.way = "describe";
     const anchor = make("span");
     this.places.append(anchor);
@@ -83,7 +83,7 @@ export class StartJob implements View {
       void this.begin();
     });
     this.takeKept();
-    this.show();
+    this.render();
     this.load();
   }
 
@@ -103,32 +103,32 @@ export class StartJob implements View {
     (signal) => ask("GET /workflows", {}, { query: { cwd: this.folder.trim() }, signal }),
     ({ workflows }) => this.listed(workflows),
     // A folder that does not exist has no workflows; Start reports the reason.
-    { failed: () => this.listed([]), settleMs: SETTLE_MS },
+    { failed: () => this.listed([]), debounceMs: SETTLE_MS },
   );
 
   private readonly plan = this.scope.latest(
     (signal) => (this.flows ? ask("POST /workflows/plan", {}, { body: this.planBody(), signal }) : Promise.resolve(undefined)),
     (planned) => {
       this.planned = planned;
-      this.show();
+      this.render();
     },
-    { failed: (error) => this.report(explain(error)), settleMs: SETTLE_MS },
+    { failed: (error) => this.report(explain(error)), debounceMs: SETTLE_MS },
   );
 
   private take(about: About, current: Current | undefined): void {
     this.current = current;
-    const recent = [...this.context.feed.rows.values()].sort((one, other) => other.session.modified - one.session.modified).map(({ session }) => session.cwd);
+    const recent = [...this.context.board.rows.values()].sort((one, other) => other.session.modified - one.session.modified).map(({ session }) => session.cwd);
     this.folders = [...new Set([...about.workspaces, ...recent])].filter((path) => !path.includes(".worktrees/"));
     this.folder ||= this.folders[0] ?? "";
     this.trouble = "";
     this.list(0);
-    this.show();
+    this.render();
   }
 
   private listed(workflows: WorkflowInfo[]): void {
     this.workflows = workflows;
     if (!this.written && !this.own) this.choose(this.jobs.includes(this.job) ? this.job : (this.jobs[0] ?? ""));
-    this.show();
+    this.render();
   }
 
   private takeKept(): void {
@@ -172,51 +172,51 @@ export class StartJob implements View {
   private choose(job: string): void {
     if (job !== this.job) [this.filled, this.planned] = [{}, undefined];
     this.job = job;
-    if (this.own) this.editor.show(job);
+    if (this.own) this.editor.select(job);
     this.plan(0);
-    this.show();
+    this.render();
   }
 
   private open(way: Way): void {
     this.way = way;
-    if (way === "recipes" && !this.recipes) void this.scope.attempt(async () => ((this.recipes = (await ask("GET /recipes")).recipes), this.show()));
+    if (way === "recipes" && !this.recipes) void this.scope.attempt(async () => ((this.recipes = (await ask("GET /recipes")).recipes), this.render()));
     if (way === "folder" && this.written) {
       this.written = this.planned = undefined;
       this.filled = {};
       this.list(0);
     }
-    this.show();
+    this.render();
   }
 
   private write(written: Written, text: string): void {
     if (this.written?.name !== written.name) this.planned = undefined;
     this.written = written;
     this.own = false;
-    this.said = "";
+    this.notice = "";
     this.code.value = text;
     this.plan(0);
-    this.show();
+    this.render();
   }
 
   private edited(checked: Checked): void {
     if (!checked.mistake && !this.entryJobs.includes(this.job)) this.job = this.entryJobs[0] ?? "";
-    if (this.own) this.editor.show(this.job);
-    this.show();
+    if (this.own) this.editor.select(this.job);
+    this.render();
   }
 
   // -- rendering ----------------------------------------------------------------------------------------------------
 
   private report(text: string): void {
     this.trouble = text;
-    this.show();
+    this.render();
   }
 
-  private show(): void {
+  private render(): void {
     if (this.scope.ended) return;
     render(this.page(), this.element);
     render(this.content(), this.form);
     const graph = this.flows ? this.planned?.chart : this.own ? undefined : this.current?.chart?.[this.job];
-    this.chart.show(graph, this.job);
+    this.chart.render(graph, this.job);
   }
 
   private page(): TemplateResult {
@@ -239,7 +239,7 @@ export class StartJob implements View {
   private moved(folder: string): void {
     this.folder = folder;
     this.list();
-    this.show();
+    this.render();
   }
 
   private ofFolder(): TemplateResult {
@@ -283,7 +283,7 @@ export class StartJob implements View {
     };
     return html`<details class="source" ?open=${this.way === "describe" || Boolean(this.planned?.mistakes?.length)}><summary>${TEXTS.source}</summary>${this.code.element}
       <div class="save-row"><label>${TEXTS.name}<input id="workflow-name" spellcheck="false" .value=${written.name} @input=${named} /></label><button type="button" id="save-workflow" @click=${() => void this.save(written)}>${TEXTS.save}</button></div>
-      </details>${this.said ? html`<p class="good" role="status">${this.said}</p>` : nothing}`;
+      </details>${this.notice ? html`<p class="good" role="status">${this.notice}</p>` : nothing}`;
   }
 
   private entryJob(): TemplateResult {
@@ -306,25 +306,25 @@ export class StartJob implements View {
   private fill(name: string, value: string | boolean): void {
     this.filled[name] = value;
     this.plan();
-    this.show();
+    this.render();
   }
 
   private edit(own: boolean): void {
     this.own = own;
     if (own && this.editor.area.value === "") this.editor.set(JSON.stringify(this.current?.entry ?? {}, null, 2));
     if (!own) this.choose(this.jobs.includes(this.job) ? this.job : (this.jobs[0] ?? ""));
-    this.show();
+    this.render();
   }
 
   private async save(written: Written): Promise<void> {
-    this.trouble = this.said = "";
+    this.trouble = this.notice = "";
     try {
       const { file } = await ask("POST /workflows", {}, { body: { cwd: this.folder.trim(), name: written.name, text: this.code.value } });
-      this.said = TEXTS.saved(file);
+      this.notice = TEXTS.saved(file);
     } catch (error) {
       this.trouble = explain(error);
     }
-    this.show();
+    this.render();
   }
 
   private async begin(): Promise<void> {
@@ -340,7 +340,7 @@ export class StartJob implements View {
       this.trouble = explain(error);
     }
     this.starting = false;
-    this.show();
+    this.render();
   }
 
   private body(): Routes["POST /jobs"]["body"] {

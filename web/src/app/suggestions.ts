@@ -38,11 +38,11 @@ export class Suggestions {
     this.element.hidden = true;
     area.setAttribute("aria-autocomplete", "list");
     area.setAttribute("aria-controls", this.element.id);
-    area.addEventListener("input", () => this.look());
+    area.addEventListener("input", () => this.update());
     area.addEventListener("blur", () => setTimeout(() => this.hide(), 150));
   }
 
-  look(): void {
+  update(): void {
     const found = wordAt(this.area.value, this.area.selectionStart);
     const mine = ++this.asked;
     const by = found && this.by(found.sign);
@@ -52,24 +52,24 @@ export class Suggestions {
       const query = new URLSearchParams({ q: found.sign + found.word });
       try {
         const { items } = await call<{ items: Item[] }>("GET", `/sessions/${encodeURIComponent(by)}/suggestions?${query}`);
-        if (found.sign === "!") this.learn(true);
+        if (found.sign === "!") this.setRuns(true);
         if (mine !== this.asked) return;
         this.from = found.from;
         // What is written out already need not be offered.
-        this.show(items.filter(({ text }) => text !== found.sign + found.word), found.sign);
+        this.render(items.filter(({ text }) => text !== found.sign + found.word), found.sign);
       } catch (error) {
-        if (found.sign === "!" && error instanceof Refused && error.status === 403) this.learn(false);
+        if (found.sign === "!" && error instanceof Refused && error.status === 403) this.setRuns(false);
         this.hide(); // no scope for it, or out of reach: typing continues
       }
     }, WAIT_MS);
   }
 
-  private learn(runs: boolean): void {
+  private setRuns(runs: boolean): void {
     this.runs = runs;
     this.learned();
   }
 
-  private show(items: Item[], sign: Sign): void {
+  private render(items: Item[], sign: Sign): void {
     this.items = items;
     // Enter runs the line that is written; an older one has to be chosen.
     this.chosen = sign === "!" ? -1 : 0;

@@ -9,7 +9,7 @@ import type { OpenSession } from "./view";
 export class TerminalTab {
   readonly element = make("div", "terminal-tab");
   private readonly bar = make("div", "ph");
-  private readonly stand = new TerminalPane({ changed: () => undefined, gone: () => void this.list() });
+  private readonly pane = new TerminalPane({ changed: () => undefined, gone: () => void this.list() });
   private readonly empty = make("div", "empty");
   private current = "";
   private terminals: Terminal[] = [];
@@ -20,7 +20,7 @@ export class TerminalTab {
     wanted: boolean,
   ) {
     this.element.id = "terminal-panel";
-    this.element.append(this.bar, this.stand.element);
+    this.element.append(this.bar, this.pane.element);
     void this.begin(wanted);
   }
 
@@ -47,7 +47,7 @@ export class TerminalTab {
   private async openTerminal(id: string, focus = true): Promise<void> {
     this.current = id;
     await this.list();
-    await this.stand.show(id, focus);
+    await this.pane.open(id, focus);
   }
 
   private async list(): Promise<void> {
@@ -71,6 +71,6 @@ export class TerminalTab {
   }
 
   leave(): void {
-    this.stand.leave();
+    this.pane.leave();
   }
 }

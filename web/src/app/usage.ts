@@ -127,7 +127,7 @@ export class UsageView implements View {
   }
 
   private table(): TemplateResult {
-    const found = sums(this.rows, this.by, (job) => this.context.feed.jobs.get(job)?.name ?? job);
+    const found = sums(this.rows, this.by, (job) => this.context.board.jobs.get(job)?.name ?? job);
     if (this.by === "day") found.reverse();
     if (found.length === 0) return html`<p class="soft">${USAGE.none(this.by)}</p>`;
     const head = [USAGE.heading[this.by], ...USAGE.columns].map((name, index) => html`<th class=${index ? "num" : ""}>${name}</th>`);
@@ -135,7 +135,7 @@ export class UsageView implements View {
   }
 
   private row(sum: Sum): TemplateResult {
-    const name = this.by === "day" ? dayWords(sum.name) : this.by === "agent" ? this.context.feed.agentName(sum.name) : sum.name;
+    const name = this.by === "day" ? dayWords(sum.name) : this.by === "agent" ? this.context.board.agentName(sum.name) : sum.name;
     const counts = sum.input + sum.output > 0 ? [sum.input, sum.cached, sum.output].map(count) : Array<string>(3).fill(USAGE.unknown);
     return html`<tr><td>${sum.link ? html`<a href=${sum.link}>${name}</a>` : name}</td>${[String(sum.turns), ...counts, costWords(sum)].map((text) => html`<td class="num">${text}</td>`)}</tr>`;
   }

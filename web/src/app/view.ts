@@ -4,7 +4,7 @@ import type { Conversation } from "../conversation/conversation";
 import type { SessionState } from "../conversation/state";
 import type { Icon } from "../icons";
 import type { Composer } from "./composer";
-import type { Feed } from "./feed";
+import type { BoardStore } from "./boardStore";
 import type { Place, PlaceOf } from "./router";
 import type { style } from "./style";
 
@@ -26,7 +26,7 @@ export interface View {
 
 /** The frame, as far as views know it. */
 export interface ViewContext {
-  feed: Feed;
+  board: BoardStore;
   go(place: Place, replace?: boolean): void;
   /** Sets the title of the page. A view that is no longer shown changes nothing. */
   titled(text: string, view: object): void;

@@ -1,14 +1,14 @@
 /** The workbench, as far as keys and the palette use it. */
 
 import type { Entry } from "./entries";
-import type { Feed } from "./feed";
+import type { BoardStore } from "./boardStore";
 import type { ListView } from "./list";
 import type { Panel } from "./panel";
 import type { Place } from "./router";
 import type { OpenSession, View } from "./view";
 
 export interface Workbench {
-  readonly feed: Feed;
+  readonly board: BoardStore;
   readonly list: ListView;
   readonly panel: Panel;
   readonly session: OpenSession | undefined;

@@ -4,7 +4,7 @@ import type { Icon } from "../icons";
 import { make } from "../page";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
-import { settle } from "../settle";
+import { ignoreEarlyClicks } from "../settle";
 import { APPROVAL, VERDICT } from "../texts/cards";
 import { clock } from "../time";
 import { type Covered, type Grant, type Uncommitted, v1 } from "../v1";
@@ -70,10 +70,10 @@ class ApprovalCard {
     element.setAttribute("aria-labelledby", `title-${approval.id}`);
     element.setAttribute("role", "group");
     element.dataset["approval"] = approval.id;
-    settle(element);
+    ignoreEarlyClicks(element);
     this.render();
     if (hasLimit(approval.expires)) countDown(new WeakRef(this), approval.expires);
-    void this.learn();
+    void this.loadFacts();
   }
 
   private get dangerous(): boolean {
@@ -85,7 +85,7 @@ class ApprovalCard {
   }
 
   /** Facts that the host has to look up. */
-  private async learn(): Promise<void> {
+  private async loadFacts(): Promise<void> {
     const [lost, undo] = await Promise.all([this.dangerous ? lossOf(this.approval, this.uncommitted) : "", this.inside && this.approval.kind === "write" ? canBeUndone(this.approval, this.acts.cwd(), this.uncommitted) : ""]);
     Object.assign(this, { lost, undo });
     if (lost || undo) this.render();
@@ -142,7 +142,7 @@ class ApprovalCard {
   private turn(sure: boolean): void {
     this.sure = sure;
     this.render();
-    settle(this.element);
+    ignoreEarlyClicks(this.element);
     if (sure) this.element.querySelector<HTMLElement>(".answers button")?.focus();
   }
 
@@ -300,17 +300,17 @@ export function verdict(approval: Approval, call: CallPart, acts: CardActions): 
 /** Revokes a remembered answer. What another reader has revoked already cannot be undone again. */
 export function undoButton(grant: string, attempt: (work: () => Promise<unknown>) => Promise<unknown>): HTMLElement {
   const place = make("span", "undo-grant");
-  const show = (state: "live" | "sending" | "undone" | "gone") =>
+  const draw = (state: "live" | "sending" | "undone" | "gone") =>
     render(
       state === "gone" ? nothing : state === "undone" ? html`<span class="soft">${VERDICT.undone}</span>` : html`<button type="button" class="link" ?disabled=${state === "sending"} @click=${() => void revoke()}>${VERDICT.undo}</button>`,
       place,
     );
   const revoke = async () => {
-    show("sending");
-    show((await attempt(() => v1.revoke(grant))) ? "undone" : "live");
+    draw("sending");
+    draw((await attempt(() => v1.revoke(grant))) ? "undone" : "live");
   };
-  show("live");
-  liveGrants().then((live) => (live.some(({ id }) => id === grant) ? undefined : show("gone")), () => undefined);
+  draw("live");
+  liveGrants().then((live) => (live.some(({ id }) => id === grant) ? undefined : draw("gone")), () => undefined);
   return place;
 }
 

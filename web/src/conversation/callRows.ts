@@ -111,19 +111,19 @@ export class CallRow implements Row {
     const { wholeChange } = this.acts;
     const name = relative(path, this.acts.cwd());
     if (!wholeChange || !this.call.ok) return html`<code>${name}</code>`;
-    const show = (event: Event) => {
+    const openChange = (event: Event) => {
       event.preventDefault();
       wholeChange(path);
     };
-    return html`<code class="file-link" title=${CALL.showInChanges} @click=${show}>${name}</code>`;
+    return html`<code class="file-link" title=${CALL.showInChanges} @click=${openChange}>${name}</code>`;
   }
 
   /** A command shows its last lines without a click, and a failed call shows the reason. */
   private renderTail(): void {
     const { call } = this;
-    const said = kindOf(call) === "command" ? tailOf(plain((call.output ?? "").slice(-TAIL_CHARS))) : "";
-    const text = said || (stateOf(call) === "bad" ? tailOf(plain(call.error?.message ?? "")) : "");
-    this.tail.classList.toggle("bad", said === "" && text !== "");
+    const output = kindOf(call) === "command" ? tailOf(plain((call.output ?? "").slice(-TAIL_CHARS))) : "";
+    const text = output || (stateOf(call) === "bad" ? tailOf(plain(call.error?.message ?? "")) : "");
+    this.tail.classList.toggle("bad", output === "" && text !== "");
     const hidden = text === "" || this.details?.open === true;
     if (this.tail.hidden !== hidden) this.tail.hidden = hidden;
     if (!hidden && this.tail.textContent !== text) this.tail.textContent = text;
@@ -214,8 +214,8 @@ export class CallRow implements Row {
   private copy: HTMLElement | undefined;
 
   private change(path: string, diff: string): TemplateResult {
-    const show = this.acts.wholeChange ? html`<button type="button" class="quiet" @click=${() => this.acts.wholeChange?.(path)}>${CALL.showInChanges}</button>` : nothing;
-    return html`<section><p class="label">${CALL.change}</p>${diffView(exact(diff), undefined, path)}<div class="output-tools">${show}</div></section>`;
+    const button = this.acts.wholeChange ? html`<button type="button" class="quiet" @click=${() => this.acts.wholeChange?.(path)}>${CALL.showInChanges}</button>` : nothing;
+    return html`<section><p class="label">${CALL.change}</p>${diffView(exact(diff), undefined, path)}<div class="output-tools">${button}</div></section>`;
   }
 }
 

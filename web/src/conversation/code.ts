@@ -6,7 +6,7 @@ import { make, makeButton } from "../page";
 const later: (work: () => void) => void = typeof requestIdleCallback === "function" ? (work) => requestIdleCallback(() => work(), { timeout: 1000 }) : (work) => setTimeout(work);
 
 /** `finished`: the text grows no more, so colours are worth their time. */
-export function dressCode(body: HTMLElement, finished: boolean): void {
+export function decorateCode(body: HTMLElement, finished: boolean): void {
   for (const pre of body.querySelectorAll("pre")) {
     const code = pre.querySelector("code");
     if (!code || pre.querySelector(".code-tools")) continue;

@@ -1,14 +1,14 @@
 /** The rows of a session, kept in step with its state. */
 
 import { make } from "../page";
-import { settled } from "../settle";
+import { takesClicks } from "../settle";
 import { CallRow, LookRow } from "./callRows";
 import { kindOf } from "./calls";
 import type { Actions } from "./pieces";
 import { EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
 import { type LogRecord, type Part, type SessionState, type Turn, waits } from "./state";
 import { type Row, Transcript } from "./transcript";
-import { learn } from "./words";
+import { addClientNames } from "./words";
 
 const ID_FIELDS = ["part", "call", "question"];
 /** The story was cut or copied: everything is shown again. */
@@ -41,7 +41,7 @@ export class Conversation {
 
   open(state: SessionState): void {
     this.state = state;
-    learn(state.client_names);
+    addClientNames(state.client_names);
     this.transcript.clear();
     this.looks.clear();
     this.look = undefined;
@@ -133,7 +133,7 @@ export class Conversation {
     const card = part && this.transcript.element(this.rowKey(part.id))?.querySelector<HTMLElement>(".approval");
     if (!part || !card) return false;
     if (!this.inSight(card)) this.transcript.reveal(this.rowKey(part.id));
-    else if (settled(card)) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
+    else if (takesClicks(card)) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
     return true;
   }
 
@@ -144,7 +144,7 @@ export class Conversation {
     const button = card?.querySelector<HTMLButtonElement>(`button[data-answer="${number}"]:enabled`);
     if (!part || !card || !button) return false;
     if (!this.inSight(card)) this.transcript.reveal(this.rowKey(part.id));
-    else if (settled(card)) button.click();
+    else if (takesClicks(card)) button.click();
     return true;
   }
 
@@ -198,7 +198,7 @@ export class Conversation {
   }
 
   /** Shows the row of a part, or of the turn's message, and returns it. */
-  show(turn: Turn, part?: string): HTMLElement | undefined {
+  reveal(turn: Turn, part?: string): HTMLElement | undefined {
     const key = part === undefined ? messageOf(turn) : this.rowKey(part);
     this.transcript.reveal(key, "start");
     return this.transcript.element(key);

@@ -4,7 +4,7 @@
  */
 
 import { active, type Approval, type CallPart, type LogRecord, type Message, type Option, type Part, type Pending, type Problem, type QuestionPart, type SessionState, type TextPart, type Turn, type Usage } from "./state";
-import { learn } from "./words";
+import { addClientNames } from "./words";
 
 interface Fields {
   turn: string;
@@ -136,7 +136,7 @@ function shown(event: Fields): Partial<QuestionPart> {
 }
 
 const FOLDS: Record<string, Fold> = {
-  "client.joined": (_state, event) => learn(event["name"] ? { [event["client"] as string]: event["name"] as string } : {}),
+  "client.joined": (_state, event) => addClientNames(event["name"] ? { [event["client"] as string]: event["name"] as string } : {}),
   "session.renamed": (state, event) => void (state.title = event["title"] as string),
   "session.model": (state, event) => {
     state.model = event["model"] as string;

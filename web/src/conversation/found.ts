@@ -19,12 +19,12 @@ export function textOf(part: Part): string {
 const hasText = (turn: Turn, text: string): boolean => contains(turn.message.text, text) || (turn.parts ?? []).some((part) => contains(textOf(part), text));
 
 /** Shows the row of a turn that contains the text, and marks it there. */
-export function goToText(conversation: Pick<Conversation, "show">, turns: Turn[], wanted: string, text: string): void {
+export function goToText(conversation: Pick<Conversation, "reveal">, turns: Turn[], wanted: string, text: string): void {
   // A turn that was replaced is in the search index but not in the session: the newest one with the text is shown.
   const turn = turns.find(({ id }) => id === wanted) ?? turns.findLast((each) => hasText(each, text));
   if (!turn) return;
   const part = contains(turn.message.text, text) ? undefined : turn.parts?.find((each) => contains(textOf(each), text));
-  const row = conversation.show(turn, part?.id);
+  const row = conversation.reveal(turn, part?.id);
   void markdownReady.then(() => markFound(row, text));
 }
 

@@ -4,7 +4,7 @@ import { keyed } from "lit-html/directives/keyed.js";
 import { outsideAddress } from "../addresses";
 import { make } from "../page";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
-import { settle } from "../settle";
+import { ignoreEarlyClicks } from "../settle";
 import { QUESTION } from "../texts/cards";
 import { v1 } from "../v1";
 import { evidenceView } from "./evidence";
@@ -41,7 +41,7 @@ class QuestionCard {
       event.preventDefault();
       this.take(this.read());
     });
-    if (!question.response) settle(element);
+    if (!question.response) ignoreEarlyClicks(element);
     this.render();
   }
 
@@ -85,7 +85,7 @@ class QuestionCard {
     this.picked = new Set<unknown>(Array.isArray(before) ? before : []);
     this.render();
     // A number that was meant for the step before chooses nothing here.
-    settle(this.element);
+    ignoreEarlyClicks(this.element);
     if (focused) this.element.querySelector<HTMLElement>("button.option, .question-step input")?.focus();
   }
 

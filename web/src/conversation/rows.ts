@@ -5,7 +5,7 @@ import { html, iconOf, render } from "../render";
 import { CONVERSATION } from "../texts/conversation";
 import { sessionAddress } from "../v1";
 import { type CallKind, kindOf } from "./calls";
-import { copyButton, dressCode } from "./code";
+import { copyButton, decorateCode } from "./code";
 import { type Actions, box, picture, plain, sizeWords, withCaption } from "./pieces";
 import { cards } from "./loadCards";
 import type { Problem, QuestionPart, TextPart, Turn } from "./state";
@@ -195,7 +195,7 @@ export class TextRow implements Row {
     for (let cut; (cut = pieceEnd(text, this.settled, this.fence !== "")) > 0; ) {
       const [piece, source] = [make("div", "markdown-piece"), text.slice(this.settled, cut)];
       fill(piece, this.fence + source, html);
-      dressCode(piece, true);
+      decorateCode(piece, true);
       this.tail.before(piece);
       this.settled = cut;
       this.fence = openFence(this.fence + source);
@@ -204,7 +204,7 @@ export class TextRow implements Row {
     // Without a place to cut it is read as it comes, and as Markdown in the end.
     if (!this.finished && rest.length > 2 * PIECE) this.tail.textContent = plain(rest);
     else fill(this.tail, this.fence + rest, html);
-    dressCode(this.tail, this.finished);
+    decorateCode(this.tail, this.finished);
   }
 
   again(): void {

@@ -1,7 +1,7 @@
 /** The menu behind an answer that is remembered: what it would cover, the narrowest first. */
 
 import { make, makeButton } from "../page";
-import { settle } from "../settle";
+import { ignoreEarlyClicks } from "../settle";
 import { APPROVAL } from "../texts/cards";
 import { type Covered, v1 } from "../v1";
 import { coverPhrase } from "./grants";
@@ -59,7 +59,7 @@ export class Scopes {
     menu.addEventListener("toggle", (event) => (event as ToggleEvent).newState === "closed" && this.close());
     this.card.append(menu);
     place(menu, button);
-    settle(menu);
+    ignoreEarlyClicks(menu);
     menu.querySelector("button")?.focus({ preventScroll: true });
     button.closest("#transcript, .scroll")?.addEventListener("scroll", () => this.close(), { once: true });
   }

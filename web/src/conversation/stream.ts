@@ -26,7 +26,7 @@ export class Stream {
     private readonly listener: Listener,
   ) {
     scope.follow<SessionState>({
-      load: (signal, refused) => (this.state && !refused ? undefined : Promise.all([v1.show(id, signal), loadCards()]).then(([state]) => state)),
+      load: (signal, refused) => (this.state && !refused ? undefined : Promise.all([v1.session(id, signal), loadCards()]).then(([state]) => state)),
       loaded: (state) => {
         this.state = state;
         listener.opened(state);

@@ -128,7 +128,7 @@ export class Transcript {
 
   /** Builds the end immediately, where readers begin. */
   settle(): void {
-    for (const chunk of this.sections.slice(-2).flatMap(({ chunks }) => chunks).slice(-SETTLED)) this.show(chunk);
+    for (const chunk of this.sections.slice(-2).flatMap(({ chunks }) => chunks).slice(-SETTLED)) this.mount(chunk);
     this.follow();
   }
 
@@ -145,7 +145,7 @@ export class Transcript {
   element(key: string): HTMLElement | undefined {
     const found = this.rows.get(key);
     if (!found) return undefined;
-    this.show(found.chunk);
+    this.mount(found.chunk);
     return found.chunk.elements?.[found.chunk.rows.indexOf(found.row)];
   }
 
@@ -235,14 +235,14 @@ export class Transcript {
       const found = this.boxes.get(target);
       if (!found) continue;
       if ("chunks" in found) this.cameSection(found, isIntersecting, boundingClientRect.height);
-      else if (isIntersecting) this.show(found);
+      else if (isIntersecting) this.mount(found);
       else if (found.section.shown) this.hide(found, boundingClientRect.height);
     }
     this.follow();
   }
 
   private cameSection(section: Section, near: boolean, height: number): void {
-    if (near) return this.showSection(section);
+    if (near) return this.mountSection(section);
     // New rows are appended to the last one; a section with content keeps it.
     if (!section.shown || section === this.sections.at(-1) || section.chunks.some(({ box }) => busy(box))) return;
     for (const chunk of section.chunks) {
@@ -256,7 +256,7 @@ export class Transcript {
     section.box.replaceChildren();
   }
 
-  private showSection(section: Section): void {
+  private mountSection(section: Section): void {
     if (section.shown) return;
     section.shown = true;
     section.box.classList.remove("away");
@@ -268,9 +268,9 @@ export class Transcript {
     if (chunk.shown) chunk.box.append(element);
   }
 
-  private show(chunk: Chunk): void {
+  private mount(chunk: Chunk): void {
     if (chunk.shown) return;
-    this.showSection(chunk.section);
+    this.mountSection(chunk.section);
     chunk.shown = true;
     this.kept.delete(chunk);
     chunk.elements ??= chunk.rows.map((row) => row.build());

@@ -10,7 +10,7 @@ export const STATUS: Record<Status, string> = { idle: "Ready", running: "Working
 /** What clients of other protocols call themselves, by their ids. */
 const clientNames = new Map<string, string>();
 
-export function learn(names: Record<string, string> | undefined): void {
+export function addClientNames(names: Record<string, string> | undefined): void {
   for (const [id, name] of Object.entries(names ?? {})) clientNames.set(id, name);
 }
 

@@ -21,7 +21,7 @@ export interface Listener {
   refused(reason: string): void;
 }
 
-export type Said = { type: "input"; data: string } | { type: "resize"; cols: number; rows: number };
+export type Command = { type: "input"; data: string } | { type: "resize"; cols: number; rows: number };
 
 interface Frame {
   terminal?: Screen;
@@ -57,7 +57,7 @@ export class Link {
   }
 
   /** False while there is no connection: what is typed into the void is better lost than typed later, unseen. */
-  send(said: Said): boolean {
+  send(said: Command): boolean {
     if (this.socket?.readyState !== WebSocket.OPEN) return false;
     this.socket.send(JSON.stringify(said));
     return true;

@@ -17,19 +17,19 @@ let selected = query.get("id") ?? "";
 /** A terminal is shown. It stays after its end: its last screen can be read. */
 let showing = false;
 
-const stand = new TerminalPane({
+const pane = new TerminalPane({
   changed(terminal) {
     const known = terminals.find(({ id }) => id === terminal.id);
     if (known) Object.assign(known, terminal);
-    show();
+    render();
   },
   gone() {
     terminals = terminals.filter(({ id }) => id !== selected);
-    show();
+    render();
   },
 });
-stand.element.hidden = true;
-byId("place").append(stand.element);
+pane.element.hidden = true;
+byId("place").append(pane.element);
 
 function report(error: unknown): void {
   trouble.textContent = error === undefined ? "" : explain(error);
@@ -45,12 +45,12 @@ async function attempt(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-function show(): void {
+function render(): void {
   tabs.replaceChildren(...terminals.map(tab));
   tabs.hidden = terminals.length === 0;
   const now = terminals.find(({ id }) => id === selected);
   close.hidden = !now;
-  stand.element.hidden = !showing;
+  pane.element.hidden = !showing;
   empty.hidden = showing;
   document.title = `${now?.title ?? "Terminals"} · Portico`;
 }
@@ -78,8 +78,8 @@ function select(id: string): void {
   selected = id;
   showing = true;
   window.history.replaceState(null, "", terminalAddress(id));
-  show();
-  void stand.show(id);
+  render();
+  void pane.open(id);
 }
 
 function open(): void {
@@ -106,7 +106,7 @@ async function load(): Promise<void> {
     byId("empty-title").textContent = "This shell is no more";
     byId("empty-text").textContent = "It was closed, or the host was restarted: shells end with the host. Changes to your files stay.";
   }
-  show();
+  render();
 }
 
 byId("new").addEventListener("click", open);
@@ -116,7 +116,7 @@ shortcuts(
   [
     { key: "c", text: "New terminal", run: open },
     { key: "x", text: "Close the terminal", run: end },
-    { key: "i", text: "Type into the terminal", run: () => stand.focus() },
+    { key: "i", text: "Type into the terminal", run: () => pane.focus() },
     { key: "s", text: "All sessions", run: () => window.location.assign("./app") },
   ],
   [

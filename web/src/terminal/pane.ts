@@ -45,7 +45,7 @@ export class TerminalPane {
     this.element.append(this.holder, foot);
   }
 
-  async show(id: string, focus = true): Promise<void> {
+  async open(id: string, focus = true): Promise<void> {
     this.leave();
     const call = (this.latest = Symbol(id));
     this.report("Connecting …");

@@ -29,7 +29,7 @@ export class TerminalView implements Listener {
   private readonly link: Link;
   private readonly sizes = new ResizeObserver(() => this.resized());
   private readonly night = window.matchMedia("(prefers-color-scheme: dark)");
-  private readonly dress = () => (this.terminal.options.theme = themeOf(this.night.matches));
+  private readonly applyTheme = () => (this.terminal.options.theme = themeOf(this.night.matches));
   private state: Screen | undefined;
   /** Old output asks the terminal things; its answers must not be typed into the shell of today. */
   private replaying = false;
@@ -58,7 +58,7 @@ export class TerminalView implements Listener {
     this.terminal.open(holder);
     this.terminal.onData((data) => this.typed(data));
     this.terminal.textarea?.addEventListener("focus", () => this.fit());
-    this.night.addEventListener("change", this.dress);
+    this.night.addEventListener("change", this.applyTheme);
     this.sizes.observe(holder);
     this.link = new Link(id, this);
     this.link.open();
@@ -72,7 +72,7 @@ export class TerminalView implements Listener {
     this.terminal.reset();
     this.terminal.resize(screen.cols, screen.rows);
     this.write(screen.shown ?? "", () => (this.replaying = false));
-    this.show();
+    this.render();
     this.fit();
     this.type(this.early);
     this.early = "";
@@ -80,7 +80,7 @@ export class TerminalView implements Listener {
 
   events(events: TerminalEvent[]): void {
     for (const event of events) this.apply(event);
-    if (events.some(({ type }) => type !== "terminal.data")) this.show();
+    if (events.some(({ type }) => type !== "terminal.data")) this.render();
   }
 
   private apply(event: TerminalEvent): void {
@@ -106,7 +106,7 @@ export class TerminalView implements Listener {
     this.viewer.refused(reason);
   }
 
-  private show(): void {
+  private render(): void {
     if (!this.state) return;
     this.terminal.options.disableStdin = Boolean(this.state.exited || this.state.held);
     this.viewer.changed(this.state);
@@ -187,7 +187,7 @@ export class TerminalView implements Listener {
   leave(): void {
     clearTimeout(this.timer);
     this.sizes.disconnect();
-    this.night.removeEventListener("change", this.dress);
+    this.night.removeEventListener("change", this.applyTheme);
     this.link.leave();
     this.terminal.dispose();
     this.holder.replaceChildren();

@@ -50,7 +50,7 @@ function absent(error: unknown): undefined {
 /** The label of an agent that acts without asking: shown wherever its name is. */
 const NEVER_ASKS = "does not ask";
 
-export class Feed {
+export class BoardStore {
   readonly rows = new Map<string, Row>();
   readonly jobs = new Map<string, JobRow>();
   /** Rows that the host has and that are not here, as it counted them. */
@@ -76,7 +76,7 @@ export class Feed {
   }
 
   /** Called once per frame in which something has changed. */
-  watch(listener: () => void): () => void {
+  subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
@@ -141,7 +141,7 @@ export class Feed {
     if (!this.before) return;
     try {
       const { rows } = await call<Page>("GET", `/board?${new URLSearchParams({ q: words, limit: String(PAGE) })}`);
-      for (const row of rows) this.learn(row);
+      for (const row of rows) this.addRow(row);
       this.notify();
     } catch {
       // Out of reach: the list shows it.
@@ -161,7 +161,7 @@ export class Feed {
   }
 
   /** A row of which nothing was known: if it is older than what was loaded, it had been counted among those left. */
-  private learn(row: Row): void {
+  private addRow(row: Row): void {
     if (!this.rows.has(row.session.id) && row.session.created < this.before) this.known(row);
     this.rows.set(row.session.id, row);
   }
@@ -260,7 +260,7 @@ export class Feed {
   }
 
   private take(page: Page): void {
-    for (const row of page.rows) this.learn(row);
+    for (const row of page.rows) this.addRow(row);
     for (const id of page.removed ?? []) this.rows.delete(id);
     for (const id of page.jobs ?? []) this.loadJob(id);
     this.notify();

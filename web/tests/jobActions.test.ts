@@ -2,12 +2,12 @@
 
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Sequel } from "../src/sequel";
+import { JobActions } from "../src/jobActions";
 import { V1Host } from "./v1Host";
 
 const PATH = "GET /jobs/j1";
 let host: V1Host;
-let sequel: Sequel;
+let jobActions: JobActions;
 const row = () => document.getElementById("job-next")!;
 const text = () => (row().hidden ? "" : document.getElementById("job-next-text")!.textContent);
 const button = (id: "resume" | "retry") => document.getElementById(`${id}-job-button`) as HTMLButtonElement;
@@ -18,7 +18,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   document.body.innerHTML = /<body>([\s\S]*)<\/body>/.exec(readFileSync("jobTracking.html", "utf8"))![1]!;
   host = new V1Host();
-  sequel = new Sequel("careful", "j1");
+  jobActions = new JobActions("careful", "j1");
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -27,7 +27,7 @@ afterEach(() => {
 
 test("a job that waits only a moment after it was asked about is found all the same", async () => {
   says("running");
-  await sequel.look();
+  await jobActions.poll();
   expect(text()).toBe("");
   says("waiting", "The host was restarted.");
   await later();
@@ -37,7 +37,7 @@ test("a job that waits only a moment after it was asked about is found all the s
 
 test("one that somebody else has resumed waits no more", async () => {
   says("waiting");
-  await sequel.look();
+  await jobActions.poll();
   expect(text()).toBe("This job waits for you. ");
   says("running");
   await later();
@@ -46,10 +46,10 @@ test("one that somebody else has resumed waits no more", async () => {
 
 test("what is told again after a reconnect does not take the offer away, the end does", async () => {
   says("waiting");
-  await sequel.look();
-  sequel.show("RUNNING");
+  await jobActions.poll();
+  jobActions.update("RUNNING");
   expect(text()).toBe("This job waits for you. ");
-  sequel.show("SUCCEEDED");
+  jobActions.update("SUCCEEDED");
   expect(text()).toBe("");
 });
 
@@ -60,7 +60,7 @@ test.each([
   ["waiting", 3],
 ])("a job that is %s is asked about %i times in six seconds", async (status, times) => {
   says(status);
-  await sequel.look();
+  await jobActions.poll();
   await later();
   await later();
   expect(host.calls).toHaveLength(times);
@@ -68,7 +68,7 @@ test.each([
 
 test("a host out of reach is asked again, one that knows no such job is not", async () => {
   host.down = true;
-  await sequel.look();
+  await jobActions.poll();
   host.down = false;
   says("waiting");
   await later();
@@ -83,8 +83,8 @@ test("a host out of reach is asked again, one that knows no such job is not", as
 test("an answer that comes after the end does not take the offer away", async () => {
   let answer: (value: object) => void = () => undefined;
   host.answers[PATH] = () => new Promise<object>((done) => (answer = done));
-  const looking = sequel.look();
-  sequel.show("FAILED");
+  const looking = jobActions.poll();
+  jobActions.update("FAILED");
   answer({ id: "j1", status: "running" });
   await looking;
   expect(text()).toContain("Run again begins from the start");
@@ -94,7 +94,7 @@ test("an answer that comes after the end does not take the offer away", async ()
 
 test("two looks are one clock", async () => {
   says("running");
-  await Promise.all([sequel.look(), sequel.look(), sequel.look()]);
+  await Promise.all([jobActions.poll(), jobActions.poll(), jobActions.poll()]);
   host.calls.length = 0;
   await later();
   expect(host.calls).toHaveLength(1);
@@ -106,7 +106,7 @@ test("a pressed button stays pressed until the host has answered; a refusal give
   const alerted = vi.fn();
   vi.stubGlobal("alert", alerted);
   says("waiting");
-  await sequel.look();
+  await jobActions.poll();
   button("resume").click();
   await later();
   expect(button("resume").disabled).toBe(true);
@@ -120,7 +120,7 @@ test("a pressed button stays pressed until the host has answered; a refusal give
 test("a resumed job goes on here: the offer goes, and it is asked about again", async () => {
   host.answers["POST /jobs/j1/resume"] = { job: "j1" };
   says("waiting");
-  await sequel.look();
+  await jobActions.poll();
   says("running");
   button("resume").click();
   await vi.waitFor(() => expect(text()).toBe(""));

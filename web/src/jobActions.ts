@@ -5,17 +5,17 @@ import { byId, trackingAddress } from "./page";
 import { type JobSummary, v1 } from "./v1";
 
 /** How long a job may wait for a decision before the page shows it. */
-const LOOK_MS = 3_000;
+const POLL_MS = 3_000;
 const ENDED = "Resume continues and keeps what succeeded. Run again begins from the start.";
 
-export class Sequel {
+export class JobActions {
   private readonly row = byId("job-next");
   private readonly text = byId("job-next-text");
   private readonly resume = byId("resume-job-button", HTMLButtonElement);
   private readonly retry = byId("retry-job-button", HTMLButtonElement);
 
   private next: ReturnType<typeof setTimeout> | undefined;
-  private looks = 0;
+  private polls = 0;
   private waits = false;
 
   constructor(
@@ -27,10 +27,10 @@ export class Sequel {
   }
 
   /** The shown state of the job decides what can be done with it. */
-  show(status: string): void {
+  update(status: string): void {
     // Events of a running job may be old, after a reconnect all of them: only the host knows whether it waits.
     if (status === "RUNNING" && this.waits) return;
-    if (status !== "RUNNING") this.forget();
+    if (status !== "RUNNING") this.stopPolling();
     this.offer(status === "FAILED" || status === "CANCELED" ? ENDED : "", true);
   }
 
@@ -38,22 +38,22 @@ export class Sequel {
    * In the portal's protocol a waiting job is a running one; the host's own API has more detail. Asked again while it runs: after a
    * restart the host takes a job up when it comes to it, and another page may have resumed it.
    */
-  async look(): Promise<void> {
-    this.forget();
-    const mine = this.looks;
+  async poll(): Promise<void> {
+    this.stopPolling();
+    const mine = this.polls;
     const found = await this.ask();
-    if (mine !== this.looks || !found) return;
+    if (mine !== this.polls || !found) return;
     const { status, reason } = found;
     this.waits = status === "waiting";
     if (this.waits) this.offer(`This job waits for you. ${reason ?? ""}`, false);
     if (status === "running") this.offer("", false);
-    if (status === "waiting" || status === "running" || status === "unknown") this.next = setTimeout(() => void this.look(), LOOK_MS);
+    if (status === "waiting" || status === "running" || status === "unknown") this.next = setTimeout(() => void this.poll(), POLL_MS);
   }
 
   /** What was asked before counts no more. */
-  private forget(): void {
+  private stopPolling(): void {
     clearTimeout(this.next);
-    this.looks++;
+    this.polls++;
   }
 
   private async ask(): Promise<{ status: JobSummary["status"] | "unknown"; reason?: string } | undefined> {
@@ -76,17 +76,17 @@ export class Sequel {
 
   private async follow(begin: (id: string) => Promise<{ job: string }>): Promise<void> {
     this.resume.disabled = this.retry.disabled = true;
-    this.forget();
+    this.stopPolling();
     try {
       const { job } = await begin(this.jobId);
       this.waits = false;
       this.offer("", false);
-      if (job === this.jobId) void this.look();
+      if (job === this.jobId) void this.poll();
       else window.location.assign(trackingAddress(this.jobName, job));
     } catch (error) {
       this.resume.disabled = this.retry.disabled = false;
       window.alert(explain(error));
-      void this.look();
+      void this.poll();
     }
   }
 }

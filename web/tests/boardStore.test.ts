@@ -1,7 +1,7 @@
 /** The live list: jobs next to the rows of the board, when answers fail or arrive out of order. */
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Feed } from "../src/app/feed";
+import { BoardStore } from "../src/app/boardStore";
 import { Net } from "./net";
 
 const tick = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
@@ -38,12 +38,12 @@ const job = (status: string, id = "j1") => ({ id, name: "release", status, start
 
 async function begin(status = "running") {
   const net = new Net({ "GET /jobs": { jobs: [job(status)] }, "GET /jobs/j1": job(status), "GET /agents": { agents: [], default: null } });
-  const feed = new Feed();
-  feed.start();
+  const board = new BoardStore();
+  board.start();
   FakeSocket.last.send({});
   await tick(50);
   const serve = (now: string) => Object.assign(net.answers, { "GET /jobs": { jobs: [job(now)] }, "GET /jobs/j1": job(now) });
-  return { net, feed, serve, status: () => feed.jobs.get("j1")?.status };
+  return { net, board, serve, status: () => board.jobs.get("j1")?.status };
 }
 
 test("an answer that arrives out of order does not leave a finished job as running", async () => {
@@ -60,7 +60,7 @@ test("an answer that arrives out of order does not leave a finished job as runni
 });
 
 test("the whole list that was requested before does not replace a newer job, nor remove it", async () => {
-  const { net, feed, serve, status } = await begin();
+  const { net, board, serve, status } = await begin();
   FakeSocket.last.onclose?.();
   await tick(500);
   net.hold();
@@ -72,7 +72,7 @@ test("the whole list that was requested before does not replace a newer job, nor
   await tick();
   await net.release("reversed");
   await tick(50);
-  expect([status(), feed.jobs.size]).toEqual(["succeeded", 1]);
+  expect([status(), board.jobs.size]).toEqual(["succeeded", 1]);
 });
 
 test.each<["offline" | number]>([["offline"], [502]])("a request for a job that fails (%s) is retried", async (how) => {
@@ -85,15 +85,15 @@ test.each<["offline" | number]>([["offline"], [502]])("a request for a job that 
 });
 
 test("a job that was erased leaves the list", async () => {
-  const { net, feed } = await begin();
+  const { net, board } = await begin();
   delete net.answers["GET /jobs/j1"];
   FakeSocket.last.send({ jobs: ["j1"] });
   await tick(50);
-  expect(feed.jobs.size).toBe(0);
+  expect(board.jobs.size).toBe(0);
 });
 
 test("a closed socket is opened again, later each time, and immediately when another part has reached the host", async () => {
-  const { feed } = await begin();
+  const { board } = await begin();
   for (const wait of [500, 1000, 2000]) {
     FakeSocket.last.onclose?.();
     const before = FakeSocket.count;
@@ -104,9 +104,9 @@ test("a closed socket is opened again, later each time, and immediately when ano
   }
   FakeSocket.last.onclose?.();
   const before = FakeSocket.count;
-  expect(feed.retryAt - Date.now()).toBe(4000);
-  feed.retryNow();
+  expect(board.retryAt - Date.now()).toBe(4000);
+  board.retryNow();
   expect(FakeSocket.count).toBe(before + 1);
   FakeSocket.last.send({});
-  expect(feed.downSince).toBeUndefined();
+  expect(board.downSince).toBeUndefined();
 });
