@@ -19,6 +19,7 @@ WORDS = {
     "portico.kernel.events",
     "portico.kernel.faults",
     "portico.kernel.limits",
+    "portico.limits",
     "portico.locks",
     "portico.markdown",
     "portico.redaction",
@@ -27,7 +28,7 @@ WORDS = {
 }
 """What everybody may use. `portico` itself holds the version only."""
 
-KERNEL_LINES = 13_000
+KERNEL_LINES = 12_855
 """With the SQLite engine. The goal is 12,000: the limit may only get smaller."""
 
 ROOMS: dict[str, set[str]] = {
@@ -291,7 +292,16 @@ def test_every_room_has_its_row() -> None:
 
 
 def test_the_words_that_everybody_uses_use_nobody() -> None:
-    for name in ("kernel/errors", "kernel/limits", "locks", "kernel/faults", "redaction", "surrogates", "kernel/cache"):
+    for name in (
+        "kernel/errors",
+        "kernel/limits",
+        "limits",
+        "locks",
+        "kernel/faults",
+        "redaction",
+        "surrogates",
+        "kernel/cache",
+    ):
         assert imported(ROOT / f"{name}.py") <= WORDS
     for path in (ROOT / "kernel/events").glob("*.py"):
         found = {name for name in imported(path) if not name.startswith("portico.kernel.events.")}

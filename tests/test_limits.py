@@ -12,10 +12,18 @@ UNITS = {"KIB", "MIB"}
 
 def constants() -> dict[str, str]:
     """Name -> the text that stands right behind it (or behind the group it belongs to)."""
-    body = ast.parse((ROOT / "src/portico/kernel/limits.py").read_text()).body
+    found: dict[str, str] = {}
+    for path in ("kernel/limits.py", "limits.py"):
+        new = _constants(ROOT / "src/portico" / path)
+        assert not found.keys() & new.keys(), "a limit is in one of the two files"
+        found |= new
+    return found
+
+
+def _constants(path: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     group: list[str] = []
-    for node in body:
+    for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             group.append(node.targets[0].id)
             found[group[-1]] = ""
@@ -37,7 +45,7 @@ def test_a_bound_has_a_reason(name: str) -> None:
 
 def test_every_bound_is_used() -> None:
     text = text_of("src/portico")
-    unused = {name for name in set(constants()) - UNITS if not re.search(rf"\blimits\.{name}\b", text)}
+    unused = {name for name in set(constants()) - UNITS if not re.search(rf"limits\.{name}\b", text)}
     assert unused == set()
 
 
@@ -49,6 +57,12 @@ def test_every_bound_of_the_log_and_the_host_is_tried() -> None:
     assert [folder for folder, text in texts.items() if not text] == []
     inner = "".join(texts.values())
     tests = text_of("tests")
-    used = {name for name in set(constants()) - UNITS if re.search(rf"\blimits\.{name}\b", inner)}
-    untried = {name for name in used if not re.search(rf'"{name}"|\blimits\.{name}\b', tests)}
+    used = {name for name in set(constants()) - UNITS if re.search(rf"limits\.{name}\b", inner)}
+    untried = {name for name in used if not re.search(rf'"{name}"|limits\.{name}\b', tests)}
     assert untried == set()
+
+
+def test_the_kernel_has_the_limits_that_it_reads_and_no_others() -> None:
+    """Everything else belongs to a feature or a door (`portico.limits`)."""
+    read = set(re.findall(r"\blimits\.([A-Z_]+)", text_of("src/portico/kernel")))
+    assert set(_constants(ROOT / "src/portico/kernel/limits.py")) - UNITS - read == set()

@@ -7,6 +7,8 @@ from importlib import import_module
 
 import pytest
 
+from portico import limits
+from portico.kernel import limits as kernel_limits
 from portico.old_names import MOVED, new_name
 
 OLD = {
@@ -16,7 +18,6 @@ OLD = {
     "portico.events": "portico.kernel.events",
     "portico.commands": "portico.kernel.commands",
     "portico.errors": "portico.kernel.errors",
-    "portico.limits": "portico.kernel.limits",
     "portico.log.log": "portico.kernel.log.log",
     "portico.log.sqlite": "portico.kernel.log.sqlite",
     "portico.doors.door": "portico.server.door",
@@ -64,6 +65,12 @@ print(AgentInfo is kernel.agent.AgentInfo, AgentError is kernel.errors.AgentErro
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True True True\n"
+
+
+def test_all_limits_are_found_where_they_were() -> None:
+    assert (limits.TERMINALS, vars(limits)["__getattr__"]("MESSAGE_BYTES")) == (100, kernel_limits.MESSAGE_BYTES)
+    with pytest.raises(AttributeError, match="NOTHING"):
+        _ = limits.NOTHING  # type: ignore[attr-defined]
 
 
 def test_every_old_name_leads_to_a_module() -> None:

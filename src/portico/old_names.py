@@ -11,7 +11,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-_KERNEL = "cache commands correlation errors events faults limits log"
+_KERNEL = "cache commands correlation errors events faults log"
 _FEATURES = (
     "approvals budgets changes chats configuration drafts files jobs native notices pairing people projects sandboxes "
     "secrets terminals transcripts usage"

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from portico import limits
 from portico.agents.toolserver import ToolServer
-from portico.kernel import limits
 from portico.kernel.events import Json, ToolSpec
 from portico.kernel.tool import ToolResult
 

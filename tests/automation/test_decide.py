@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from portico import limits
 from portico.features.automations import events as ae
 from portico.features.automations.decide import (
     Cause,
@@ -17,7 +18,6 @@ from portico.features.automations.decide import (
 )
 from portico.features.automations.state import AutomationState, RunSummary, begin, fold
 from portico.kernel import events as e
-from portico.kernel import limits
 from tests.automation.playing import plan
 
 MINUTE = 60_000

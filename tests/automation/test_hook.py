@@ -14,9 +14,9 @@ import httpx
 import pytest
 from standardwebhooks import Webhook
 
+from portico import limits
 from portico.features.automations.events import Hook, Match
 from portico.features.automations.hook import at, fill, quote, wanted
-from portico.kernel import limits
 from portico.testing.clock import FakeClock
 from tests.automation.playing import until
 from tests.doors.standing import Standing, problem, standing

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from portico import limits
 from portico.features.automations import commands as ac
 from portico.features.automations.automations import Automations
 from portico.kernel import commands as c
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import BadRequest
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, opened, plan
@@ -34,7 +35,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"keep_days": 3_651}, "keep_days", "from 1 to 3650"),
     ({"keep_runs": 0}, "keep_runs", "from 1 to 10000"),
     ({"keep_runs": 10_001}, "keep_runs", "from 1 to 10000"),
-    ({"title": "x" * (limits.TITLE_CHARS + 1)}, "title", f"at most {limits.TITLE_CHARS} characters"),
+    ({"title": "x" * (kernel_limits.TITLE_CHARS + 1)}, "title", f"at most {kernel_limits.TITLE_CHARS} characters"),
     ({"schedule": {}}, "schedule", "exactly one of 'cron', 'every' and 'at'"),
     ({"schedule": {"every": "1m", "cron": "@daily"}}, "schedule", "exactly one of"),
     ({"stop_at": "tomorrow"}, "stop_at", "'tomorrow' is no time such as"),
@@ -71,8 +72,12 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"job": {"job": "mian"}}, "job.job", "mian"),
     ({"job": {"job": "main", "cwd": "/no/such/folder"}}, "job.cwd", "/no/such/folder"),
     ({"prompt": {"text": "  \n "}}, "prompt.text", "says something"),
-    ({"prompt": {"text": "x" * (limits.MESSAGE_BYTES + 1)}}, "prompt.text", f"at most {limits.MESSAGE_BYTES} bytes"),
-    ({"prompt": {"text": "é" * (limits.MESSAGE_BYTES // 2 + 1)}}, "prompt.text", "bytes"),
+    (
+        {"prompt": {"text": "x" * (kernel_limits.MESSAGE_BYTES + 1)}},
+        "prompt.text",
+        f"at most {kernel_limits.MESSAGE_BYTES} bytes",
+    ),
+    ({"prompt": {"text": "é" * (kernel_limits.MESSAGE_BYTES // 2 + 1)}}, "prompt.text", "bytes"),
     ({"prompt": {"text": "x", "cwd": "relative"}}, "prompt.cwd", "relative"),
     ({"prompt": {"text": "x", "place": "cellar"}}, "prompt.place", "alone on its log"),
     ({"prompt": {"text": "x", "label": "gpu"}}, "prompt.label", "alone on its log"),
@@ -93,7 +98,7 @@ RIGHT: list[dict[str, Any]] = [
         "keep_days": 3_650,
         "keep_runs": 10_000,
     },
-    {"title": "x" * limits.TITLE_CHARS},
+    {"title": "x" * kernel_limits.TITLE_CHARS},
     {"stop_at": "2099-01-01T00:00"},
     {"schedule": {"cron": "@daily", "zone": "Asia/Kolkata"}, "stop_at": "2099-01-01T00:00+02:00"},
     {"hook": {"per_minute": 1}},
@@ -104,7 +109,7 @@ RIGHT: list[dict[str, Any]] = [
     {"after": {"automation": "one-that-comes-later"}},
     {"after": {"job": "main", "outcomes": ["failed"]}},
     {"on": [{"schedule": {"cron": "@daily"}}, {"schedule": {"every": "1h"}}, {"hook": {}}, {"after": {"job": "main"}}]},
-    {"prompt": {"text": "x" * limits.MESSAGE_BYTES}},
+    {"prompt": {"text": "x" * kernel_limits.MESSAGE_BYTES}},
     {"prompt": {"text": "x", "cwd": FOLDER}},
 ]
 

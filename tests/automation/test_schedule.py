@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
+from portico import limits
 from portico.features.automations.events import Schedule
 from portico.features.automations.schedule import check_schedule, first_due, missed_dues, next_due
-from portico.kernel import limits
 from portico.kernel.errors import BadRequest
 
 YEAR = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1000)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from portico import limits
 from portico.features.automations import events as ae
 from portico.features.automations.hook import at, fill, filled, is_ping, parse, quote, verify
 from portico.features.automations.listing import words
 from portico.features.automations.state import MISSED, AutomationState, RunSummary, begin, begin_run, fold, fold_run
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import BadRequest, TooLarge, Unauthenticated
 from tests.automation.playing import plan
 
@@ -282,7 +283,7 @@ FORGED = {
     "another id": {**standard(), "webhook-id": "m-2"},
     "another time": {**standard(), "webhook-timestamp": str(NOW + 1)},
     "no id": standard(ident=""),
-    "a long id": standard(ident="x" * limits.REQUEST_ID_CHARS),
+    "a long id": standard(ident="x" * kernel_limits.REQUEST_ID_CHARS),
     "no time": standard(at=""),
     "a time that is no number": standard(at="soon"),
     "a negative time": standard(at=-1),
@@ -334,7 +335,7 @@ def test_placeholders_are_filled_with_quoted_data(text: str, expected: str) -> N
 
 
 def test_data_that_is_too_much_is_refused_with_the_reason() -> None:
-    large = {"payload": "x" * limits.MESSAGE_BYTES}
+    large = {"payload": "x" * kernel_limits.MESSAGE_BYTES}
     with pytest.raises(TooLarge, match="With its data the input has more than"):
         fill("{{payload}}", large, "x")
     state = made(prompt={"text": "see {{payload}}"})

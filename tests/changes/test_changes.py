@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from portico import limits
 from portico.features.changes import captures
 from portico.features.changes.captures import OwnChanges
 from portico.features.changes.component import FolderChanges, captures_of
-from portico.kernel import limits
 from portico.kernel.errors import NotFound
 from portico.kernel.events import Message
 from portico.kernel.host import Host

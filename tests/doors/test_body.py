@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.errors import KINDS, AgentDied, BadRequest, RateLimited, WrongMethod
 from portico.server.body import check_depth, decode_as, error_response
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import websockets
 
+from portico import limits
 from portico.features.people.identity import new_token
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.rate import Bucket
 from portico.server.rate import WrongTokens
 from tests.doors import gate_standing
@@ -111,8 +112,8 @@ async def test_a_head_that_never_ends_is_cut_off(shared: Standing) -> None:
 async def test_too_many_messages_of_one_token_are_slowed_and_nobody_elses(
     shared: Standing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "REQUESTS_PER_SECOND", 0.001)
-    monkeypatch.setattr(limits, "REQUEST_BURST", 3)
+    monkeypatch.setattr(kernel_limits, "REQUESTS_PER_SECOND", 0.001)
+    monkeypatch.setattr(kernel_limits, "REQUEST_BURST", 3)
     token = new_token(shared.home, "busy", ["drive"])
     async with shared.client(token) as http:
         assert [(await http.post("/test/limited")).status_code for _ in range(4)] == [200, 200, 200, 429]

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from portico import limits
 from portico.doors.ahp.connection import notices
 from portico.doors.ahp.connection.broker import Broker, ClientRecord
 from portico.doors.ahp.connection.notices import CatalogueNotices
@@ -22,7 +23,7 @@ from portico.features.jobs import events as je
 from portico.features.jobs.engine import LocalEngine
 from portico.features.notices import notices as deliveries
 from portico.kernel import commands as c
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.cache import Cache
 from portico.kernel.errors import NotFound
 from portico.kernel.host import Host
@@ -57,7 +58,7 @@ async def test_ended_jobs_make_room_and_stay_in_the_log(open_host: HostOpener, m
 
 
 async def test_callers(open_host: HostOpener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CALLERS", 3)
+    monkeypatch.setattr(kernel_limits, "CALLERS", 3)
     host = await open_host()
     for number in range(6):
         caller = c.Caller(f"token-{number}", "x", frozenset(c.SCOPES))

@@ -72,7 +72,7 @@ def test_names_of_tokens_are_a_persons_own(home: Home) -> None:
 async def test_a_person_has_a_bounded_number_of_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: one person created 400 tokens in 11 seconds. Logins and expired tokens do not count, and neither do those of
     other people."""
-    monkeypatch.setattr("portico.kernel.limits.TOKENS", 3)
+    monkeypatch.setattr("portico.limits.TOKENS", 3)
     async with standing(tmp_path) as here:
         for name in ("ann", "ben"):
             add_person(here.home, name, ["read"])
@@ -93,7 +93,7 @@ async def test_a_person_has_a_bounded_number_of_tokens(tmp_path: Path, monkeypat
 
 
 def test_a_person_has_so_many_logins(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico.kernel.limits.LOGINS", 3)
+    monkeypatch.setattr("portico.limits.LOGINS", 3)
     person = add_person(home, "ann", ["read"])
     made = [new_login(home, person, 1) for _ in range(5)]
     assert [each.id for each in read_tokens(home)] == made[2:]

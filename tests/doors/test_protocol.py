@@ -14,7 +14,7 @@ import uvicorn
 import websockets
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.events import PartDelta
 from portico.server.protocol import BoundedHttp
 from tests.doors import sharing

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from portico import limits
 from portico.features.terminals import events as te
 from portico.features.terminals.terminals import Terminals
-from portico.kernel import disk, limits
+from portico.kernel import disk
 from portico.kernel import events as e
+from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import LogUnavailable
 from portico.kernel.events import Message
 from portico.kernel.host import Host
@@ -35,7 +37,7 @@ async def test_a_turn_that_talks_for_ever_is_cut_with_a_notice(
     open_host: HostOpener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """300 MB of text in one turn left 758 MB of memory."""
-    monkeypatch.setattr(limits, "TURN_BYTES", 1000)
+    monkeypatch.setattr(kernel_limits, "TURN_BYTES", 1000)
 
     async def play(message: Message, turn: Turn) -> None:
         for _ in range(300):
@@ -49,7 +51,7 @@ async def test_a_turn_that_talks_for_ever_is_cut_with_a_notice(
     assert turn.outcome == "completed"
     assert sum(len(part.text) for part in texts if part.kind != "notice") == 1000
     assert [part.text for part in texts if part.kind == "notice"] == [
-        f"This turn has said more than {1000 / limits.MIB:g} MB; the rest is left out."
+        f"This turn has said more than {1000 / kernel_limits.MIB:g} MB; the rest is left out."
     ]
     records = await session.host.log.read(session.channel, limit=10_000)
     deltas = sum(len(each.event.text) for each in records if isinstance(each.event, e.PartDelta))
@@ -60,7 +62,7 @@ async def test_a_turn_that_talks_for_ever_is_cut_with_a_notice(
 async def test_a_tool_that_prints_for_ever_is_cut(
     open_host: HostOpener, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(limits, "CALL_BYTES", 1000)
+    monkeypatch.setattr(kernel_limits, "CALL_BYTES", 1000)
 
     async def play(message: Message, turn: Turn) -> None:
         call = turn.tool("shell", "{}")
@@ -76,7 +78,7 @@ async def test_a_tool_that_prints_for_ever_is_cut(
 
 
 async def test_many_tools_share_the_bound_of_their_turn(open_host: HostOpener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TURN_BYTES", 1000)
+    monkeypatch.setattr(kernel_limits, "TURN_BYTES", 1000)
 
     async def play(message: Message, turn: Turn) -> None:
         for _ in range(3):
@@ -135,7 +137,7 @@ async def test_what_a_closed_terminal_has_printed_goes_at_once(host: Host, tmp_p
 
 async def test_a_session_over_its_bound_takes_no_messages(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     await session.wait(await session.send(Message("[[say:one]]"), by="test"))
-    monkeypatch.setattr(limits, "SESSION_BYTES", 100)
+    monkeypatch.setattr(kernel_limits, "SESSION_BYTES", 100)
     with pytest.raises(LogUnavailable, match="Fork it, or start another one"):
         await session.send(Message("[[say:two]]"), by="test")
     assert (await host_of(session).fork(session.id, by="test")).state.turns
@@ -144,8 +146,11 @@ async def test_a_session_over_its_bound_takes_no_messages(session: Session, monk
 @pytest.mark.parametrize(
     ("use", "words"),
     [
-        (DiskUse(0, limits.DISK_RESERVE_BYTES - 1, 10**12), "Only 256 MB are free"),
-        (DiskUse(int(limits.DISK_SHARE * 10**12) + 1, 10**11, 10**12), r"more than its share of the disk \(50%\)"),
+        (DiskUse(0, kernel_limits.DISK_RESERVE_BYTES - 1, 10**12), "Only 256 MB are free"),
+        (
+            DiskUse(int(kernel_limits.DISK_SHARE * 10**12) + 1, 10**11, 10**12),
+            r"more than its share of the disk \(50%\)",
+        ),
     ],
     ids=["no reserve", "over its share"],
 )

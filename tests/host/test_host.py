@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from portico import limits
 from portico.features.terminals.terminals import Terminals
 from portico.kernel import events as e
 from portico.kernel import host as module
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.clock import Clock
 from portico.kernel.component import Component
 from portico.kernel.errors import (
@@ -95,7 +96,7 @@ async def test_settings_that_no_event_can_hold_leave_nothing_behind(
 ) -> None:
     with pytest.raises(BadRequest):
         await host.start(by="test", config={"thing": object()})
-    monkeypatch.setattr(limits, "EVENT_BYTES", 1000)
+    monkeypatch.setattr(kernel_limits, "EVENT_BYTES", 1000)
     with pytest.raises(TooLarge):
         await host.start(by="test", config={"thing": "x" * 1000})
     assert host.list() == []
@@ -174,7 +175,7 @@ async def test_two_deletions_at_once_are_one(host: Host) -> None:
 
 
 async def test_sessions_are_bounded(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SESSIONS", 2)
+    monkeypatch.setattr(kernel_limits, "SESSIONS", 2)
     await host.start(by="test", cwd="/")
     await host.start(by="test", cwd="/")
     with pytest.raises(RateLimited):
@@ -182,7 +183,7 @@ async def test_sessions_are_bounded(host: Host, monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_running_turns_are_bounded(open_host: HostOpener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LIVE_TURNS", 1)
+    monkeypatch.setattr(kernel_limits, "LIVE_TURNS", 1)
     host = await open_host(PlayAgent(hang))
     one, two = await host.start(by="test", cwd="/"), await host.start(by="test", cwd="/")
     await one.send(Message("go"), by="test")
@@ -324,7 +325,7 @@ async def test_deltas_are_kept_for_a_day(open_host: HostOpener, clock: FakeClock
     host = await open_host(clock=clock)
     session = await host.start(by="test", cwd="/")
     await session.wait(await session.send(Message("[[reasoning:0]] [[deltas:1]]"), by="test"))
-    clock.advance(limits.RETENTION_HOURS * 3600)
+    clock.advance(kernel_limits.RETENTION_HOURS * 3600)
     assert await host.sweep() == 0
     clock.advance(1)
     assert await host.sweep() == 1
@@ -333,7 +334,7 @@ async def test_deltas_are_kept_for_a_day(open_host: HostOpener, clock: FakeClock
 async def test_an_agent_that_will_not_stop_does_not_hold_up_the_host(
     open_host: HostOpener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(kernel_limits, "STOP_SECONDS", 0.01)
 
     async def stubborn(message: Message, turn: Turn) -> None:
         turn.text("no")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from portico import limits
 from portico.features.jobs import EntryError, EntrySource, Jobs, NoEntry, find_entry, to_json
 from portico.features.jobs import events as je
 from portico.kernel import events as e
-from portico.kernel import limits
 from portico.kernel.errors import BadRequest, Conflict, LogUnavailable, NotFound
 from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from portico import limits
 from portico.features.jobs import Entry, Jobs
 from portico.features.jobs import events as je
 from portico.kernel import events as e
-from portico.kernel import limits
 from portico.kernel.events import Record
 from portico.kernel.host import Host
 from portico.kernel.state import QuestionPart

@@ -2,8 +2,8 @@
 
 import pytest
 
+from portico import limits
 from portico.features.board.activity import activity, doing, queued, waiting_of
-from portico.kernel import limits
 from portico.kernel.events import Message, Option
 from portico.kernel.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from portico import limits
 from portico.features.board.board import Board, BoardRow
 from portico.features.people.view import View
 from portico.kernel import events as e
-from portico.kernel import limits
 from portico.kernel.agent import QUEUED, STARTED, Opening
 from portico.kernel.commands import Caller
 from portico.kernel.events import Json, Message

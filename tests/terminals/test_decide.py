@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico import limits
 from portico.features.terminals import events as te
 from portico.features.terminals.commands import (
     ClaimTerminal,
@@ -17,7 +18,7 @@ from portico.features.terminals.decide import DECISIONS, TerminalContext, check_
 from portico.features.terminals.state import TerminalState
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden, PorticoError, RateLimited
 from portico.kernel.events import Json, Record, encode
 from portico.workspace.terminal import INPUT_MAX, SIDE_MAX
@@ -113,7 +114,7 @@ def test_nothing_is_typed_into_what_has_ended() -> None:
         (0, [], {}, None),
         (1, ["t:/1"], {"uri": "t:/1"}, AlreadyExists),
         (limits.TERMINALS, [], {}, RateLimited),
-        (0, [], {"title": "x" * (limits.TITLE_CHARS + 1)}, BadRequest),
+        (0, [], {"title": "x" * (kernel_limits.TITLE_CHARS + 1)}, BadRequest),
         (0, [], {"cols": 0}, BadRequest),
     ],
 )

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from portico import limits
 from portico.features.terminals import events as te
 from portico.features.terminals.terminals import OPEN, LiveTerminal, Terminals
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import AlreadyExists, NotFound, PorticoError
 from portico.kernel.host import Host
 from portico.testing.fixtures import HostOpener
@@ -292,7 +293,7 @@ async def test_a_key_is_shown_without_waiting_for_the_cadence(
     terminal.input("echo ready\n")
     await until(host, terminal, lambda: [each for each in terminal.shown.parts if _is_complete(each)])
     await host.log.flush()
-    monkeypatch.setattr(limits, "COMMIT_CADENCE", 60.0)
+    monkeypatch.setattr(kernel_limits, "COMMIT_CADENCE", 60.0)
     for number, key in enumerate("xyz", 1):
         terminal.input(key)
         await until(host, terminal, partial(_shows, terminal, "xyz"[:number]))

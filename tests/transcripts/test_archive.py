@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from portico import limits
 from portico.client import Client
-from portico.kernel import limits
 from portico.redaction import RULES, Redaction, redacted
 from tests.doors.standing import problem, standing
 

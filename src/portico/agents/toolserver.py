@@ -15,8 +15,7 @@ import msgspec
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from portico import mcp
-from portico.kernel import limits
+from portico import limits, mcp
 from portico.kernel.events import Json
 
 _HOSTS = ("127.0.0.1", "localhost")

@@ -21,9 +21,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from portico import limits
 from portico.cluster.tls import LinkTls
 from portico.kernel import commands as c
-from portico.kernel import errors, limits
+from portico.kernel import errors
 from portico.kernel.errors import BadRequest, PorticoError, Unreachable
 from portico.kernel.members import Fetched
 from portico.tasks import settle

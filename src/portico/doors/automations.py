@@ -6,6 +6,7 @@ The events of an automation are in its channel, `/v1/events?channel=automation/I
 from msgspec import Struct
 from starlette.requests import Request
 
+from portico import limits
 from portico.doors.rest.commands import routes
 from portico.doors.rest.query import number, numbered
 from portico.features.automations import commands as ac
@@ -17,7 +18,6 @@ from portico.features.automations.plan import check_plan
 from portico.features.automations.schedule import first_due
 from portico.features.automations.state import MissedTimes, RunSummary
 from portico.features.automations.triggers import schedules_of
-from portico.kernel import limits
 from portico.server.app import App
 from portico.server.body import check_depth, read_as
 from portico.server.door import Door

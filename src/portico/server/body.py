@@ -9,7 +9,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.commands import Caller
 from portico.kernel.errors import (
     BadRequest,

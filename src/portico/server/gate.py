@@ -17,8 +17,9 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from portico import limits
 from portico.features.people.identity import Tokens
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.correlation import NEW_IDS, REQUEST, request_id
 from portico.kernel.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated
 from portico.kernel.rate import Bucket
@@ -253,7 +254,9 @@ class Gate:
             raise RateLimited("Too many wrong tokens from this address.", retry_after=60)
 
     def _charge(self, caller: Caller) -> None:
-        bucket = self._buckets.setdefault(caller.id, Bucket(limits.REQUESTS_PER_SECOND, limits.REQUEST_BURST))
+        bucket = self._buckets.setdefault(
+            caller.id, Bucket(kernel_limits.REQUESTS_PER_SECOND, kernel_limits.REQUEST_BURST)
+        )
         wait = bucket.take(time.monotonic())
         if wait > 0:
             raise RateLimited("Too many requests with this token.", retry_after=wait)

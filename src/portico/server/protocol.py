@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.cache import Cache
 
 Stage = Literal["silent", "head", "body"]

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from portico.kernel import limits
+from portico import limits
 
 
 class WrongTokens:

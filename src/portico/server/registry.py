@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from importlib.metadata import EntryPoint
 from typing import cast
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.errors import BadRequest, LogUnavailable, PorticoError, nearest
 from portico.kernel.feature import Feature, Routing
 from portico.server.app import App, DoorInfo

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
-from portico import __version__
+from portico import __version__, limits
 from portico.agents import acp
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
@@ -37,7 +37,6 @@ from portico.features.people.token_audit import TokenAudit
 from portico.features.projects.projects import Projects
 from portico.features.search.search import Search
 from portico.features.secrets.feature import HostSecrets
-from portico.kernel import limits
 from portico.kernel.component import Component
 from portico.kernel.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
 from portico.kernel.host import Host

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from portico.kernel import limits
+from portico import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.events import Budget
 
 SHARED = "shared.toml"
@@ -49,9 +50,9 @@ class LogSettings(Struct, forbid_unknown_fields=True):
     file in the home folder. Read at start."""
     durability: Literal["normal", "full"] = "normal"
     """`full` also survives a loss of power, at the price of an fsync per commit. Read at start."""
-    retention_hours: float = limits.RETENTION_HOURS
+    retention_hours: float = kernel_limits.RETENTION_HOURS
     """How long the deltas of finished turns are kept before they are compacted."""
-    disk_share: float = limits.DISK_SHARE
+    disk_share: float = kernel_limits.DISK_SHARE
     """The part of its disk that the log may take; above it no turn begins."""
     format: Literal["text", "json"] = "text"
     """Form of the lines on standard error. Read at start."""
@@ -122,7 +123,7 @@ class AgentSettings(Struct, forbid_unknown_fields=True):
     """What the built-in agent asks for."""
     approval_timeout: float | None = None
     """Seconds; no answer in time means no. Unset: an approval waits as long as its turn lives."""
-    turn_idle_timeout: float = limits.TURN_IDLE_SECONDS
+    turn_idle_timeout: float = kernel_limits.TURN_IDLE_SECONDS
     """Seconds of silence after which an agent counts as dead."""
     max_processes: int = limits.AGENT_PROCESSES
     """Agent processes at once; 0: no bound. One that nobody uses is ended first, then turns wait."""

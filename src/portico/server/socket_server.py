@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from portico.kernel import limits
+from portico import limits
 from portico.server.protocol import BoundedHttp
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 from starlette.types import Receive, Send
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.errors import PorticoError
 
 _HEADERS = [

@@ -15,7 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.cache import Cache
 from portico.kernel.errors import BadRequest
 from portico.workspace import refs

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.cache import Cache
 from portico.kernel.errors import Conflict, Forbidden, NotFound, PorticoError, TooLarge
 from portico.sandbox.policy import Unconfined

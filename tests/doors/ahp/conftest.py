@@ -12,12 +12,12 @@ import pytest
 import uvicorn
 import yaml
 
+from portico import limits
 from portico.agents import script as s
 from portico.agents.scripted import ScriptedAgent
 from portico.doors.ahp.connection.broker import Broker
 from portico.doors.ahp.door import build
 from portico.features.people.identity import Tokens
-from portico.kernel import limits
 from portico.kernel.log.sqlite import SqliteLog
 from portico.server.app import App
 from portico.server.compose import build_host

@@ -7,12 +7,13 @@ import pytest
 from websockets.asyncio.client import connect as ws_connect
 from websockets.exceptions import InvalidStatus
 
+from portico import limits
 from portico.doors.ahp.act import changes
 from portico.doors.ahp.connection import lifecycle
 from portico.doors.ahp.wire import rpc, uri
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.features.people.identity import new_token
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
@@ -248,7 +249,7 @@ async def test_a_second_connection_of_the_same_client_takes_over(connect: Connec
 
 
 async def test_a_slow_client_is_closed_and_comes_back(connect: Connect, served: Served, monkeypatch: Any) -> None:
-    monkeypatch.setattr(limits, "FOLLOWER_BYTES", 20_000)
+    monkeypatch.setattr(kernel_limits, "FOLLOWER_BYTES", 20_000)
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
     connection = served.broker.clients["tester"]

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico import limits
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffer, ReplayBuffers
 from portico.doors.ahp.view.targets import ROOT, Target
 from portico.doors.ahp.wire import numbers, uri
 from portico.doors.ahp.wire.envelope import Act
-from portico.kernel import limits
 from tests.doors.ahp.conftest import Connect, Served
 
 CHAT = Target("chat", "session-1")

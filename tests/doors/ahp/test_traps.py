@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from portico import limits
 from portico.doors.ahp.view.names import file_uri
 from portico.doors.ahp.wire import uri
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_commands import refused
 from tests.doors.ahp.wire_client import WireClient, opened
@@ -45,7 +46,7 @@ async def test_numbers_of_a_client_in_any_order(connect: Connect) -> None:
 async def test_a_frame_of_100_mb_is_refused_at_its_head(connect: Connect) -> None:
     client = await connect("0.9.0")
     assert client.socket is not None
-    client.socket.transport.write(b"\x81\xff" + (100 * limits.MIB).to_bytes(8) + b"mask")
+    client.socket.transport.write(b"\x81\xff" + (100 * kernel_limits.MIB).to_bytes(8) + b"mask")
     await client.socket.wait_closed()
     assert client.socket.close_code == 1009
     assert await (await connect("0.9.0", "other")).request("ping") is None
@@ -123,7 +124,7 @@ async def test_a_chatty_session_evicts_nobody(
 async def test_a_file_that_is_too_large_is_refused_unread(connect: Connect, served: Served) -> None:
     """A read of 64 MiB once cost a gigabyte."""
     with (served.work / "large").open("wb") as file:
-        file.truncate(64 * limits.MIB)
+        file.truncate(64 * kernel_limits.MIB)
     client = await connect("0.9.0")
     assert await refused(client, "resourceRead", uri=file_uri(str(served.work / "large"))) == -32602
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from portico import limits
 from portico.doors.rest.admin import _hidden
 from portico.features.usage.usage_index import count
-from portico.kernel import limits
 from portico.kernel.events import Message
 from portico.kernel.state import SessionState, TurnState, Usage
 from tests.doors.standing import Standing, problem

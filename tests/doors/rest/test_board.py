@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from portico import limits
 from portico.features.board.board import BoardPart
 from portico.features.jobs import events as je
 from portico.features.jobs.state import plan_of
-from portico.kernel import limits
 from portico.kernel.events import Origin
 from portico.kernel.state import Summary
 from tests.doors.standing import Standing, problem

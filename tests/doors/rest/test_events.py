@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from portico import limits
 from portico.features.people.identity import new_token
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import LogUnavailable
 from portico.kernel.events import PartDelta
 from portico.kernel.log.sqlite import SqliteLog
@@ -83,7 +84,7 @@ async def test_a_page_of_events(shared: Standing) -> None:
         ("after=%C2%B2", "after"),
         ("after=" + "9" * 30, "after"),
         ("limit=0", "limit"),
-        (f"limit={limits.READ_EVENTS + 1}", "limit"),
+        (f"limit={kernel_limits.READ_EVENTS + 1}", "limit"),
         ("limit=%C2%B2", "limit"),
     ],
 )
@@ -120,7 +121,7 @@ async def test_a_silent_stream_beats(shared: Standing, monkeypatch: pytest.Monke
 async def test_a_slow_reader_is_ended_alone_and_comes_back_without_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "FOLLOWER_BYTES", 500_000)
+    monkeypatch.setattr(kernel_limits, "FOLLOWER_BYTES", 500_000)
     async with standing(tmp_path) as here:
         ident = await here.start()
         channel, path = f"session/{ident}", f"/v1/sessions/{ident}/events"

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico.kernel import limits
+from portico import limits
 from portico.server.route import Route
 from tests.doors.standing import Standing, problem
 

@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from portico import limits
 from portico.doors.anywhere import translate
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.translate import Watched
 from portico.features.people.view import View
 from portico.features.projects.projects import Projects
 from portico.kernel import events as e
-from portico.kernel import limits
 from portico.kernel.errors import NotFound
 from portico.kernel.events import Record
 from portico.kernel.log.log import Log

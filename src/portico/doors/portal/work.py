@@ -6,6 +6,7 @@ from typing import Any, get_args
 import msgspec
 from starlette.requests import Request
 
+from portico import limits
 from portico.doors.portal.answer import (
     Endpoints,
     Level,
@@ -39,7 +40,6 @@ from portico.features.jobs.commands import StartJob, StartTask, StopJob, StopTas
 from portico.features.jobs.legacy import import_entry
 from portico.features.jobs.load import EntrySyntaxError, parse
 from portico.features.jobs.task_sessions import detailed
-from portico.kernel import limits
 from portico.kernel.commands import JobNamed, TaskNamed
 from portico.kernel.errors import BadRequest, NotFound, PorticoError, SessionIsClosed
 from portico.kernel.events import Json

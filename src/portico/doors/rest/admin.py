@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 
+from portico import limits
 from portico.doors.rest.query import number, numbered
 from portico.features.configuration.editable import EDITABLE, Form, choices_of, form_of, needs_restart
 from portico.features.people.identity import NamedToken, read_tokens
@@ -15,7 +16,6 @@ from portico.features.usage.prices import price_list
 from portico.features.usage.rollup import read_keys, roll_up
 from portico.features.usage.shapes import KEYS, UsageAnswer
 from portico.features.usage.usage_index import UsageIndex
-from portico.kernel import limits
 from portico.kernel.members import Member
 from portico.server.app import App
 from portico.server.route import Param, Table

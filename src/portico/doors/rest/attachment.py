@@ -12,13 +12,13 @@ import msgspec
 from msgspec import Struct
 from starlette.websockets import WebSocket
 
+from portico import limits
 from portico.doors.rest.events import wire
 from portico.doors.rest.shell import screen
 from portico.features.people.view import View
 from portico.features.terminals import events as te
 from portico.features.terminals.commands import ResizeTerminal, TypeInput
 from portico.features.terminals.state import TerminalState
-from portico.kernel import limits
 from portico.kernel.errors import BadRequest, PorticoError
 from portico.kernel.host import Host
 from portico.server.body import ErrorBody, decode_as

@@ -8,12 +8,12 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from portico import limits
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.features.board.answers import Answers, PastAnswers
 from portico.features.board.board import Board, BoardRow, InterruptedSession, PendingRequest
 from portico.features.budgets.commands import UnansweredBudget
 from portico.features.people.view import View
-from portico.kernel import limits
 from portico.kernel.errors import BadRequest
 from portico.kernel.events import Breadth
 from portico.server.app import App

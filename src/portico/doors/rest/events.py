@@ -12,10 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from portico import limits
 from portico.doors.rest.query import number, numbered
 from portico.features.notices.notices import Notices
 from portico.features.people.view import View
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import BadRequest, NotFound
 from portico.kernel.events import HOST, Audited, Channel, Json, Record, known_events
 from portico.kernel.log.log import Log
@@ -119,7 +120,7 @@ def table(app: App) -> Table:
         return host.log.head(channels[0]) if len(channels) == 1 else host.log.seq
 
     async def page(channels: tuple[Channel, ...], after: int, request: Request) -> Response:
-        limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
+        limit = number(request, "limit", 1000, 1, kernel_limits.READ_EVENTS)
         view = app.view(request)
         if len(channels) == 1:
             records = await view.records(await host.log.read(channels[0], after, limit))
@@ -135,7 +136,7 @@ def table(app: App) -> Table:
 
     async def only_seen(after: int, limit: int, view: View) -> Sequence[Record]:
         """Read until there is a visible record: an empty page means the end of the log."""
-        while records := await host.log.read_all(after=after, limit=limits.READ_EVENTS):
+        while records := await host.log.read_all(after=after, limit=kernel_limits.READ_EVENTS):
             if shown := await view.records(records):
                 return shown[:limit]
             after = records[-1].seq
@@ -163,15 +164,15 @@ def table(app: App) -> Table:
         data = await app.view(request).blob(request.path_params["digest"])
         return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
 
-    many = numbered("how many; 1000", 1, limits.READ_EVENTS)
+    many = numbered("how many; 1000", 1, kernel_limits.READ_EVENTS)
 
     @read("/v1/audit", "admin", "The audit record.", query={"after": numbered("a position; 0"), "limit": many})
     async def audit(request: Request) -> AuditPage:
         """One page: as many records as asked for, and at most one read of the log, however many other events lie
         between them. `next` is where the following page begins."""
         after = number(request, "after", 0)
-        limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
-        records = await host.log.read(HOST, after, limits.READ_EVENTS)
+        limit = number(request, "limit", 1000, 1, kernel_limits.READ_EVENTS)
+        records = await host.log.read(HOST, after, kernel_limits.READ_EVENTS)
         found = [record for record in records if isinstance(record.event, Audited)]
         last = found[limit - 1].pos if len(found) > limit else records[-1].pos if records else after
         page = [{"time": r.time, "pos": r.pos, **msgspec.to_builtins(r.event)} for r in found[:limit]]
@@ -183,7 +184,7 @@ def table(app: App) -> Table:
         "codes": ["cursor_lost"],
         "query": {
             "after": Param("the cursor: `NUMBER` or `NUMBER.EPOCH`; 0", Annotated[str, Meta(pattern=_AFTER)]),
-            "limit": numbered("how many in one JSON answer; 1000", 1, limits.READ_EVENTS),
+            "limit": numbered("how many in one JSON answer; 1000", 1, kernel_limits.READ_EVENTS),
         },
     }
 

@@ -7,13 +7,12 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico import __version__
+from portico import __version__, limits
 from portico.doors.rest.export import FORMATS, export
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.features.sandboxes.record import NetworkRecord
 from portico.features.transcripts.archive import Archive, export_archive
 from portico.kernel import commands as c
-from portico.kernel import limits
 from portico.kernel.errors import BadRequest
 from portico.kernel.state import PendingState, SessionState, Summary
 from portico.server.app import App, DoorInfo

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from portico import limits
 from portico.features.automations import commands as ac
 from portico.features.automations import events as ae
 from portico.features.automations import hook as hooks
@@ -39,7 +40,7 @@ from portico.features.jobs import events as je
 from portico.features.jobs.jobs import Jobs
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel import faults, limits
+from portico.kernel import faults
 from portico.kernel.do import note_answer
 from portico.kernel.errors import Conflict, LogUnavailable, PorticoError, RateLimited
 from portico.kernel.events import Record

@@ -6,13 +6,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from portico import limits
 from portico.features.automations import events as ae
 from portico.features.automations.plan import zone
 from portico.features.automations.schedule import first_due, missed_dues, moment
 from portico.features.automations.state import AutomationState, RunSummary
 from portico.features.automations.triggers import overlap_of, schedules_of
 from portico.kernel import events as e
-from portico.kernel import limits
 from portico.kernel.events import Channel
 
 Appended = list[tuple[Channel, e.Event]]

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from portico import limits
 from portico.features.automations import commands as ac
 from portico.features.automations import events as ae
 from portico.features.automations.decide import DELETED, Appended, Cause
@@ -11,7 +12,7 @@ from portico.features.automations.state import AutomationState
 from portico.features.automations.triggers import hooks_of
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.do import note_answer
 from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden
 from portico.kernel.feature import handle
@@ -73,7 +74,7 @@ class AutomationCommands:
     async def pause(self, command: ac.PauseAutomation, caller: c.Caller) -> c.AutomationNamed:
         state = self._store.get(command.automation)
         if state.enabled:
-            reason = command.reason[: limits.TITLE_CHARS] or f"Paused by {caller.by}."
+            reason = command.reason[: kernel_limits.TITLE_CHARS] or f"Paused by {caller.by}."
             await self._append(state.id, ae.AutomationPaused(by=caller.by, reason=reason))
         return c.AutomationNamed(state.id)
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from portico import limits
 from portico.features.automations.events import (
     After,
     AutomationPlan,
@@ -21,7 +22,8 @@ from portico.features.jobs.step import Flow
 from portico.features.jobs.workflow.files import find_workflow, load_workflow
 from portico.features.jobs.workflow.inputs import check_inputs
 from portico.kernel import commands as c
-from portico.kernel import fallback, limits
+from portico.kernel import fallback
+from portico.kernel import limits as kernel_limits
 from portico.kernel.autonomy import SANDBOX, Answering, loosened
 from portico.kernel.config import check as check_config
 from portico.kernel.errors import BadRequest, Forbidden, NotFound
@@ -55,8 +57,8 @@ def check_plan(plan: AutomationPlan, host: "Host", jobs: Jobs | None, name: str)
     for field, (least, most) in _COUNTS.items():
         if not least <= getattr(plan, field) <= most:
             raise BadRequest(f"{field} is a number from {least} to {most}.", field=field)
-    if len(plan.title) > limits.TITLE_CHARS:
-        raise BadRequest(f"A title has at most {limits.TITLE_CHARS} characters.", field="title")
+    if len(plan.title) > kernel_limits.TITLE_CHARS:
+        raise BadRequest(f"A title has at most {kernel_limits.TITLE_CHARS} characters.", field="title")
     _check_triggers(plan, host, name)
     if plan.stop_at:
         moment(plan.stop_at, zone(plan), "stop_at")
@@ -198,8 +200,8 @@ def _check_input(plan: AutomationPlan, jobs: Jobs | None) -> None:
 def _check_prompt(action: PromptAction, host: "Host") -> None:
     if not action.text.strip():
         raise BadRequest("A prompt says something.", field="prompt.text")
-    if len(action.text.encode()) > limits.MESSAGE_BYTES:
-        raise BadRequest(f"A prompt has at most {limits.MESSAGE_BYTES} bytes.", field="prompt.text")
+    if len(action.text.encode()) > kernel_limits.MESSAGE_BYTES:
+        raise BadRequest(f"A prompt has at most {kernel_limits.MESSAGE_BYTES} bytes.", field="prompt.text")
     if action.cwd:
         check_folder(folder_of(action.cwd), "prompt.cwd")
     check_config(action.config)

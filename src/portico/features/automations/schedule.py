@@ -15,8 +15,8 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from portico import limits
 from portico.features.automations.events import Schedule
-from portico.kernel import limits
 from portico.kernel.errors import BadRequest, nearest
 
 if TYPE_CHECKING:

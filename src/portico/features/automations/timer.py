@@ -5,8 +5,8 @@ import heapq
 import logging
 from collections.abc import Awaitable, Callable
 
+from portico import limits
 from portico.features.automations.lease import Lease
-from portico.kernel import limits
 from portico.kernel.clock import Clock
 
 logger = logging.getLogger("portico.automation")

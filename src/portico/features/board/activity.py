@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.agent import QUEUED, STARTED
 from portico.kernel.events import ApprovalAsked
 from portico.kernel.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field, structs
 
+from portico import limits
 from portico.features.board.activity import asks, wants
 from portico.features.people.view import View
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.cache import Cache
 from portico.kernel.events import Record
 from portico.kernel.host import Host
@@ -80,9 +81,11 @@ class Answers:
     async def _read(self, session: Session) -> _Read:
         known = self._known.setdefault(session.id, _Read())
         while known.pos < session.summary.pos:
-            page = await self._host.log.read_all(session.channel, after=known.seq, limit=limits.READ_EVENTS, whole=True)
+            page = await self._host.log.read_all(
+                session.channel, after=known.seq, limit=kernel_limits.READ_EVENTS, whole=True
+            )
             _fold(known, session, page)
-            if len(page) < limits.READ_EVENTS:
+            if len(page) < kernel_limits.READ_EVENTS:
                 known.pos = session.summary.pos
         return known
 

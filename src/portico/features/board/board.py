@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from portico import limits
 from portico.features.board.activity import NO_ANSWER_YET, Waiting, activity, queued, waiting_of
 from portico.features.people.view import View
-from portico.kernel import limits
 from portico.kernel.host import Host
 from portico.kernel.state import Approval, CallPart, QuestionPart, Summary
 from portico.workspace.git import in_work_tree

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from msgspec import UNSET, Struct
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.component import FolderCaptures
 from portico.kernel.errors import NotFound, PorticoError
 from portico.kernel.events import Json

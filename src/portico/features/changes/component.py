@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portico import limits
 from portico.features.changes import review
 from portico.features.changes.captures import Captures
 from portico.features.changes.commands import CommitChanges, DiscardChanges, RestoreChanges
 from portico.features.changes.isolation import isolate, release
 from portico.kernel import commands as c
-from portico.kernel import limits
 from portico.kernel.component import Worktrees
 from portico.kernel.events import Json
 from portico.kernel.feature import Feature, handle

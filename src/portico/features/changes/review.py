@@ -9,8 +9,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from portico import limits
 from portico.features.changes.captures import change_of
-from portico.kernel import limits
 from portico.kernel.errors import BadRequest, Conflict, NotFound
 from portico.kernel.session import Session
 from portico.kernel.state import FileChange

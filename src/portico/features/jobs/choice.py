@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from portico import limits
 from portico.agents.agent import NEVER_ASKS, Forgets
 from portico.features.jobs.entry import EntryError
 from portico.features.jobs.models import ModelUse, check_models
-from portico.kernel import limits
 from portico.kernel.agent import AgentInfo, Model
 from portico.kernel.errors import AgentUnavailable, NotFound
 from portico.kernel.host import Host

@@ -9,10 +9,11 @@ from typing import Protocol
 
 import msgspec
 
+from portico import limits
 from portico.features.jobs import events as je
 from portico.features.jobs.state import JobState, JobSummary, begin, fold, replay
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.commits import Commits
 from portico.kernel.errors import NotFound
 from portico.kernel.events import Record, number_of
@@ -96,7 +97,9 @@ class LocalEngine:
         records: list[Record] = []
         # Another host may write during the read: read until the head of the channel, so that no event is missed.
         while not records or records[-1].pos < self._log.head(channel):
-            if not (more := await self._log.read(channel, records[-1].pos if records else 0, limits.READ_EVENTS)):
+            if not (
+                more := await self._log.read(channel, records[-1].pos if records else 0, kernel_limits.READ_EVENTS)
+            ):
                 break
             records += more
         if job in self._live:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 import portico.features.jobs.step as declared
+from portico import limits
 from portico.features.jobs import events as je
 from portico.features.jobs.artifacts import keep_artifacts
 from portico.features.jobs.check import files_below
@@ -28,7 +29,6 @@ from portico.features.jobs.work import ROOT, work_at
 from portico.features.jobs.workflow import template
 from portico.features.jobs.workflow.quote import Payload, unmarked
 from portico.kernel import events as e
-from portico.kernel import limits
 from portico.kernel.errors import PorticoError
 from portico.kernel.host import Host
 from portico.workspace.glob import Glob

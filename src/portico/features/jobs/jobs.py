@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from portico import limits
 from portico.features.jobs import commands as jc
 from portico.features.jobs import events as je
 from portico.features.jobs.call import call_job
@@ -37,7 +38,7 @@ from portico.features.jobs.work import in_condition
 from portico.features.sandboxes.feature import check_modes
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel import faults, limits
+from portico.kernel import faults
 from portico.kernel.decide.decision import check_open
 from portico.kernel.do import note_answer
 from portico.kernel.errors import BadRequest, Conflict, LogUnavailable, NotFound, PlaceAway

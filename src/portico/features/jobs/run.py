@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 
+from portico import limits
 from portico.features.jobs import events as je
 from portico.features.jobs.engine import Engine
 from portico.features.jobs.entry import (
@@ -42,7 +43,7 @@ from portico.features.jobs.task_run import TaskPlan, TaskResult, TaskRun
 from portico.features.jobs.task_sessions import TaskCrash, detailed
 from portico.features.jobs.work import walk
 from portico.kernel import events as e
-from portico.kernel import faults, limits
+from portico.kernel import faults
 from portico.kernel.host import Host
 from portico.kernel.log.log import NOT_WRITTEN
 

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from portico import limits
 from portico.features.jobs import events as je
 from portico.features.jobs.check import Changes, Checked
 from portico.features.jobs.choice import choose
@@ -25,7 +26,7 @@ from portico.features.jobs.resume import QuestionPlace, Resumed
 from portico.features.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
 from portico.features.sandboxes.feature import confine
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.errors import AgentUnavailable, BudgetSpent, LogUnavailable, NotFound, PorticoError, SignInRequired
 from portico.kernel.events import Budget, Json, Message
 from portico.kernel.host import Host
@@ -218,7 +219,7 @@ class TaskSessions:
         asked = self._host.own(self.ask_person(self._plan.name, asking, stays=False), f"ask for {model}")
         try:
             while not asked.done():
-                await asyncio.wait({asked}, timeout=limits.AGENT_RECHECK_SECONDS)
+                await asyncio.wait({asked}, timeout=kernel_limits.AGENT_RECHECK_SECONDS)
                 if not asked.done() and await self._is_ready(model):
                     return
             if asked.result().response != "accept" or asked.result().text == GIVE_UP:

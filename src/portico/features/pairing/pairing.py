@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from portico import limits
 from portico.features.pairing.commands import PairDevice, PairingCode
 from portico.features.people.identity import new_device
 from portico.features.people.people import check_scopes
-from portico.kernel import limits
 from portico.kernel.commands import SCOPES, Caller
 from portico.kernel.errors import BadRequest, Conflict, Forbidden, RateLimited
 from portico.kernel.host import Host

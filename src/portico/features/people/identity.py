@@ -20,9 +20,9 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from portico import limits
 from portico.command_shapes import method_name
 from portico.features.people.people import People, Person, drop_person, locked, read_people
-from portico.kernel import limits
 from portico.kernel.commands import COMMANDS, SCOPES, Caller
 from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from portico.server.home import Home, secret_key, stamp, write_private

@@ -15,10 +15,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import Struct
 
+from portico import limits
 from portico.features.people.view import View
 from portico.features.projects.commands import AddProject, ClearProject, ForgetProject, OpenProject, Project
 from portico.kernel import commands as c
-from portico.kernel import limits
 from portico.kernel.cache import Cache
 from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.kernel.events import HOST, Audited, Channel, Record, SessionRemoved, SessionStarted, number_of

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from portico import limits
 from portico.features.terminals import events as te
 from portico.features.terminals.commands import (
     ClaimTerminal,
@@ -22,7 +23,7 @@ from portico.features.terminals.commands import (
 )
 from portico.features.terminals.state import TerminalState
 from portico.kernel import commands as c
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.decide.decision import Outcome
 from portico.kernel.errors import AlreadyExists, BadRequest, Conflict, Forbidden, RateLimited
 from portico.workspace.terminal import INPUT_MAX, check_size
@@ -48,8 +49,8 @@ def check_new(count: int, names: Collection[str], started: te.TerminalStarted) -
         raise AlreadyExists(f"There is a terminal {started.uri!r} already.")
     if count >= limits.TERMINALS:
         raise RateLimited(f"There are {limits.TERMINALS} terminals; close some.")
-    if len(started.title) > limits.TITLE_CHARS:
-        raise BadRequest(f"A title has at most {limits.TITLE_CHARS} characters.", field="title")
+    if len(started.title) > kernel_limits.TITLE_CHARS:
+        raise BadRequest(f"A title has at most {kernel_limits.TITLE_CHARS} characters.", field="title")
     check_size(started.cols, started.rows)
 
 
@@ -71,7 +72,7 @@ def _rename(state: TerminalState, command: RenameTerminal, context: TerminalCont
     _check_free(state, context)
     if not command.title.strip():
         raise BadRequest("A title has at least one character.", field="title")
-    return Outcome([te.TerminalTitled(title=command.title[: limits.TITLE_CHARS], by=context.by)])
+    return Outcome([te.TerminalTitled(title=command.title[: kernel_limits.TITLE_CHARS], by=context.by)])
 
 
 def _clear(state: TerminalState, command: ClearTerminal, context: TerminalContext) -> Outcome:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from portico import limits
 from portico.features.terminals import command_turn
 from portico.features.terminals import events as te
 from portico.features.terminals.commands import AboutTerminal, CloseTerminal, OpenTerminal
@@ -20,7 +21,7 @@ from portico.features.terminals.handlers import TerminalHandlers
 from portico.features.terminals.state import TerminalState
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.component import HostTerminals
 from portico.kernel.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.kernel.events import HOST, Channel, Json, Record, number_of
@@ -47,7 +48,7 @@ OF_SESSION = "terminals"
 _AHEAD_BYTES = 1024 * 1024
 """Output that may be unwritten before the program is paused: a fifth of a second at full speed."""
 
-_PIECES_BYTES = 256 * limits.KIB
+_PIECES_BYTES = 256 * kernel_limits.KIB
 """Maximum output of a closed terminal that is kept in pieces until the retention deletes it. If there is more, only the
 last screen is kept: a loop that opens and closes terminals filled the disk."""
 
@@ -110,8 +111,10 @@ class LiveTerminal(TerminalState):
             self._listener(event)
         match event:
             case pty.Data(text):
-                for start in range(0, len(text), limits.DELTA_BYTES):
-                    self._post(te.TerminalData(turn="", part=self.id, text=text[start : start + limits.DELTA_BYTES]))
+                for start in range(0, len(text), kernel_limits.DELTA_BYTES):
+                    self._post(
+                        te.TerminalData(turn="", part=self.id, text=text[start : start + kernel_limits.DELTA_BYTES])
+                    )
                 self._hold_up(len(text))
             case pty.DetectionAvailable():
                 self._post(te.TerminalDetects())
@@ -277,8 +280,8 @@ class Terminals(Feature, HostTerminals):
     async def _shown(self, channel: Channel) -> str:
         """The last of what a terminal showed, from the log: as many events as one read has, however long it ran."""
         shown = Scrollback()
-        after = max(0, self.host.log.head(channel) - limits.READ_EVENTS)
-        while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
+        after = max(0, self.host.log.head(channel) - kernel_limits.READ_EVENTS)
+        while records := await self.host.log.read(channel, after, kernel_limits.READ_EVENTS):
             for record in records:
                 _show(shown, record.event)
             after = records[-1].pos
@@ -291,7 +294,7 @@ class Terminals(Feature, HostTerminals):
     async def past(self, ident: str) -> TerminalState | None:
         """Return a closed terminal in its last state: its history stays in the log."""
         channel, known, after = f"terminal/{ident}", None, 0
-        while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
+        while records := await self.host.log.read(channel, after, kernel_limits.READ_EVENTS):
             for record in records:
                 if isinstance(record.event, te.TerminalStarted):
                     known = TerminalState(record.event)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from portico import limits
 from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
@@ -36,7 +37,6 @@ from portico.features.terminals import events as te
 from portico.features.terminals.state import TerminalState
 from portico.features.terminals.terminals import Terminals
 from portico.kernel import events as e
-from portico.kernel import limits
 from portico.kernel.agent import AgentInfo
 from portico.kernel.cache import Cache
 from portico.kernel.errors import NotFound, PorticoError, SignInRequired

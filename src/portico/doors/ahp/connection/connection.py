@@ -15,6 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 from starlette.websockets import WebSocket
 
+from portico import limits
 from portico.doors.ahp.act import clients, dispatch
 from portico.doors.ahp.act.action_batch import ActionBatch
 from portico.doors.ahp.connection import commands
@@ -28,7 +29,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import Incoming, WireError
 from portico.doors.ahp.wire.versions import SEED
 from portico.features.people.view import View
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.commands import Caller, Command
 from portico.kernel.errors import NotFound, PorticoError
 from portico.server.behind import not_current
@@ -46,9 +47,9 @@ _INBOX_BYTES = 2 * limits.FRAME_BYTES
 _CONCURRENT = limits.SUBSCRIPTIONS
 """Commands of one client that may run beside the ordered ones: file reads, completions, and changesets, which an editor
 requests for each old turn. What they do is bounded where it is done."""
-_WRITE_BYTES = 32 * limits.KIB
+_WRITE_BYTES = 32 * kernel_limits.KIB
 """Size of one socket write: the private copy that a client which stops reading holds. Queued frames are shared."""
-_ROOM_BYTES = 256 * limits.KIB
+_ROOM_BYTES = 256 * kernel_limits.KIB
 """Bytes that may be queued for a client before producers have to wait."""
 _GOODBYE_SECONDS = 5.0
 """Timeout for the close frame: queued frames have to be sent first."""
@@ -470,9 +471,9 @@ class Connection:
             message = localized(message, self._labels)
         self._out.append(message)
         self._out_bytes += len(message)
-        if self._out_bytes > limits.FOLLOWER_BYTES and len(self._out) > 1:
+        if self._out_bytes > kernel_limits.FOLLOWER_BYTES and len(self._out) > 1:
             self._flush()  # a burst within one tick is no sign of a slow client
-            if self._out_bytes > limits.FOLLOWER_BYTES:
+            if self._out_bytes > kernel_limits.FOLLOWER_BYTES:
                 self._out.clear()
                 self.end(TOO_SLOW, "This client fell too far behind. Reconnect: nothing is lost.")
         elif not self._flushing:

@@ -10,7 +10,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from portico.kernel import limits
+from portico import limits
 from portico.kernel.errors import PorticoError
 from portico.workspace.changes import Changes
 from portico.workspace.jail import Jail

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portico import __version__
+from portico import __version__, limits
 from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions, drafts, relay
 from portico.doors.ahp.act.command import Method, optional, subject, text, texts
 from portico.doors.ahp.connection.broker import ClientRecord
@@ -19,7 +19,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.kernel import commands as c
 from portico.kernel import events as e
-from portico.kernel import limits
+from portico.kernel import limits as kernel_limits
 from portico.kernel.clients import CLIENT
 from portico.kernel.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.kernel.events import HOST, Record
@@ -83,7 +83,7 @@ def _about() -> Json:
 def _title(params: Json) -> str:
     about = params.get("clientInfo")
     said = [about.get(field) for field in ("title", "name")] if isinstance(about, dict) else []
-    return next((each for each in said if isinstance(each, str)), "")[: limits.TITLE_CHARS]
+    return next((each for each in said if isinstance(each, str)), "")[: kernel_limits.TITLE_CHARS]
 
 
 def _version(params: Json) -> str:
@@ -108,8 +108,8 @@ def _version(params: Json) -> str:
 async def _identify(connection: "Connection", params: Json) -> str:
     """A client id belongs to the user who used it first: no other user may use it."""
     client_id = text(params, "clientId")
-    if len(client_id) > limits.CLIENT_ID_CHARS:
-        raise BadRequest(f"A 'clientId' has at most {limits.CLIENT_ID_CHARS} characters.", field="clientId")
+    if len(client_id) > kernel_limits.CLIENT_ID_CHARS:
+        raise BadRequest(f"A 'clientId' has at most {kernel_limits.CLIENT_ID_CHARS} characters.", field="clientId")
     known = await _remembered(connection, client_id)
     if known is not None and known.caller != connection.caller.id:
         raise WireError(-32009, "This clientId belongs to somebody else.")
@@ -357,7 +357,7 @@ async def _missed(
             return records if _complete(connection, records) else None
         batch = await log.read_all(*channels, after=max(0, at), limit=_REPLAY_RECORDS)
         records += batch
-        full = len(batch) >= _REPLAY_RECORDS or sum(len(each.data) for each in batch) > limits.READ_BYTES // 4
+        full = len(batch) >= _REPLAY_RECORDS or sum(len(each.data) for each in batch) > kernel_limits.READ_BYTES // 4
         at = batch[-1].seq if full else upto
         if len(records) > _REPLAY_RECORDS:
             return None

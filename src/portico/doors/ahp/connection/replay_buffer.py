@@ -9,10 +9,10 @@ import asyncio
 from itertools import product
 from operator import itemgetter
 
+from portico import limits
 from portico.doors.ahp.view.targets import Kind, Target
 from portico.doors.ahp.wire import numbers
 from portico.doors.ahp.wire.envelope import Act
-from portico.kernel import limits
 
 KINDS: frozenset[Kind] = frozenset({"seed", "chat", "session", "annotations", "terminal"})
 """Targets whose actions all come from the log."""

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from portico import limits
 from portico.doors.ahp.wire.record import Json
-from portico.kernel import limits
 from portico.kernel.errors import AlreadyExists, BadRequest, NotFound, PorticoError, kind
 from portico.server.body import check_depth
 from portico.surrogates import repair
