@@ -64,7 +64,7 @@ export function dialog(title: string): HTMLDialogElement {
 }
 
 /** Asks before something that cannot be undone. */
-export function ask(title: string, text: string, action: string, work: () => Promise<unknown>): void {
+export function askFirst(title: string, text: string, action: string, work: () => Promise<unknown>): void {
   const box = dialog(title);
   const row = make("div", "answers");
   row.append(

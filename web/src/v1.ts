@@ -3,9 +3,9 @@
 import type { SessionState } from "./conversation/state";
 import { keyed } from "./key";
 import { goToLogin, reason, Refused } from "./failure";
-import type { Routes } from "./rest";
+import type { AgentCheck, Routes } from "./rest";
 import { root } from "./root";
-import { request } from "./scope";
+import { request as send } from "./scope";
 
 export type { About, AgentInfo as Agent, AgentsAnswer as Agents, Covered, FileChange as ChangedFile, Grant, Hit, JobSummary, KnownAgent, AgentModel, StartSessionBody, TerminalInfo as Terminal, Uncommitted } from "./rest";
 
@@ -18,7 +18,7 @@ async function answer(method: Method, path: string, body?: object, signal?: Abor
     // A draft is saved while the page closes; browsers allow 64 KB for that.
     Object.assign(init, { body: text, keepalive: (method === "PUT" || path.startsWith("/approvals/")) && text.length < 20_000, headers: { "Content-Type": "application/json" } });
   }
-  const response = await request(`${root}/v1${path}`, init);
+  const response = await send(`${root}/v1${path}`, init);
   if (response.ok) return response;
   if (response.status === 401) goToLogin();
   throw new Refused(response.status, await reason(response.clone()), 0, await fieldOf(response));
@@ -29,13 +29,14 @@ async function fieldOf(response: Response): Promise<string> {
   return typeof field === "string" ? field : "";
 }
 
-export async function call<T>(method: Method, path: string, body?: object, signal?: AbortSignal): Promise<T> {
+/** A request by its path, for pages of features. The host's own pages use `ask`. */
+export async function request<T>(method: Method, path: string, body?: object, signal?: AbortSignal): Promise<T> {
   const response = await answer(method, path, body, signal);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
 interface Given<Name extends keyof Routes> {
-  query?: Record<string, string>;
+  query?: Record<string, string> | string[][];
   body?: Routes[Name]["body"];
   signal?: AbortSignal | undefined;
 }
@@ -44,7 +45,7 @@ interface Given<Name extends keyof Routes> {
 export function ask<Name extends keyof Routes>(name: Name, path: Record<string, string> = {}, { query, body, signal }: Given<Name> = {}): Promise<Routes[Name]["answer"]> {
   const [method, template] = name.split(" ") as [Method, string];
   const filled = template.replace(/\{(\w+)\}/g, (_, each: string) => encodeURIComponent(path[each] ?? ""));
-  return call(method, query ? `${filled}?${new URLSearchParams(query)}` : filled, body, signal);
+  return request(method, query ? `${filled}?${new URLSearchParams(query)}` : filled, body, signal);
 }
 
 const part = encodeURIComponent;
@@ -54,11 +55,12 @@ export const v1 = {
   about: (signal?: AbortSignal) => ask("GET ", {}, { signal }),
   agents: async (signal?: AbortSignal) => (await v1.offers(signal)).agents,
   offers: (signal?: AbortSignal) => ask("GET /agents", {}, { signal }),
+  checkAgent: (id: string) => ask("POST /agents/{id}/check", { id }) as Promise<AgentCheck>,
   sessions: () => ask("GET /sessions"),
   search: (text: string) => ask("GET /search", {}, { query: { q: text } }),
   start: (body: Routes["POST /sessions"]["body"]) => ask("POST /sessions", {}, { body }),
   /** The state as the fold of the pages knows it, which a test compares with the host's. */
-  session: (id: string, signal?: AbortSignal) => call<SessionState>("GET", session(id), undefined, signal),
+  session: (id: string, signal?: AbortSignal) => ask("GET /sessions/{id}", { id }, { signal }) as Promise<SessionState>,
   change: (id: string, body: Routes["PATCH /sessions/{id}"]["body"]) => ask("PATCH /sessions/{id}", { id }, { body }),
   pin: (id: string, pinned: boolean) => ask("PUT /sessions/{id}/pin", { id }, { body: { pinned } }),
   remove: (id: string) => ask("DELETE /sessions/{id}", { id }),
@@ -90,6 +92,7 @@ export const v1 = {
   revoke: (id: string) => ask("DELETE /grants/{id}", { id }),
   jobs: async () => (await ask("GET /jobs")).jobs,
   job: (id: string, signal?: AbortSignal) => ask("GET /jobs/{id}", { id }, { signal }),
+  stopJob: (id: string) => ask("POST /jobs/{id}/stop", { id }),
   resumeJob: (id: string) => ask("POST /jobs/{id}/resume", { id }),
   answerBudget: (budget: string, answer: string) => ask("POST /budgets/answer", {}, { body: { budget, answer } }),
   /** `step`: keeps what succeeded before it. */
@@ -99,12 +102,21 @@ export const v1 = {
 export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") =>
   keyed(`${root}/v1${session(id)}/export?format=${format}`);
 export const eventsAddress = (id: string, after: number) => keyed(`${root}/v1${session(id)}/events?after=${after}`);
+/** The events of a channel, as a stream. */
+export const channelAddress = (channel: string, after: number) => keyed(`${root}/v1/events?${new URLSearchParams({ channel, after: String(after) })}`);
 export const blobAddress = (digest: string) => keyed(`${root}/v1/blobs/${part(digest)}`);
 export const sessionAddress = (id: string) => `${root}/app/s/${part(id)}`;
 export const terminalAddress = (id: string) => `${root}/terminal.html?${new URLSearchParams({ id })}`;
 export function socketAddress(id: string, after: number | undefined): string {
-  const address = new URL(`${root}/v1/terminals/${part(id)}/socket`, window.location.href);
+  return webSocket(`terminals/${part(id)}/socket`, after === undefined ? {} : { after: String(after) });
+}
+
+/** `days`: where today and yesterday begin, for the host to count by. */
+export const boardSocketAddress = (days: string): string => webSocket("board/socket", { days });
+
+function webSocket(path: string, query: Record<string, string>): string {
+  const address = new URL(`${root}/v1/${path}`, window.location.href);
   address.protocol = address.protocol.replace("http", "ws");
-  if (after !== undefined) address.searchParams.set("after", String(after));
+  address.search = new URLSearchParams(query).toString();
   return keyed(address.href);
 }

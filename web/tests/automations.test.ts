@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type Automation, browserZone, causeWords, cronOf, dailyOf, dueWords, fieldFor, filterLine, inOrder, lastWords, named, nextWords, type Plan, planOf, type Run, startsWords, stateOf, triggerWords, usedWords, valuesOf } from "../src/app/automationModel";
 import { placeOf, pathOf } from "../src/app/router";
 
-const automation = (given: Partial<Automation> = {}): Automation => ({ id: "automation-1", name: "morning", plan: { prompt: { text: "hi" } }, trigger: "schedule", enabled: true, by: "token:owner", source: "door", when: "at 07:00 (UTC)", ...given });
+const automation = (given: Partial<Automation> = {}): Automation => ({ id: "automation-1", name: "morning", plan: { prompt: { text: "hi" } }, trigger: "schedule", enabled: true, by: "token:owner", source: "door", created: 0, modified: 0, when: "at 07:00 (UTC)", ...given });
 const run = (given: Partial<Run> = {}): Run => ({ id: "run-1", automation: "automation-1", name: "morning", cause: "schedule", due: 0, status: "succeeded", by: "automation:automation-1", ...given });
 const NOW = new Date(2026, 10, 16, 12, 0).getTime();
 const at = (day: number, hour: number) => new Date(2026, 10, day, hour, 0).getTime();
@@ -70,7 +70,7 @@ describe("the form", () => {
     { files: { folder: "/data", globs: ["*.csv", "*.json"], excludes: ["tmp/*"], quiet: 2.5 }, prompt: { text: "hi" } },
     { after: { automation: "other", outcomes: ["failed", "canceled"] }, job: { job: "nightly" } },
     { on: [{ schedule: { every: "2h" } }, { hook: {} }], prompt: { text: "hi" } },
-    { prompt: { text: "hi" }, meta_of_later: 1 },
+    { prompt: { text: "hi" }, meta_of_later: 1 } as Plan,
   ])("shows %j and sends it as it was", (plan) => expect(planOf(valuesOf(plan), plan)).toEqual({ ...rules, ...plan }));
 
   test.each<[cron: string, daily: { days: string; time: string } | undefined]>([

@@ -37,9 +37,9 @@ function workbench(more: object = {}): Workbench {
   return { board, open: (each: Entry) => opened.push(each.title), go: (...given: unknown[]) => opened.push(JSON.stringify(given)), session: undefined, ...more } as unknown as Workbench;
 }
 
-const options = () => [...document.querySelectorAll<HTMLElement>("[role=option]")];
+const options = () => [...document.querySelectorAll<HTMLElement>("dialog [role=option]")];
 const texts = () => options().map((option) => option.querySelector("span")?.textContent ?? option.textContent);
-const groups = () => [...document.querySelectorAll<HTMLElement>("[role=group]")].map(({ ariaLabel, dataset }) => dataset["group"] ?? ariaLabel);
+const groups = () => [...document.querySelectorAll<HTMLElement>("dialog [role=group]")].map(({ ariaLabel, dataset }) => dataset["group"] ?? ariaLabel);
 const input = () => document.querySelector<HTMLInputElement>("dialog input")!;
 const type = (text: string) => {
   input().value = text;

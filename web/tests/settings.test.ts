@@ -232,7 +232,7 @@ describe("hosts", () => {
   const ABOUT = { version: "0.3.0", log: { seq: 1 }, workspaces: [] };
 
   test("a host that is alone is the only row", async () => {
-    open("hosts", { "GET ": ABOUT, "GET ./openapi.json": { paths: {} } }, [["s1", { session: { status: "running" } }], ["s2", { session: { status: "idle" } }]]);
+    open("hosts", { "GET ": ABOUT, "GET /hosts": { hosts: [] } }, [["s1", { session: { status: "running" } }], ["s2", { session: { status: "idle" } }]]);
     await loaded("One host");
     expect(rows().map((row) => row.slice(3, 7))).toEqual([["up", "2", "1", "0.3.0"]]);
   });
@@ -242,7 +242,7 @@ describe("hosts", () => {
       { name: "one", place: "rack", labels: ["gpu", "big"], state: "up", sessions: 4, running: 2, capacity: 8, version: "0.3.0", seen: NOW, here: true },
       { name: "two", place: "desk", state: "lost", version: "0.3.0", seen: NOW },
     ];
-    open("hosts", { "GET ": ABOUT, "GET ./openapi.json": { paths: { "/v1/hosts": {} } }, "GET /hosts": { hosts } });
+    open("hosts", { "GET ": ABOUT, "GET /hosts": { hosts } });
     await loaded("2 hosts");
     expect(rows().map((row) => row.slice(0, 6))).toEqual([
       ["one (answers here)", "rack", "gpu, big", "up", "4", "2 of 8"],

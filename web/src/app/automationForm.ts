@@ -3,7 +3,7 @@
 import { explain, Refused } from "../failure";
 import { Scope } from "../scope";
 import { make, makeButton } from "../page";
-import { ask, call, v1, type Agent } from "../v1";
+import { type Agent, ask, v1 } from "../v1";
 import { frame, headOf, keepSecret } from "./automationFrame";
 import { AUTOMATIONS } from "../texts/automations";
 import { type Automation, browserZone, DAYS, dueWords, fieldFor, MISSED, OVERLAP, type Plan, planOf, type Values, valuesOf } from "./automationModel";
@@ -175,7 +175,7 @@ export class AutomationForm implements View {
       if (source === "file") this.report("It is written in automations.toml: change it there.");
       if (document.activeElement === document.body) this.fields.get("name")?.input.focus();
     };
-    this.scope.latest((signal) => call<Automation>("GET", `/automations/${encodeURIComponent(id)}`, undefined, signal), take)();
+    this.scope.latest((signal) => ask("GET /automations/{id}", { id }, { signal }), take)();
   }
 
   private async offerAgents(signal: AbortSignal): Promise<void> {
@@ -184,16 +184,16 @@ export class AutomationForm implements View {
   }
 
   private async offerJobs(signal: AbortSignal): Promise<void> {
-    const { entry } = await call<{ entry: { jobs: Record<string, unknown> } }>("GET", "/entry", undefined, signal);
+    const { entry } = await ask("GET /entry", {}, { signal });
     const { workspaces } = await v1.about(signal);
     const workflows = workspaces[0] ? (await ask("GET /workflows", {}, { query: { cwd: workspaces[0] }, signal }).catch(() => ({ workflows: [] }))).workflows : [];
-    const names = [...new Set([...workflows.map(({ name }) => name), ...Object.keys(entry.jobs)])];
+    const names = [...new Set([...workflows.map(({ name }) => name), ...Object.keys(entry.jobs ?? {})])];
     this.choices("job.job", names.map((name) => [name, name]));
     this.offer("jobs", names);
   }
 
   private async offerAutomations(signal: AbortSignal): Promise<void> {
-    const { automations } = await call<{ automations: Automation[] }>("GET", "/automations", undefined, signal);
+    const { automations } = await ask("GET /automations", {}, { signal });
     this.offer("automations", automations.filter(({ id, name }) => this.id !== id && this.id !== name).map(({ name }) => name));
   }
 
@@ -262,7 +262,7 @@ export class AutomationForm implements View {
     if (!given) return void (this.preview.hidden = true);
     try {
       const text = values["prompt.text"]?.trim() ? {} : { "prompt.text": "-" };
-      const { when: words, next = [] } = await call<{ when: string; next?: number[] }>("POST", "/automations/check", planOf({ ...values, ...text, what: "prompt" }), this.scope.signal);
+      const { when: words, next = [] } = await ask("POST /automations/check", {}, { body: planOf({ ...values, ...text, what: "prompt" }), signal: this.scope.signal });
       if (mine !== this.checks) return;
       this.preview.textContent = `${words.charAt(0).toUpperCase()}${words.slice(1)}.${next[0] ? ` Next: ${dueWords(next[0], Date.now())}.` : ""}`;
       this.preview.hidden = false;
@@ -310,9 +310,9 @@ export class AutomationForm implements View {
     if (this.markEmpty()) return;
     this.save.disabled = true;
     try {
-      const body = { name: this.values["name"]?.trim(), plan: planOf(this.values, this.before) };
-      if (this.id) await call("PATCH", `/automations/${encodeURIComponent(this.id)}`, body);
-      const { automation, secret = "" } = this.id ? { automation: this.id } : await call<{ automation: string; secret?: string }>("POST", "/automations", body);
+      const body = { name: this.values["name"]?.trim() ?? "", plan: planOf(this.values, this.before) };
+      if (this.id) await ask("PATCH /automations/{id}", { id: this.id }, { body });
+      const { automation, secret = "" } = this.id ? { automation: this.id } : await ask("POST /automations", {}, { body });
       if (secret) keepSecret(automation, secret);
       this.context.go({ at: "automations", id: automation });
     } catch (error) {

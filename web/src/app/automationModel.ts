@@ -2,68 +2,16 @@
 
 import { clock, cost, span, tokens } from "../time";
 import type { Icon } from "../icons";
+import type { AutomationInfo, AutomationPlan, MissedTimes, RunSummary } from "../rest";
 
 export type Trigger = "schedule" | "hook" | "files" | "after" | "none";
 type Json = Record<string, unknown>;
 
-export interface Plan {
-  [rule: string]: unknown;
-  title?: string;
-  on?: Json[];
-  schedule?: { cron?: string; every?: string; at?: string; zone?: string };
-  hook?: { filter?: { pointer: string; equals?: unknown; matches?: string }[]; per_minute?: number };
-  files?: { folder: string; globs?: string[]; excludes?: string[]; quiet?: number };
-  after?: { automation?: string; job?: string; outcomes?: string[] };
-  job?: { job: string; cwd?: string; input?: string; place?: string; label?: string };
-  budget?: { dollars?: number; tokens?: number; [bound: string]: unknown };
-  prompt?: { text: string; agent?: string; model?: string; cwd?: string; worktree?: boolean; config?: Json; place?: string; label?: string };
-}
+export type Plan = AutomationPlan;
+export type Automation = AutomationInfo;
 
-export interface Run {
-  id: string;
-  automation: string;
-  name: string;
-  cause: Trigger | "person";
-  due: number;
-  status: string;
-  by: string;
-  started?: number | null;
-  ended?: number | null;
-  reason?: string;
-  session?: string;
-  job?: string;
-  input?: number;
-  output?: number;
-  cost?: number | null;
-  estimated?: boolean;
-  late?: boolean;
-}
-
-/** Due times that got no run. */
-export interface Missed {
-  count: number;
-  first: number;
-  last: number;
-  reason: string;
-  more?: boolean;
-}
-
-export interface Automation {
-  id: string;
-  name: string;
-  plan: Plan;
-  trigger: Trigger;
-  triggers?: Trigger[];
-  enabled: boolean;
-  by: string;
-  source: "door" | "file";
-  when?: string;
-  reason?: string;
-  stopped?: boolean;
-  next?: number[];
-  open?: string[];
-  last?: Run | null;
-}
+/** A run, or due times without one (`missed`). A status that is its default, pending, is left out. */
+export type Run = Partial<Omit<RunSummary, "status">> & Pick<RunSummary, "id" | "automation" | "name" | "cause" | "due" | "by"> & { status?: RunSummary["status"] | "missed" };
 
 // -- words ------------------------------------------------------------------------------------------------------------
 
@@ -144,7 +92,7 @@ const OUTCOMES: Record<string, [word: string, icon: Icon, look: Look]> = {
 };
 
 export function outcomeOf(run: Run): { word: string; icon: Icon; look: Look } {
-  const [word, icon, look] = OUTCOMES[run.status] ?? [run.status, "todo", ""];
+  const [word, icon, look] = OUTCOMES[run.status ?? "pending"] ?? [run.status ?? "", "todo", ""];
   return { word, icon, look };
 }
 
@@ -153,7 +101,7 @@ export function lastWords(run: Run | null | undefined, now: number): string {
 }
 
 /** Runs and due times without one, the newest first. */
-export function inOrder(runs: Run[], missed: Missed[], now: number): Run[] {
+export function inOrder(runs: Run[], missed: MissedTimes[], now: number): Run[] {
   const lost = missed.map(({ count, first, last, reason, more }): Run => {
     const until = first === last ? "" : `, the last ${timeWords(last, now)}`;
     return { id: "", automation: "", name: "", cause: "schedule", due: first, status: "missed", by: "", reason: `${more ? "More than " : ""}${count} due ${count === 1 ? "time" : "times"}${until}. ${reason}` };
@@ -161,7 +109,7 @@ export function inOrder(runs: Run[], missed: Missed[], now: number): Run[] {
   return [...runs, ...lost].sort((a, b) => b.due - a.due);
 }
 
-export const running = ({ status }: Run): boolean => status === "pending" || status === "running";
+export const running = ({ status = "pending" }: Run): boolean => status === "pending" || status === "running";
 
 const CAUSES: Record<string, string> = { schedule: "by its schedule", hook: "by its hook", files: "by changed files", after: "after what it follows", none: "", person: "" };
 
@@ -230,7 +178,7 @@ export function whenOf(plan: Plan): When {
   return plan.hook ? "hook" : plan.files ? "files" : plan.after ? "after" : "none";
 }
 
-const NUMBERS: [key: string, first: number][] = [["missed_limit", 10], ["parallel", 2], ["stop_after_failures", 5], ["stop_after_runs", 0], ["keep_days", 30], ["keep_runs", 200]];
+const NUMBERS: [key: "missed_limit" | "parallel" | "stop_after_failures" | "stop_after_runs" | "keep_days" | "keep_runs", first: number][] = [["missed_limit", 10], ["parallel", 2], ["stop_after_failures", 5], ["stop_after_runs", 0], ["keep_days", 30], ["keep_runs", 200]];
 
 export function valuesOf(plan: Plan, name = ""): Values {
   const { schedule, hook, files, after, job, prompt } = plan;
@@ -268,9 +216,9 @@ export function valuesOf(plan: Plan, name = ""): Values {
     "job.input": job?.input ?? "",
     "job.place": job?.place ?? "",
     "job.label": job?.label ?? "",
-    missed: String(plan["missed"] ?? "last"),
-    overlap: String(plan["overlap"] ?? ""),
-    stop_at: String(plan["stop_at"] ?? ""),
+    missed: String(plan.missed ?? "last"),
+    overlap: String(plan.overlap ?? ""),
+    stop_at: String(plan.stop_at ?? ""),
     "budget.dollars": String(plan.budget?.dollars ?? ""),
     "budget.tokens": String(plan.budget?.tokens ?? ""),
     ...Object.fromEntries(NUMBERS.map(([key, first]) => [key, String(plan[key] ?? first)])),

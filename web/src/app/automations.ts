@@ -2,19 +2,18 @@
 
 import { guard } from "lit-html/directives/guard.js";
 import { repeat } from "lit-html/directives/repeat.js";
-import { keyed } from "../key";
 import { root } from "../root";
 import { explain, isTemporary } from "../failure";
 import { commandView } from "../commands";
 import { make } from "../page";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { Scope } from "../scope";
-import { ask } from "../shortcuts";
+import { askFirst } from "../shortcuts";
 import { AUTOMATIONS } from "../texts/automations";
-import { call, sessionAddress } from "../v1";
+import { ask, channelAddress, sessionAddress } from "../v1";
 import { AutomationForm } from "./automationForm";
 import { frame, headOf, takeSecret } from "./automationFrame";
-import { type Automation, causeWords, hasTrigger, inOrder, lastWords, type Missed, MISSED, nextWords, outcomeOf, OVERLAP, type Run, running, startsWords, stateOf, timeWords, dueWords, tookWords, triggerWords, usedWords } from "./automationModel";
+import { type Automation, causeWords, hasTrigger, inOrder, lastWords, MISSED, nextWords, outcomeOf, OVERLAP, type Run, running, startsWords, stateOf, timeWords, dueWords, tookWords, triggerWords, usedWords } from "./automationModel";
 import { pathOf, type Place } from "./router";
 import type { View, ViewContext } from "./view";
 
@@ -72,7 +71,7 @@ class AutomationsView extends Watching<Listed> implements View {
   }
 
   protected load(signal: AbortSignal): Promise<Listed> {
-    return call("GET", "/automations", undefined, signal);
+    return ask("GET /automations", {}, { signal });
   }
 
   protected take({ automations, file_error: wrong }: Listed): void {
@@ -142,25 +141,21 @@ class AutomationView extends Watching<Whole> implements View {
     let [channel, head] = ["", 0];
     this.scope.follow<{ channel: string; head: number }>({
       load: async (signal) => {
-        const { id } = await call<Automation>("GET", this.path, undefined, signal);
-        const query = new URLSearchParams({ channel: `automation/${id}`, limit: "1" });
-        return { channel: `automation/${id}`, head: (await call<{ head: number }>("GET", `/events?${query}`, undefined, signal)).head };
+        const { id } = await ask("GET /automations/{id}", { id: this.id }, { signal });
+        const query = { channel: `automation/${id}`, limit: "1" };
+        return { channel: `automation/${id}`, head: (await ask("GET /events", {}, { query, signal })).head };
       },
       loaded: (found) => {
         [channel, head] = [found.channel, found.head];
         this.refresh(); // what happened before `head`
       },
-      address: () => keyed(`${root}/v1/events?${new URLSearchParams({ channel, after: String(head) })}`),
+      address: () => channelAddress(channel, head),
       message: () => this.refresh(),
     });
   }
 
-  private get path(): string {
-    return `/automations/${encodeURIComponent(this.id)}`;
-  }
-
   protected async load(signal: AbortSignal): Promise<Whole> {
-    const [automation, found] = await Promise.all([call<Automation>("GET", this.path, undefined, signal), call<{ runs: Run[]; missed?: Missed[] }>("GET", `${this.path}/runs?limit=${RUNS}`, undefined, signal)]);
+    const [automation, found] = await Promise.all([ask("GET /automations/{id}", { id: this.id }, { signal }), ask("GET /automations/{id}/runs", { id: this.id }, { query: { limit: String(RUNS) }, signal })]);
     return { automation, runs: inOrder(found.runs, found.missed ?? [], Date.now()) };
   }
 
@@ -212,7 +207,7 @@ class AutomationView extends Watching<Whole> implements View {
 
   private history(runs: Run[]): TemplateResult {
     if (runs.length === 0) return html`<p class="soft">${AUTOMATIONS.neverRan}</p>`;
-    return history(runs, Date.now(), (run) => void this.do(() => call("POST", `/runs/${encodeURIComponent(run.id)}/cancel`)));
+    return history(runs, Date.now(), (run) => void this.do(() => ask("POST /runs/{id}/cancel", { id: run.id })));
   }
 
   private facts(automation: Automation, now: number): TemplateResult[] {
@@ -231,9 +226,9 @@ class AutomationView extends Watching<Whole> implements View {
 
   private actions(automation: Automation): TemplateResult {
     const { actions } = AUTOMATIONS;
-    const post = (word: string) => () => void this.do(() => call("POST", `${this.path}/${word}`));
-    const renew = () => ask(...AUTOMATIONS.renewConfirm, () => this.renew());
-    const remove = () => ask(...AUTOMATIONS.deleteConfirm(automation.name), () => this.remove());
+    const post = (word: "run" | "pause" | "resume") => () => void this.do(() => ask(`POST /automations/{id}/${word}`, { id: this.id }));
+    const renew = () => askFirst(...AUTOMATIONS.renewConfirm, () => this.renew());
+    const remove = () => askFirst(...AUTOMATIONS.deleteConfirm(automation.name), () => this.remove());
     const button = (text: string, run: () => void, look = "") => html`<button type="button" class=${look} @click=${run}>${text}</button>`;
     return html`${button(actions.run, post("run"), "primary")}${automation.enabled ? button(actions.pause, post("pause")) : button(actions.resume, post("resume"))}${hasTrigger(automation, "hook") ? button(actions.secret, renew) : nothing}${automation.source === "door" ? html`<a class="button" href=${pathOf({ at: "automations", id: automation.id, form: true })}>${actions.edit}</a>${button(actions.delete, remove, "danger apart")}` : nothing}`;
   }
@@ -244,7 +239,7 @@ class AutomationView extends Watching<Whole> implements View {
 
   private async remove(): Promise<void> {
     await this.do(async () => {
-      await call("DELETE", this.path);
+      await ask("DELETE /automations/{id}", { id: this.id });
       this.leave();
       this.context.go({ at: "automations" });
     });
@@ -252,7 +247,7 @@ class AutomationView extends Watching<Whole> implements View {
 
   private async renew(): Promise<void> {
     await this.do(async () => {
-      this.secret = (await call<{ secret: string }>("POST", `${this.path}/secret`)).secret;
+      this.secret = (await ask("POST /automations/{id}/secret", { id: this.id })).secret;
       this.render();
     });
   }

@@ -1,11 +1,9 @@
 /** The live list: everything once, then what changes, over one WebSocket; and the jobs beside it. */
 
-import { keyed } from "../key";
-import { root } from "../root";
 import { reportConnection } from "../connection";
 import { isTemporary, Refused } from "../failure";
 import { Backoff, page as pageScope } from "../scope";
-import { call, v1 } from "../v1";
+import { ask, boardSocketAddress, v1 } from "../v1";
 import { type Entry, entryOfJob, entryOfSession, type JobRow, needsResume, ofTask, type Row } from "./entries";
 import { ReadJobs } from "./readJobs";
 import { type Day, dayOf, startOfDay } from "../time";
@@ -30,6 +28,8 @@ const CACHE_MORE = "portico.board.more";
 const CACHED_ROWS = 60;
 /** Older ones come so many at a time. */
 const PAGE = 100;
+/** A page of the board. What the host passes on unread has its shape in `Row`. */
+const board = (query: Record<string, string>): Promise<Page> => ask("GET /board", {}, { query: { ...query, limit: String(PAGE) } }) as Promise<Page>;
 const NONE_LEFT: Readonly<Record<Day, number>> = { today: 0, yesterday: 0, older: 0 };
 
 /** Has its own row. Helpers and the sessions of a job are part of the row that started them. */
@@ -126,7 +126,7 @@ export class BoardStore {
 
   private async loadPage(): Promise<void> {
     try {
-      const page = this.before ? await call<Page>("GET", `/board?before=${this.before}&limit=${PAGE}&days=${days()}`) : { rows: [], version: 0 };
+      const page = this.before ? await board({ before: String(this.before), days: days() }) : { rows: [], version: 0 };
       for (const row of page.rows) if (!this.rows.has(row.session.id)) this.rows.set(row.session.id, row);
       this.count(page);
       for (const row of this.rows.values()) if (row.session.modified < this.before) this.known(row);
@@ -140,7 +140,7 @@ export class BoardStore {
   async loadCalled(words: string): Promise<void> {
     if (!this.before) return;
     try {
-      const { rows } = await call<Page>("GET", `/board?${new URLSearchParams({ q: words, limit: String(PAGE) })}`);
+      const { rows } = await board({ q: words });
       for (const row of rows) this.addRow(row);
       this.notify();
     } catch {
@@ -184,7 +184,7 @@ export class BoardStore {
     try {
       let next = 0;
       do {
-        const page = await call<Page>("GET", `/board?archived=true&limit=${PAGE}${next ? `&before=${next}` : ""}`);
+        const page = await board({ archived: "true", ...(next ? { before: String(next) } : {}) });
         for (const row of page.rows) if (!this.rows.has(row.session.id)) this.rows.set(row.session.id, row);
         next = page.before ?? 0;
         this.notify();
@@ -215,9 +215,7 @@ export class BoardStore {
 
   private connect(): void {
     this.again = undefined;
-    const address = new URL(`${root}/v1/board/socket?days=${days()}`, window.location.href);
-    address.protocol = address.protocol.replace("http", "ws");
-    const socket = new WebSocket(keyed(address.href));
+    const socket = new WebSocket(boardSocketAddress(days()));
     let whole = true;
     socket.onmessage = ({ data }: MessageEvent<string>) => {
       const page = JSON.parse(data) as Page;
@@ -238,7 +236,7 @@ export class BoardStore {
   /** A socket does not report why it was refused. A request does, and leads to the login. */
   private async checkLogin(): Promise<void> {
     try {
-      await call("GET", "");
+      await v1.about();
     } catch {
       // Out of reach: the list shows it.
     }
@@ -287,7 +285,7 @@ export class BoardStore {
   private readonly jobAsked = new Map<string, number>();
 
   private readonly loadJobs = pageScope.latest(
-    async (signal) => ({ number: ++this.asked, jobs: (await call<{ jobs: JobRow[] }>("GET", "/jobs", undefined, signal)).jobs }),
+    async (signal) => ({ number: ++this.asked, jobs: (await ask("GET /jobs", {}, { signal })).jobs }),
     ({ number, jobs }) => {
       const isNewer = (id: string) => (this.jobAsked.get(id) ?? 0) > number;
       for (const id of this.jobs.keys()) if (!isNewer(id)) this.jobs.delete(id);
@@ -310,7 +308,7 @@ export class BoardStore {
     return pageScope.latest(
       async (signal) => {
         const number = ++this.asked;
-        return { number, job: await call<JobRow>("GET", `/jobs/${encodeURIComponent(id)}`, undefined, signal).catch(absent) };
+        return { number, job: await v1.job(id, signal).catch(absent) };
       },
       ({ number, job }) => {
         this.jobAsked.set(id, number);

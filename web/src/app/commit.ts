@@ -4,12 +4,11 @@ import { explain } from "../api";
 import { counted } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
-import { call, type ChangedFile, type Uncommitted, v1 } from "../v1";
+import { ask, type ChangedFile, type Uncommitted, v1 } from "../v1";
 import type { OpenSession } from "./view";
 import { plural } from "../texts/plural";
 
 const UNDO_MS = 10_000;
-const path = (view: OpenSession) => `/sessions/${encodeURIComponent(view.id)}`;
 
 interface Chosen {
   seen: Uncommitted;
@@ -61,7 +60,7 @@ export async function commitDialog(view: OpenSession, shown: ReadonlySet<string>
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       try {
-        await call("POST", `${path(view)}/commit`, { message: message.value, paths: paths(), state: seen.state });
+        await ask("POST /sessions/{id}/commit", { id: view.id }, { body: { message: message.value, paths: paths(), state: seen.state ?? null } });
         box.close();
         done();
       } catch (error) {
@@ -85,7 +84,7 @@ export async function discardDialog(view: OpenSession, shown: ReadonlySet<string
     const go = makeButton("danger", "Discard these files", async () => {
       const chosen = paths();
       try {
-        const { undo } = await call<{ undo: string }>("POST", `${path(view)}/discard`, { paths: chosen, state: seen.state });
+        const { undo } = await ask("POST /sessions/{id}/discard", { id: view.id }, { body: { paths: chosen, state: seen.state ?? null } });
         box.close();
         done();
         offerUndo(view, chosen, undo, done);
@@ -126,7 +125,7 @@ function offerUndo(view: OpenSession, paths: string[], undo: string, done: () =>
     makeButton("", "Undo", () => {
       strip.remove();
       void view.attempt(async () => {
-        await call("POST", `${path(view)}/discard/undo`, { paths, undo });
+        await ask("POST /sessions/{id}/discard/undo", { id: view.id }, { body: { paths, undo } });
         done();
       });
     }),

@@ -4,7 +4,7 @@ import { explain } from "../api";
 import { dangers } from "../conversation/danger";
 import { active, type Approval, type CallPart, offeredDraft, type SessionState, statusOf, waitingApproval, waits } from "../conversation/state";
 import { hasKeys, make, makeButton } from "../page";
-import { call, v1 } from "../v1";
+import { ask, v1 } from "../v1";
 import { icon } from "../icons";
 import { MessageBox, post } from "./messageBox";
 import { preferences, remember, remembered } from "./preferences";
@@ -63,7 +63,7 @@ export class Composer extends MessageBox {
 
   private addTools(): void {
     this.model.addEventListener("change", () => void this.attempt(() => v1.change(this.id, { model: this.model.value })));
-    this.mode.addEventListener("change", () => void this.attempt(() => call("PATCH", `/sessions/${encodeURIComponent(this.id)}`, { config: { approvals: this.mode.value } })));
+    this.mode.addEventListener("change", () => void this.attempt(() => v1.change(this.id, { config: { approvals: this.mode.value } })));
     this.denying.id = "deny-with-note";
     this.allowing.id = "allow-and-add";
     this.copy.append(icon("branch"), make("span", "", "Separate copy"));
@@ -222,7 +222,7 @@ export class Composer extends MessageBox {
   private async run(line: string): Promise<void> {
     const text = this.area.value;
     this.put("");
-    if (await this.attempt(() => call("POST", "/commands", { command: "command.run", arguments: { session: this.id, line } }))) return void this.save();
+    if (await this.attempt(() => ask("POST /commands", {}, { body: { command: "command.run", arguments: { session: this.id, line } } }))) return void this.save();
     this.put(text + this.area.value);
   }
 

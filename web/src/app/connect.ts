@@ -3,12 +3,7 @@
 import { explain } from "../api";
 import { commandView } from "../commands";
 import { make, makeButton } from "../page";
-import { call, type KnownAgent } from "../v1";
-
-interface Check {
-  status: string;
-  detail?: string;
-}
+import { ask, type KnownAgent } from "../v1";
 
 /** `changed`: an agent or a model has come, and the page asks for them again. `demo`: leads to the demo, where there is one. */
 export function connectCards(known: KnownAgent[], changed: () => Promise<unknown>, demo?: () => void): HTMLElement {
@@ -42,7 +37,7 @@ function agentCard(known: KnownAgent[], changed: () => Promise<unknown>): HTMLEl
     again.disabled = true;
     status.textContent = "Looking for agents…";
     try {
-      const { added } = await call<{ added: string[] }>("POST", "/agents/find", {});
+      const { added } = await ask("POST /agents/find");
       status.textContent = added.length ? `Found: ${added.join(", ")}.` : "No new agent was found on the PATH or in the settings.";
       if (added.length) await changed();
     } catch (error) {
@@ -77,7 +72,7 @@ function modelCard(changed: () => Promise<unknown>): HTMLElement {
     button.disabled = true;
     told.textContent = "Checking…";
     try {
-      const { status, detail } = await call<Check>("POST", "/agents/loop/model", { base_url: address.value.trim(), api_key: key.value });
+      const { status, detail } = await ask("POST /agents/loop/model", {}, { body: { base_url: address.value.trim(), api_key: key.value } });
       told.textContent = status === "ready" ? "Connected." : (detail ?? "The endpoint does not answer.");
       if (status === "ready") await changed();
     } catch (error) {

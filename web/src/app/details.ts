@@ -14,7 +14,8 @@ import { DETAILS } from "../texts/details";
 import type { OpenSession } from "./view";
 import { bytes } from "../bytes";
 import { cost, tokens, when } from "../time";
-import { type Host, hostOf } from "./where";
+import type { Member } from "../rest";
+import { hostOf } from "./where";
 
 /** Of a message: what fits into two lines. */
 const MESSAGE = 60;
@@ -24,7 +25,7 @@ const TURNS = 200;
 export class Details {
   readonly element = make("div", "details-tab pbody");
   private grants: Grant[] | undefined;
-  private host: Host | undefined;
+  private host: Member | undefined;
   private hosts: HostUse[] = [];
   private asked = false;
 

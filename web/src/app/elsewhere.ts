@@ -4,7 +4,7 @@ import { explain } from "../api";
 import { Refused } from "../failure";
 import { make, makeButton } from "../page";
 import type { FoundPage, FoundSession } from "../rest";
-import { ask as confirmed, dialog } from "../shortcuts";
+import { askFirst, dialog } from "../shortcuts";
 import { when } from "../time";
 import { ask } from "../v1";
 import { lastName } from "./entries";
@@ -102,7 +102,7 @@ async function adopt({ agent, id, cwd = "" }: FoundSession, done: () => Promise<
     window.dispatchEvent(new PopStateEvent("popstate"));
   } catch (error) {
     if (error instanceof Refused && error.field === "confirm") {
-      return confirmed("This session is open elsewhere", "It changed a few seconds ago in its own program. If both continue it, their messages mix. Close it there first.", "Adopt it anyway", () => adopt({ agent, id, cwd }, done, true));
+      return askFirst("This session is open elsewhere", "It changed a few seconds ago in its own program. If both continue it, their messages mix. Close it there first.", "Adopt it anyway", () => adopt({ agent, id, cwd }, done, true));
     }
     report("The session was not adopted", explain(error));
   }

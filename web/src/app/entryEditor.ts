@@ -6,7 +6,7 @@ import { FlowChart } from "../chart/flowChart";
 import type { ChartGraph } from "../chart/graph";
 import { Zoom } from "../chart/zoom";
 import { make, makeButton } from "../page";
-import { call } from "../v1";
+import { ask } from "../v1";
 import { CodeArea } from "./codeArea";
 import { offersAt, placeIn } from "./jsonPlace";
 
@@ -73,7 +73,7 @@ export class EntryEditor {
   private async check(): Promise<void> {
     const mine = ++this.asked;
     try {
-      const found = await call<Checked>("POST", "/entry/check", { text: this.area.value });
+      const found = await ask("POST /entry/check", {}, { body: { text: this.area.value } });
       if (mine !== this.asked) return;
       this.checked = found;
       this.word.classList.toggle("fine", !found.mistake);

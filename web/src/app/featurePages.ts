@@ -11,7 +11,7 @@ import { root } from "../root";
 import type { FeaturePage } from "../rest";
 import { page as wholePage, Scope } from "../scope";
 import { FEATURE_PAGES } from "../texts/featurePages";
-import { ask, call } from "../v1";
+import { ask, request } from "../v1";
 import { addPage } from "./places";
 import { placeOf } from "./router";
 import type { PlaceOf } from "./router";
@@ -24,7 +24,7 @@ export interface FeaturePageContext {
   /** The parts of the address behind the page. */
   readonly rest: string[];
   /** A request of the REST API, with this login: `call("GET", "/bookmarks")`. It throws the host's error. */
-  readonly call: typeof call;
+  readonly call: typeof request;
   /** Listeners, timers and requests that end with the page. */
   readonly scope: Scope;
   /** Rendering with lit-html. */
@@ -104,7 +104,7 @@ export class FeatureView implements View {
       await module.default({
         element: this.body,
         rest,
-        call,
+        call: request,
         scope,
         html,
         nothing,

@@ -17,7 +17,7 @@ import { Scope } from "../scope";
 import { INBOX } from "../texts/inbox";
 import type { InterruptedSession, PastAnswer, PendingRequest, UnansweredBudget, WaitingJob } from "../rest";
 import { ignoreEarlyClicks, takesClicks } from "../settle";
-import { ask, call, v1 } from "../v1";
+import { ask, v1 } from "../v1";
 import { lastName, needsResume } from "./entries";
 import { type Icon, icon } from "../icons";
 import { pathOf } from "./router";
@@ -102,7 +102,7 @@ export class Inbox implements View {
   private readonly load = this.scope.latest(
     (signal) =>
       Promise.all([
-        call<{ waiting: Asked[]; interrupted?: InterruptedSession[]; jobs?: WaitingJob[]; budgets?: UnansweredBudget[] }>("GET", "/inbox", undefined, signal),
+        ask("GET /inbox", {}, { signal }),
         ask("GET /inbox/answered", {}, { query: { since: String(new Date().setHours(0, 0, 0, 0)) }, signal }),
       ]),
     ([{ waiting, interrupted, jobs, budgets }, { answers, rules }]) => {

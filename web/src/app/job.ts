@@ -1,6 +1,5 @@
 /** The page of a job: its steps as a tree, the time they took, the chart, and the conversation of the selected step. */
 
-import { keyed } from "../key";
 import { root } from "../root";
 import { FlowChart } from "../chart/flowChart";
 import { Zoom } from "../chart/zoom";
@@ -12,7 +11,7 @@ import { type Content, html, iconOf, nothing, render, type TemplateResult } from
 import type { Routes } from "../rest";
 import { Scope } from "../scope";
 import { JOB } from "../texts/job";
-import { call, v1 } from "../v1";
+import { ask, channelAddress, v1 } from "../v1";
 import { type JobRow, lastName } from "./entries";
 import { type Decision, type GroupNode, itemsOf, JobHistory, type JobRecord, lastRun, type Run, type StepNode, type StepState, stepsOf, taskDecisions, treeOf, type WorkTree } from "./jobModel";
 import { type ItemActions, ItemList } from "./jobItems";
@@ -80,7 +79,7 @@ export class JobView implements View {
     this.scope.follow<Whole>({
       load: (signal) => this.load(signal),
       loaded: (whole) => this.take(whole),
-      address: () => keyed(`${root}/v1/events?${new URLSearchParams({ channel: `job/${id}`, after: String(this.history.pos) })}`),
+      address: () => channelAddress(`job/${id}`, this.history.pos),
       message: (data) => this.history.apply(JSON.parse(data) as JobRecord) && this.refresh(Math.min(MOST_SETTLE_MS, SETTLE_MS + this.history.runs.length)),
       gone: (error) => this.failed(error),
     });
@@ -118,8 +117,8 @@ export class JobView implements View {
   private async loadDecisions(signal: AbortSignal): Promise<void> {
     const tasks = [...new Set(this.history.runs.map(({ task }) => task))].slice(-TASKS);
     if (tasks.length === 0) return;
-    const query = new URLSearchParams([...tasks.map((task) => ["channel", `task/${task}`]), ["channel", `job/${this.id}`], ["limit", "1000"]]);
-    const { events } = await call<{ events: (JobRecord & { channel: string })[] }>("GET", `/events?${query}`, undefined, signal);
+    const query = [...tasks.map((task) => ["channel", `task/${task}`]), ["channel", `job/${this.id}`], ["limit", "1000"]];
+    const { events } = await ask("GET /events", {}, { query, signal });
     if (!signal.aborted) this.ofTasks = taskDecisions(events.filter(({ channel }) => channel.startsWith("task/")));
   }
 

@@ -4,7 +4,7 @@ import { explain } from "../failure";
 import { make } from "../page";
 import { html, nothing, render } from "../render";
 import { page } from "../scope";
-import { ask } from "../shortcuts";
+import { askFirst } from "../shortcuts";
 import { SELECTION as TEXTS } from "../texts/selection";
 import { v1 } from "../v1";
 import { type Entry, moves } from "./entries";
@@ -83,7 +83,7 @@ export class Selection {
         ${button(archived ? TEXTS.unarchive : TEXTS.archive, quiet, ({ id }) => v1.change(id, { archived: !archived }))}
         ${button(TEXTS.resume, entries.filter(stopped), ({ id, kind }) => (kind === "job" ? v1.resumeJob(id) : v1.resume(id)))}
         ${button(TEXTS.read, entries.filter(({ unread }) => unread), async ({ id, kind }) => (kind === "job" ? this.rows.markJobRead(id) : v1.change(id, { read: true })))}
-        ${quiet.length ? html`<button type="button" class="danger" ?disabled=${this.working} @click=${() => ask(TEXTS.deleteTitle(quiet.length), TEXTS.deleteText, TEXTS.deleteAction, () => this.all(quiet, ({ id }) => v1.remove(id)))}>${TEXTS.delete}</button>` : nothing}
+        ${quiet.length ? html`<button type="button" class="danger" ?disabled=${this.working} @click=${() => askFirst(TEXTS.deleteTitle(quiet.length), TEXTS.deleteText, TEXTS.deleteAction, () => this.all(quiet, ({ id }) => v1.remove(id)))}>${TEXTS.delete}</button>` : nothing}
         <button type="button" class="quiet" @click=${() => this.clear()}>${TEXTS.done}</button>
         ${this.trouble ? html`<p class="bad" role="alert">${this.trouble}</p>` : nothing}`,
       this.element,

@@ -4,11 +4,11 @@ import { attachmentView } from "../conversation/rows";
 import { base64 } from "../conversation/pieces";
 import { price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
-import type { Agent } from "../v1";
-import { call } from "../v1";
+import type { Suggestion } from "../rest";
+import { type Agent, ask } from "../v1";
 import { icon } from "../icons";
 import { prefer } from "./preferences";
-import type { Item, Suggestions } from "./suggestions";
+import type { Suggestions } from "./suggestions";
 import { wordAt } from "./word";
 
 /** A file, or another session: its transcript is fetched when the message is sent. */
@@ -142,7 +142,7 @@ export abstract class MessageBox {
     this.showAttached();
   }
 
-  private refer({ session = "", text }: Item): void {
+  private refer({ session = "", text }: Suggestion): void {
     if (!this.attached.some((each) => each.type === "chat" && each.resource === session)) this.attached.push({ type: "chat", resource: session, label: `Session: ${text.slice(1)}` });
     this.showAttached();
   }
@@ -179,6 +179,6 @@ export abstract class MessageBox {
 
 /** Named sessions are attached with their transcript so far. */
 export async function post(id: string, text: string, busy: "queue" | "steer", attached: Attachment[]): Promise<void> {
-  const attachments = await Promise.all(attached.map((each) => (each.type === "chat" ? call("GET", `/sessions/${encodeURIComponent(each.resource)}/reference`) : each)));
-  await call("POST", `/sessions/${encodeURIComponent(id)}/messages`, { text, busy, ...(attachments.length ? { attachments } : {}) });
+  const attachments = await Promise.all(attached.map((each) => (each.type === "chat" ? ask("GET /sessions/{id}/reference", { id: each.resource }) : each)));
+  await ask("POST /sessions/{id}/messages", { id }, { body: { text, busy, ...(attachments.length ? { attachments: attachments as unknown as Record<string, unknown>[] } : {}) } });
 }

@@ -4,7 +4,7 @@ import { plain } from "../conversation/pieces";
 import { make } from "../page";
 import { html, iconOf, nothing, render, type TemplateResult } from "../render";
 import { PALETTE } from "../texts/palette";
-import { call, v1 } from "../v1";
+import { ask, v1 } from "../v1";
 import type { Entry } from "./entries";
 import type { Icon } from "../icons";
 import { markWords } from "./marks";
@@ -146,6 +146,6 @@ async function matches(shell: Workbench, text: string): Promise<Item[]> {
 }
 
 async function files(view: OpenSession, text: string): Promise<Item[]> {
-  const { items } = await call<{ items: { text: string }[] }>("GET", `/sessions/${encodeURIComponent(view.id)}/suggestions?${new URLSearchParams({ q: `@${text}` })}`);
+  const { items } = await ask("GET /sessions/{id}/suggestions", { id: view.id }, { query: { q: `@${text}` } });
   return items.slice(0, MOST).map(({ text: found }) => ({ group: PALETTE.groups.files, icon: "file", text: found.slice(1), about: PALETTE.intoMessage, run: () => view.composer.add(found) }));
 }

@@ -2,45 +2,16 @@
 
 import { explain } from "../api";
 import { make, makeButton } from "../page";
-import { call } from "../v1";
+import type { Me, PersonShown, Quota } from "../rest";
+import { ask } from "../v1";
 import { confirm } from "./confirm";
 import { ownerOf, type Row } from "./entries";
 import { row, tableOf, wrap } from "./table";
 
-interface Quota {
-  name: string;
-  used: number;
-  bound: number;
-}
-
-interface OwnToken {
-  name: string;
-  scopes: string[];
-  created: number;
-  expires?: number;
-  used?: number;
-  login?: boolean;
-}
-
-interface Me {
-  person: string;
-  scopes: string[];
-  admin: boolean;
-  quotas: Quota[];
-  tokens: OwnToken[];
-}
-
-interface Person {
-  name: string;
-  scopes: string[];
-  login: string;
-  quotas: Quota[];
-}
-
 export async function showPeople(body: HTMLElement): Promise<void> {
-  const me = await call<Me>("GET", "/people/me");
+  const me = await ask("GET /people/me");
   const again = () => void showPeople(body).catch((error: unknown) => body.prepend(make("p", "trouble", explain(error))));
-  const people = me.admin ? (await call<{ people: Person[] }>("GET", "/people")).people : [];
+  const people = me.admin ? (await ask("GET /people")).people : [];
   body.replaceChildren(...(me.person ? own(me, again) : []), ...(me.admin ? everybody(people, again) : []));
 }
 
@@ -52,7 +23,7 @@ export function whose(session: Row["session"]): string {
 function own(me: Me, again: () => void): HTMLElement[] {
   const table = tableOf(["Token", "Permissions", "Expires", "Last used", ""]);
   for (const token of me.tokens) {
-    const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void call("DELETE", `/people/me/tokens/${encodeURIComponent(token.name)}`).then(again)));
+    const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void ask("DELETE /people/me/tokens/{name}", { name: token.name }).then(again)));
     end.setAttribute("aria-label", `Revoke ${token.name}`);
     row(table, token.login ? "a browser" : token.name, token.scopes.join(", "), day(token.expires), day(token.used), end);
   }
@@ -67,9 +38,10 @@ function newToken(me: Me): HTMLElement {
   form.append(make("h2", "", "A token for an editor or a script"), name.line, days.line, make("button", "primary", "Create token"), status);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const wanted = { name: name.input.value, scopes: me.scopes.filter((scope) => scope !== "admin"), days: Number(days.input.value) || null };
+    const lasts = Number(days.input.value);
+    const body = { name: name.input.value, scopes: me.scopes.filter((scope) => scope !== "admin"), ...(lasts ? { days: lasts } : {}) };
     try {
-      const { token } = await call<{ token: string }>("POST", "/people/me/tokens", wanted);
+      const { token } = await ask("POST /people/me/tokens", {}, { body });
       status.replaceChildren("Copy it now, it is shown this once: ", make("code", "", token));
     } catch (error) {
       status.textContent = explain(error);
@@ -78,10 +50,10 @@ function newToken(me: Me): HTMLElement {
   return form;
 }
 
-function everybody(people: Person[], again: () => void): HTMLElement[] {
+function everybody(people: PersonShown[], again: () => void): HTMLElement[] {
   const table = tableOf(["Person", "Permissions", "Signs in with", "Uses", ""]);
   for (const person of people) {
-    const end = makeButton("danger", "Remove…", () => confirm(`Remove ${person.name}?`, "Their tokens and logins end, their sessions stay.", "Remove", () => void call("DELETE", `/people/${encodeURIComponent(person.name)}`).then(again)));
+    const end = makeButton("danger", "Remove…", () => confirm(`Remove ${person.name}?`, "Their tokens and logins end, their sessions stay.", "Remove", () => void ask("DELETE /people/{name}", { name: person.name }).then(again)));
     end.setAttribute("aria-label", `Remove ${person.name}: their tokens and logins end, their sessions stay`);
     row(table, person.name, person.scopes.join(", "), person.login || "–", inWords(person.quotas), end);
   }
@@ -91,7 +63,7 @@ function everybody(people: Person[], again: () => void): HTMLElement[] {
   form.append(make("h2", "", "Add a person"), name.line, make("button", "primary", "Add"), status);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    call("POST", "/people", { name: name.input.value }).then(again, (error: unknown) => (status.textContent = explain(error)));
+    ask("POST /people", {}, { body: { name: name.input.value } }).then(again, (error: unknown) => (status.textContent = explain(error)));
   });
   return [make("h2", "", "People"), people.length ? wrap(table) : make("p", "", "Only you so far; sessions have no owner."), form];
 }

@@ -2,7 +2,7 @@
 
 import { explain } from "../api";
 import { make, makeButton } from "../page";
-import { call } from "../v1";
+import { ask } from "../v1";
 
 const ID = "portico.push";
 const KINDS: [value: string, text: string, kinds: string[]][] = [
@@ -10,11 +10,6 @@ const KINDS: [value: string, text: string, kinds: string[]][] = [
   ["failed", "Also failures", ["approval", "question", "budget", "job_failed", "automation_failed", "turn_failed"]],
   ["all", "Also when something is done", []],
 ];
-
-interface Known {
-  key: string;
-  subscriptions: { push: string; kinds?: string[] }[];
-}
 
 const possible = () => "serviceWorker" in navigator && "PushManager" in window && "Notification" in window && window.isSecureContext;
 
@@ -35,7 +30,7 @@ async function subscribe(key: string, kinds: string[]): Promise<void> {
   if (had && encoded(had.options.applicationServerKey) !== key) await had.unsubscribe();
   const { endpoint, keys } = (await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey })).toJSON();
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const { push } = await call<{ push: string }>("POST", "/push", { endpoint, p256dh: keys?.["p256dh"], auth: keys?.["auth"], device: device(), kinds, zone });
+  const { push } = await ask("POST /push", {}, { body: { endpoint: endpoint ?? "", p256dh: keys?.["p256dh"] ?? "", auth: keys?.["auth"] ?? "", device: device(), kinds, zone } });
   localStorage.setItem(ID, push);
 }
 
@@ -48,7 +43,7 @@ async function unsubscribe(push: string): Promise<void> {
   const { pushManager } = await navigator.serviceWorker.ready;
   await (await pushManager.getSubscription())?.unsubscribe();
   localStorage.removeItem(ID);
-  await call("DELETE", `/push/${encodeURIComponent(push)}`);
+  await ask("DELETE /push/{push}", { push });
 }
 
 /** At logout: nothing of this login is to appear on this device. */
@@ -64,7 +59,7 @@ export async function pushRow(): Promise<HTMLElement> {
     box.append(make("p", "soft", "This browser gets no notices while no page is open: push needs https (or localhost) and a browser with web push. On an iPhone, put this page on the home screen first."));
     return box;
   }
-  const known = await call<Known>("GET", "/push");
+  const known = await ask("GET /push");
   if (!known.key) {
     box.append(make("p", "soft", "The host cannot push to browsers: install portico[push] there and restart it."));
     return box;

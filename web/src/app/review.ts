@@ -9,7 +9,7 @@ import { countsOf, exact } from "../conversation/pieces";
 import { active } from "../conversation/state";
 import { make, makeButton } from "../page";
 import { type Content, html, iconOf, nothing, render, type TemplateResult } from "../render";
-import { ask } from "../shortcuts";
+import { askFirst } from "../shortcuts";
 import { REVIEW } from "../texts/review";
 import { v1 } from "../v1";
 import { type Changes, ChangeSource, type FileView } from "./changeSource";
@@ -432,7 +432,7 @@ export class Review {
       this.setFiles(files);
       for (const { path } of moved) this.refill(path);
       const what = moved.map((comment) => `${comment.path}, ${linesWord(comment)}`).join("; ");
-      ask(REVIEW.moved.title, REVIEW.moved.text(what), REVIEW.moved.send, () => this.view.attempt(() => this.sendNow()));
+      askFirst(REVIEW.moved.title, REVIEW.moved.text(what), REVIEW.moved.send, () => this.view.attempt(() => this.sendNow()));
     });
   }
 

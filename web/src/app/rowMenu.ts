@@ -2,9 +2,9 @@
 
 import { explain } from "../api";
 import { make } from "../page";
-import { ask, dialog } from "../shortcuts";
+import { askFirst, dialog } from "../shortcuts";
 import { SELECTION } from "../texts/selection";
-import { call, v1 } from "../v1";
+import { v1 } from "../v1";
 import { type Entry, moves } from "./entries";
 import { openMenu } from "./floatingMenu";
 import type { Choice } from "./menu";
@@ -60,7 +60,7 @@ function ofJob(entry: Entry): Choice[] {
 }
 
 export function askStop(id: string, attempt: (work: () => Promise<unknown>) => Promise<unknown>): void {
-  ask("Stop this job?", "What runs in it is stopped. What has succeeded stays, and the job can be resumed later.", "Stop the job", () => attempt(() => call("POST", `/jobs/${encodeURIComponent(id)}/stop`)));
+  askFirst("Stop this job?", "What runs in it is stopped. What has succeeded stays, and the job can be resumed later.", "Stop the job", () => attempt(() => v1.stopJob(id)));
 }
 
 /** A row has no room for an error, so it is shown above the list. */

@@ -1,10 +1,10 @@
 /** What is asked before a session gets another name, or goes. */
 
 import { make } from "../page";
-import { ask, dialog } from "../shortcuts";
+import { askFirst, dialog } from "../shortcuts";
 
 export function askDelete(name: string, work: () => Promise<unknown>): void {
-  ask(`Delete ${name}?`, "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", work);
+  askFirst(`Delete ${name}?`, "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", work);
 }
 
 export function askTitle(title: string, given: (title: string) => void): void {

@@ -8,7 +8,8 @@ import { notificationButton } from "../notifications";
 import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
-import { ask, call, v1 } from "../v1";
+import type { AuditPage, Member } from "../rest";
+import { ask, v1 } from "../v1";
 import { HostSettings } from "./hostSettings";
 import { icon, type Icon } from "../icons";
 import { confirm } from "./confirm";
@@ -22,7 +23,6 @@ import type { Listed, View, ViewContext } from "./view";
 import { row, tableOf, wrap } from "./table";
 import { plural } from "../texts/plural";
 import { when } from "../time";
-import type { Host } from "./where";
 
 const SECTIONS: [id: string, name: string, icon: Icon][] = [
   ["look", "This device", "theme"],
@@ -122,10 +122,6 @@ export class SettingsView implements View {
     return list;
   }
 
-  private get<T>(path: string): Promise<T> {
-    return call("GET", path, undefined, this.signal);
-  }
-
   private async load(section: string): Promise<Node[]> {
     switch (section) {
       case "look":
@@ -201,9 +197,9 @@ export class SettingsView implements View {
         check.disabled = true;
         status.textContent = "Starting it…";
         try {
-          const found = await ask("POST /agents/{id}/check", { id: agent.id });
+          const found = await v1.checkAgent(agent.id);
           status.className = found.status === "ready" ? "good" : "bad";
-          status.textContent = found.status === "ready" ? "Ready: it answered" : String(found.detail ?? found.status);
+          status.textContent = found.status === "ready" ? "Ready: it answered" : (found.detail || found.status);
         } catch (error) {
           status.className = "bad";
           status.textContent = explain(error);
@@ -219,7 +215,7 @@ export class SettingsView implements View {
   // -- tokens -------------------------------------------------------------------------------------------------------
 
   private async tokens(): Promise<Node[]> {
-    const { tokens } = await this.get<{ tokens: { name: string; scopes: string[]; created: number; expires?: number }[] }>("/tokens");
+    const { tokens } = await ask("GET /tokens", {}, { signal: this.signal });
     const table = tableOf(["Name", "Permissions", "Created", "Expires", ""]);
     for (const token of tokens) {
       const end = makeButton("danger", "Revoke…", () => confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => void this.revoke(token.name)));
@@ -260,7 +256,7 @@ export class SettingsView implements View {
       event.preventDefault();
       try {
         const scopes = boxes.flatMap(([box]) => (box.checked ? [box.value] : []));
-        const { token } = await call<{ token: string }>("POST", "/tokens", { name: name.value, scopes, ...(lasts.value ? { days: Number(lasts.value) } : {}) });
+        const { token } = await ask("POST /tokens", {}, { body: { name: name.value, scopes, ...(lasts.value ? { days: Number(lasts.value) } : {}) } });
         const once = make("div", "token-once");
         once.append(make("b", "", "Copy it now: it is shown this once."), make("code", "", token), make("span", "soft", `Login link: ${window.location.origin}/login?tkn=…`));
         once.setAttribute("aria-label", `The token ${name.value}`);
@@ -276,7 +272,7 @@ export class SettingsView implements View {
 
   private async revoke(name: string): Promise<void> {
     try {
-      await call("DELETE", `/tokens/${encodeURIComponent(name)}`);
+      await ask("DELETE /tokens/{id}", { id: name });
       this.refresh();
     } catch (error) {
       this.body.prepend(make("p", "trouble", explain(error)));
@@ -287,7 +283,7 @@ export class SettingsView implements View {
 
   /** Whose sessions there are, also of people whom the host does not know by name (any more). */
   private async people(): Promise<Node[]> {
-    const { sessions } = await this.get<{ sessions: Row["session"][] }>("/sessions");
+    const { sessions } = (await ask("GET /sessions", {}, { signal: this.signal })) as { sessions: Row["session"][] };
     const all = new Map<string, Row["session"][]>();
     for (const session of sessions) {
       const name = whose(session);
@@ -311,14 +307,14 @@ export class SettingsView implements View {
 
   private async hosts(): Promise<Node[]> {
     const about = await v1.about(this.signal);
-    const found = (await has("/v1/hosts", this.signal)) ? await this.get<{ hosts: Host[] }>("/hosts") : { hosts: [] };
+    const found = await ask("GET /hosts", {}, { signal: this.signal });
     const working = [...this.context.board.rows.values()].filter(({ session }) => session.status === "running").length;
-    const mine: Host = { name: window.location.host, place: "", version: about.version, state: about.log.down ?? "up", sessions: this.context.board.rows.size, running: working, seen: Date.now() };
+    const mine: Member = { id: 0, name: window.location.host, place: "", version: about.version, state: about.log.down ?? "up", sessions: this.context.board.rows.size, running: working, seen: Date.now() };
     const alone = found.hosts.length === 0;
     const hosts = alone ? [mine] : found.hosts;
     const table = tableOf(["Host", "Place", "Labels", "State", "Sessions", "Working", "Version", "Seen"]);
-    for (const { name, place, labels = [], state, sessions = 0, running = 0, capacity, version, seen, here } of hosts) {
-      row(table, here ? `${name} (answers here)` : name, place, labels.join(", "), state, String(sessions), capacity ? `${running} of ${capacity}` : String(running), version, when(seen, Date.now()));
+    for (const { name, place, labels = [], state, sessions = 0, running = 0, capacity, version = "", seen, here } of hosts) {
+      row(table, here ? `${name} (answers here)` : name, place, labels.join(", "), state, String(sessions), capacity ? `${running} of ${capacity}` : String(running), version, seen ? when(seen, Date.now()) : "");
     }
     return [make("h2", "", alone ? "One host" : `${hosts.length} hosts`), wrap(table), ...(alone ? [make("p", "soft", "This host has its log to itself. Several hosts on one log are listed here.")] : [])];
   }
@@ -327,9 +323,9 @@ export class SettingsView implements View {
 
   private async audit(): Promise<Node[]> {
     const all: { time: number; action: string; by: string; detail?: object }[] = [];
-    for (let after: number | null = 0, pages = 0; after !== null && pages < 50; pages++) {
-      const page: { audit: typeof all; next: number | null } = await this.get(`/audit?after=${after}&limit=1000`);
-      all.push(...page.audit);
+    for (let after: number | null | undefined = 0, pages = 0; typeof after === "number" && pages < 50; pages++) {
+      const page: AuditPage = await ask("GET /audit", {}, { query: { after: String(after), limit: "1000" }, signal: this.signal });
+      all.push(...(page.audit as unknown as typeof all));
       after = page.next;
     }
     const table = tableOf(["When", "What", "Who", "About"]);
@@ -380,12 +376,6 @@ export class SettingsView implements View {
     );
     return zone;
   }
-}
-
-/** Doors can be switched off: the host's own document lists them. */
-async function has(path: string, signal: AbortSignal | undefined): Promise<boolean> {
-  const response = await request(`${root}/openapi.json`, signal ? { signal } : {});
-  return response.ok && path in ((await response.json()) as { paths: object }).paths;
 }
 
 const date = (time: number) => new Date(time).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });

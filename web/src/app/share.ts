@@ -3,7 +3,8 @@
 import { explain } from "../api";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
-import { call } from "../v1";
+import type { ShareSessionBody } from "../rest";
+import { ask } from "../v1";
 
 export type Shares = Record<string, string[]>;
 
@@ -33,10 +34,10 @@ export function openShare(id: string, title: string, given: Shares): void {
   const right = make("select");
   right.setAttribute("aria-label", "What they may do");
   right.append(...RIGHTS.map(([value, text]) => new Option(text, value)));
-  const ask = async (path: "share" | "unshare", body: object) => {
+  const submit = async (path: "share" | "unshare", body: ShareSessionBody) => {
     status.textContent = "";
     try {
-      render((await call<{ shares?: Shares }>("POST", `/sessions/${encodeURIComponent(id)}/${path}`, body)).shares ?? {});
+      render((await ask(`POST /sessions/{id}/${path}`, { id }, { body })).shares ?? {});
       person.value = "";
     } catch (error) {
       status.textContent = explain(error);
@@ -45,7 +46,7 @@ export function openShare(id: string, title: string, given: Shares): void {
   const render = (shares: Shares) => {
     const rows = Object.entries(shares).map(([name, rights]) => {
       const row = make("li", "share");
-      const end = makeButton("btn small", "Take back", () => void ask("unshare", { person: name }));
+      const end = makeButton("btn small", "Take back", () => void submit("unshare", { person: name }));
       end.setAttribute("aria-label", `Take back from ${name === "*" ? "everybody" : name}`);
       row.append(make("span", "", shareWords(name, rights)), " ", end);
       return row;
@@ -54,7 +55,7 @@ export function openShare(id: string, title: string, given: Shares): void {
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    void ask("share", { person: person.value.trim(), rights: right.value.split(",") });
+    void submit("share", { person: person.value.trim(), rights: right.value.split(",") as NonNullable<ShareSessionBody["rights"]> });
   });
   form.append(person, right, make("button", "primary", "Share"));
   render(given);

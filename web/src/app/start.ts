@@ -6,7 +6,7 @@ import { commandsOf, commandView } from "../commands";
 import { folder } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { Scope } from "../scope";
-import { type About, type Agent, type AgentModel, type Agents, call, type KnownAgent, type StartSessionBody, v1 } from "../v1";
+import { type About, type Agent, type AgentModel, type Agents, type KnownAgent, type StartSessionBody, v1 } from "../v1";
 import { icon } from "../icons";
 import { MessageBox, post } from "./messageBox";
 import { remember, remembered } from "./preferences";
@@ -232,7 +232,7 @@ class StartBox extends MessageBox {
       button.disabled = true;
       button.textContent = "Checking…";
       try {
-        const { status, detail } = await call<{ status: string; detail?: string }>("POST", `/agents/${encodeURIComponent(id)}/check`);
+        const { status, detail } = await v1.checkAgent(id);
         if (status !== "ready" && detail) this.showProblem(detail);
       } catch {
         // A host that cannot check still knows what is missing.

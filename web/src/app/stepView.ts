@@ -1,13 +1,11 @@
 /** One step of a job: the conversation of its task's sessions, and its checks with their output. */
 
-import { keyed } from "../key";
-import { root } from "../root";
 import { Conversation } from "../conversation/conversation";
 import { plain } from "../conversation/pieces";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { Scope } from "../scope";
-import { sessionAddress, v1 } from "../v1";
+import { channelAddress, sessionAddress, v1 } from "../v1";
 import { nothing, render } from "../render";
 import type { JobRecord, Run, StepNode, StepResult } from "./jobModel";
 import { resultView } from "./jobResult";
@@ -80,7 +78,7 @@ export class StepView {
   private follow(): void {
     let pos = 0;
     const following = this.scope.follow({
-      address: () => keyed(`${root}/v1/events?${new URLSearchParams({ channel: `task/${this.run.task}`, after: String(pos) })}`),
+      address: () => channelAddress(`task/${this.run.task}`, pos),
       message: (data) => {
         const record = JSON.parse(data) as JobRecord;
         if (record.pos <= pos) return;

@@ -3,15 +3,9 @@
 import { Refused } from "../api";
 import { icon, type Icon } from "../icons";
 import { make, makeButton } from "../page";
-import { call } from "../v1";
+import type { Suggestion } from "../rest";
+import { ask } from "../v1";
 import { type Sign, wordAt } from "./word";
-
-export interface Item {
-  text: string;
-  about?: string;
-  /** It means this session. */
-  session?: string;
-}
 
 const ICONS: Record<Sign, Icon> = { "@": "file", "/": "next", "!": "terminal" };
 
@@ -19,7 +13,7 @@ const WAIT_MS = 120;
 
 export class Suggestions {
   readonly element = make("div", "suggestions");
-  private items: Item[] = [];
+  private items: Suggestion[] = [];
   private chosen = 0;
   private from = 0;
   private asked = 0;
@@ -29,7 +23,7 @@ export class Suggestions {
   constructor(
     private readonly area: HTMLTextAreaElement,
     private readonly by: (sign: Sign) => string,
-    private readonly chosenSession: (item: Item) => void = () => undefined,
+    private readonly chosenSession: (item: Suggestion) => void = () => undefined,
     private readonly learned: () => void = () => undefined,
   ) {
     this.element.id = "suggestions";
@@ -49,9 +43,8 @@ export class Suggestions {
     if (!found || !by) return this.hide();
     setTimeout(async () => {
       if (mine !== this.asked) return;
-      const query = new URLSearchParams({ q: found.sign + found.word });
-      try {
-        const { items } = await call<{ items: Item[] }>("GET", `/sessions/${encodeURIComponent(by)}/suggestions?${query}`);
+            try {
+        const { items } = await ask("GET /sessions/{id}/suggestions", { id: by }, { query: { q: found.sign + found.word } });
         if (found.sign === "!") this.setRuns(true);
         if (mine !== this.asked) return;
         this.from = found.from;
@@ -69,7 +62,7 @@ export class Suggestions {
     this.learned();
   }
 
-  private render(items: Item[], sign: Sign): void {
+  private render(items: Suggestion[], sign: Sign): void {
     this.items = items;
     // Enter runs the line that is written; an older one has to be chosen.
     this.chosen = sign === "!" ? -1 : 0;

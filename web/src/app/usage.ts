@@ -7,7 +7,7 @@ import { type Content, html, nothing, render, type TemplateResult } from "../ren
 import type * as rest from "../rest";
 import { Scope } from "../scope";
 import { USAGE } from "../texts/usage";
-import { call } from "../v1";
+import { ask } from "../v1";
 import type { View, ViewContext } from "./view";
 import { cost, count, tokens } from "../time";
 
@@ -89,7 +89,7 @@ export class UsageView implements View {
   private async load(signal: AbortSignal): Promise<{ days: number; rows: UsageRow[]; list: PriceList }> {
     const { days } = this;
     const east = 840 - new Date().getTimezoneOffset();
-    const { rows, ...list } = await call<{ rows?: UsageRow[] } & PriceList>("GET", `/usage?${new URLSearchParams({ days: String(days), east: String(east) })}`, undefined, signal);
+    const { rows, ...list } = await ask("GET /usage", {}, { query: { days: String(days), east: String(east) }, signal });
     return { days, rows: rows ?? [], list };
   }
 

@@ -1,25 +1,12 @@
 /** Where something new runs: the places and labels of several hosts. A host that is alone offers nothing. */
 
 import { make } from "../page";
-import { call } from "../v1";
-
-export interface Host {
-  name: string;
-  place: string;
-  labels?: string[];
-  state: string;
-  sessions?: number;
-  running?: number;
-  capacity?: number;
-  version: string;
-  seen: number;
-  /** It is the one that answers. */
-  here?: boolean;
-}
+import type { Member } from "../rest";
+import { ask } from "../v1";
 
 /** The host that runs a session, where there are several. */
-export async function hostOf(session: string): Promise<Host | undefined> {
-  return (await call<{ hosts: Host[] }>("GET", `/hosts?session=${encodeURIComponent(session)}`)).hosts[0];
+export async function hostOf(session: string): Promise<Member | undefined> {
+  return (await ask("GET /hosts", {}, { query: { session } })).hosts[0];
 }
 
 export interface Where {
@@ -29,7 +16,7 @@ export interface Where {
 
 /** What there is to choose from; empty where there is no choice. */
 export async function whereChoices(signal?: AbortSignal): Promise<{ places: string[]; labels: string[] }> {
-  const { hosts } = await call<{ hosts: Host[] }>("GET", "/hosts", undefined, signal);
+  const { hosts } = await ask("GET /hosts", {}, { signal });
   const sorted = (all: string[]) => [...new Set(all)].sort();
   const places = sorted(hosts.filter(({ state }) => state === "up").map(({ place }) => place));
   return { places: places.length > 1 ? places : [], labels: sorted(hosts.flatMap(({ labels = [] }) => labels)) };

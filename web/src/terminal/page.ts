@@ -2,7 +2,7 @@
 
 import { explain } from "../api";
 import { byId, make, makeButton } from "../page";
-import { ask, shortcuts } from "../shortcuts";
+import { askFirst, shortcuts } from "../shortcuts";
 import { type Terminal, terminalAddress, v1 } from "../v1";
 import { watch } from "../watch";
 import { TerminalPane } from "./pane";
@@ -95,7 +95,7 @@ function end(): void {
   if (!now) return;
   const work = () => attempt(() => v1.closeTerminal(now.id));
   if (now.exited) void work();
-  else ask("End this shell?", "The shell and all programs that run in it are ended.", "End it", work);
+  else askFirst("End this shell?", "The shell and all programs that run in it are ended.", "End it", work);
 }
 
 async function load(): Promise<void> {
